@@ -1,0 +1,71 @@
+# Everything a contributor does. `make help` lists it; each target sets up what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+FUZZ_VENV := .venv-fuzz
+FUZZ_READY := $(FUZZ_VENV)/.ready
+BENCH_VENV := .venv-bench
+BENCH_READY := $(BENCH_VENV)/.ready
+# How long each fuzz target runs.
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types unit parity limits fuzz bench bench-quick clean
+
+help: ## List every target
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Show the library at work; exits non-zero if anything it shows is wrong
+	@$(BIN)/python examples/demo.py
+
+test: check ## Everything that must hold: check, then vectors, properties, docs and limits
+	@$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/tables
+
+check: lint types unit ## Format, lint, types, tables and unit tests, in the time it takes to stretch
+
+lint: $(READY)
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+types: $(READY)
+	@$(BIN)/mypy
+
+unit: $(READY)
+	@$(BIN)/python -m pytest tests/unit tests/tables
+
+format: $(READY) ## Format the code and sort its imports
+	@$(BIN)/ruff check --select I --fix .
+	@$(BIN)/ruff format .
+
+parity: $(READY) ## Count, per system, what works here already
+	@$(BIN)/python tools/parity.py
+
+limits: $(READY) ## Print the costs that are limited without a clock: calls, modules, bytes
+	@$(BIN)/python -m bench.limits
+
+fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings and SSE for FUZZ_SECONDS each
+	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
+
+bench: $(BENCH_READY) ## Compare the codec with others, in one interleaved run, and check the claims
+	@$(BENCH_VENV)/bin/python -m bench.codec --check
+
+bench-quick: $(BENCH_READY) ## The same, short and without the verdict
+	@$(BENCH_VENV)/bin/python -m bench.codec --quick
+
+clean: ## Remove what was made here
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml requirements/dev.txt
+	@$(PYTHON) tools/environment.py $(VENV) requirements/dev.txt
+	@touch $@
+
+$(FUZZ_READY): pyproject.toml requirements/fuzz.txt
+	@$(PYTHON) tools/environment.py $(FUZZ_VENV) requirements/fuzz.txt
+	@touch $@
+
+$(BENCH_READY): pyproject.toml requirements/bench.txt
+	@$(PYTHON) tools/environment.py $(BENCH_VENV) requirements/bench.txt
+	@touch $@

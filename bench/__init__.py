@@ -1,0 +1,1 @@
+"""Benchmarks: what the library claims to be fast at, measured against named rivals."""

@@ -1,0 +1,91 @@
+"""JSON-RPC 2.0 by itself: messages, a codec, and two sides of a conversation.
+
+No I/O, no clock, no method names: bytes come in, calls and bytes go out, and
+everything can be tested by plain calls.
+"""
+
+from ..errors import IdsExhausted, InvalidMessage, LocalProtocolError, RemoteProtocolError
+from .codec import Codec, decode, encode
+from .framing import (
+    BadHeader,
+    ContentLengthFraming,
+    DetectingFraming,
+    Framing,
+    LengthPrefixFraming,
+    NewlineFraming,
+    Oversize,
+    Truncated,
+    framing,
+)
+from .ids import IdSource
+from .inbox import Asked, Inbox
+from .ledger import Ledger, Pending, Replies, Stray
+from .limits import Limits
+from .messages import (
+    Batch,
+    Call,
+    ErrorObject,
+    ExtendedCall,
+    ExtendedNotification,
+    ExtendedRequest,
+    Failure,
+    Message,
+    Notification,
+    Reply,
+    Request,
+    RequestId,
+    Success,
+)
+from .named import named_error
+from .peer import Peer, Problem, StrayReply
+from .policy import Policy
+from .sse import Event, EventReader, encode_comment, encode_event
+
+__all__ = [
+    "Asked",
+    "BadHeader",
+    "Batch",
+    "Call",
+    "Codec",
+    "ContentLengthFraming",
+    "DetectingFraming",
+    "ErrorObject",
+    "Event",
+    "EventReader",
+    "ExtendedCall",
+    "ExtendedNotification",
+    "ExtendedRequest",
+    "Failure",
+    "Framing",
+    "IdSource",
+    "IdsExhausted",
+    "Inbox",
+    "InvalidMessage",
+    "Ledger",
+    "LengthPrefixFraming",
+    "Limits",
+    "LocalProtocolError",
+    "Message",
+    "NewlineFraming",
+    "Notification",
+    "Oversize",
+    "Peer",
+    "Pending",
+    "Policy",
+    "Problem",
+    "RemoteProtocolError",
+    "Replies",
+    "Reply",
+    "Request",
+    "RequestId",
+    "Stray",
+    "StrayReply",
+    "Success",
+    "Truncated",
+    "decode",
+    "encode",
+    "encode_comment",
+    "encode_event",
+    "framing",
+    "named_error",
+]

@@ -1,0 +1,393 @@
+"""Name what is wrong with a message that the decoder refused.
+
+The decoder checks everything at once and in C, and says only that it stopped.
+This module looks again, slowly, in the order of the pipeline: text, version,
+kind, fields, params. It finds the first broken rule, the place, and whatever id
+can be trusted, and so makes the answer that the sender is owed.
+
+Rules that live here, and only here:
+
+* An id is salvaged from valid JSON at the top level, or from the first KiB of a
+  frame that a limit stopped us from reading; never from a nested place.
+* A reply is not answered, and neither is a notification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, convert, defstruct
+from msgspec.json import Decoder
+
+from ..errors import NOTHING, InvalidMessage
+from ..spec.jsonrpc import RULES
+from ..spec.kinds import ErrorKind
+from . import scan
+from .limits import SALVAGED_HEAD, STRICT_DEPTH
+from .messages import RequestId
+from .named import named_error
+
+if TYPE_CHECKING:
+    from .policy import Policy
+
+__all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of"]
+
+# All that reading a text can raise. UnicodeDecodeError is not a DecodeError.
+UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
+
+_members: Final = Decoder(dict[str, Raw]).decode
+_value: Final = Decoder().decode
+# Reads a whole text and builds nothing.
+_skim: Final = Decoder(Raw).decode
+
+_KINDS: Final = {
+    ord("{"): "object",
+    ord("["): "array",
+    ord('"'): "string",
+    ord("t"): "boolean",
+    ord("f"): "boolean",
+    ord("n"): "null",
+}
+_BLANK: Final = b" \t\n\r"
+_BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
+class Diagnosis:
+    """Looks for the broken rule under one policy."""
+
+    __slots__ = ("_omit_id", "_policy")
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._omit_id = policy.omits_unreadable_id
+
+    # -- making a fault ----------------------------------------------------------------------
+
+    def fault(
+        self,
+        rule: str,
+        *,
+        where: str = "",
+        got: Any = NOTHING,
+        id: RequestId | None = None,
+        answerable: bool = True,
+        data: Any = UNSET,
+    ) -> InvalidMessage:
+        """Return the fault that breaking `rule` is under this policy."""
+        row = RULES[rule]
+        kind = row.answer
+        if kind is ErrorKind.INVALID_PARAMS:
+            kind = ErrorKind(self._policy.params_fault)
+        if data is UNSET and self._policy.explain:
+            # Names and types only: what the sender wrote is not sent back to it.
+            data = {"rule": rule, "at": where, "expected": row.expected}
+        error = named_error(kind, policy=self._policy, data=data)
+        return InvalidMessage(
+            rule,
+            code=error.code,
+            message=error.message,
+            data=NOTHING if error.data is UNSET else error.data,
+            where=where,
+            got=got,
+            expected=row.expected,
+            source=row.source,
+            id=id,
+            answerable=answerable,
+            omit_id=self._omit_id,
+        )
+
+    def oversize(self, head: bytes, limit: int, size: int | None = None) -> InvalidMessage:
+        """Return the fault of a frame that was not read, given how it began."""
+        return self.fault(
+            "jsonrpc.limit.message-size",
+            got=NOTHING if size is None else size,
+            id=self._trusted(scan.salvage_id(head[:SALVAGED_HEAD])),
+            data={"maxSize": limit, "unit": "bytes"},
+        )
+
+    # -- looking at a text -------------------------------------------------------------------
+
+    def excess(self, text: bytes) -> InvalidMessage | None:
+        """Return the fault of a text that a strict or narrowed codec does not want to read."""
+        limits = self._policy.limits
+        strict = self._policy.strictness == "strict"
+        depth = STRICT_DEPTH if strict and limits.depth is None else limits.depth
+        found = scan.find_excess(
+            text, depth=depth, digits=limits.integer_digits, unique_names=strict
+        )
+        if found is None:
+            return None
+        ids = scan.top_level_ids(text)
+        id = self._trusted(ids[0]) if len(ids) == 1 else None
+        return self.fault(found.rule, where=found.where, got=found.got, id=id)
+
+    def encoding(self, text: bytes) -> InvalidMessage | None:
+        """Return the fault of a text that is not UTF-8, or None."""
+        if text.startswith(_BOMS):
+            return self.fault("jsonrpc.text.bom", got=text[:3].hex(" "))
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            return self.fault("jsonrpc.text.utf8", got=f"byte {error.start}")
+        return None
+
+    def text(self, text: bytes) -> InvalidMessage | None:
+        """Return the fault of a text that is not UTF-8 or not JSON at all, or None."""
+        fault = self.encoding(text)
+        if fault is not None:
+            return fault
+        try:
+            _skim(text)
+        except RecursionError:
+            return self._too_deep(text)
+        except UNREADABLE as error:
+            return self.fault("jsonrpc.text.json", got=_place(error))
+        return None
+
+    def message(self, text: bytes, where: str = "") -> InvalidMessage:
+        """Return the fault of a text that is JSON and no acceptable message."""
+        try:
+            members = _members(text)
+        except ValidationError:
+            return self.fault("jsonrpc.message.object", where=where, got=kind_of(text))
+        except RecursionError:
+            return self._too_deep(text)
+        return _Members(self, self._policy, members, where).fault()
+
+    def _too_deep(self, text: bytes) -> InvalidMessage:
+        id = self._trusted(scan.salvage_id(text[:SALVAGED_HEAD]))
+        return self.fault("jsonrpc.limit.depth", id=id)
+
+    def _trusted(self, id: RequestId | None) -> RequestId | None:
+        return None if isinstance(id, str) and len(id) > self._policy.limits.id_length else id
+
+
+class _Members:
+    """The members of one object, judged in the order of the pipeline."""
+
+    __slots__ = ("_diagnosis", "_id", "_members", "_policy", "_where")
+
+    def __init__(
+        self, diagnosis: Diagnosis, policy: Policy, members: dict[str, Raw], where: str
+    ) -> None:
+        self._diagnosis = diagnosis
+        self._policy = policy
+        self._members = members
+        self._where = where
+        self._id = self._readable_id()
+
+    def fault(self) -> InvalidMessage:
+        """Return the first broken rule."""
+        members = self._members
+        found = self._version()
+        if found is None and "method" in members:
+            found = self._call()
+        elif found is None and ("result" in members or "error" in members):
+            found = self._reply()
+        # Neither a call nor a reply; or the decoder and we disagree, which is still no message.
+        return found or self._broken("jsonrpc.message.kind")
+
+    def _broken(self, rule: str, member: str = "", *, got: Any = NOTHING) -> InvalidMessage:
+        where = f"{self._where}/{member}" if member else self._where
+        if got is NOTHING and member in self._members:
+            got = kind_of(bytes(self._members[member]))
+        return self._diagnosis.fault(
+            rule, where=where, got=got, id=self._id, answerable=self._answerable()
+        )
+
+    def _answerable(self) -> bool:
+        members = self._members
+        if "method" not in members:
+            return not ("result" in members or "error" in members)
+        # Recognisable as a notification: nothing is wrong with it but its params or extras.
+        return self._has_id() or self._version() is not None or self._method() is not None
+
+    def _has_id(self) -> bool:
+        raw = self._members.get("id")
+        null_is_none = self._policy.null_id == "as-notification"
+        return raw is not None and not (null_is_none and bytes(raw) == b"null")
+
+    # -- the pipeline ------------------------------------------------------------------------
+
+    def _version(self) -> InvalidMessage | None:
+        raw = self._members.get("jsonrpc")
+        if raw is None:
+            if self._policy.strictness == "lenient":
+                return None
+            return self._version_fault("jsonrpc.version.required")
+        version = _read(raw)
+        if version == "2.0":
+            return None
+        return self._version_fault("jsonrpc.version.value", version)
+
+    def _version_fault(self, rule: str, got: Any = NOTHING) -> InvalidMessage:
+        members = self._members
+        is_reply = "method" not in members and ("result" in members or "error" in members)
+        return self._diagnosis.fault(
+            rule, where=f"{self._where}/jsonrpc", got=got, id=self._id, answerable=not is_reply
+        )
+
+    def _call(self) -> InvalidMessage | None:
+        for unwanted in ("result", "error"):
+            if unwanted in self._members:
+                return self._broken("jsonrpc.message.mixed", unwanted)
+        return self._id_of_call() or self._method() or self._params() or self._extensions()
+
+    def _id_of_call(self) -> InvalidMessage | None:
+        raw = self._members.get("id")
+        if raw is None:
+            return None
+        if bytes(raw) == b"null":
+            if self._policy.null_id == "reject":
+                return self._broken("jsonrpc.id.not-null", "id")
+            return None
+        return self._id_type(raw)
+
+    def _id_type(self, raw: Raw) -> InvalidMessage | None:
+        value = _read(raw)
+        if isinstance(value, float) and self._policy.strictness == "lenient" and value.is_integer():
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            return self._broken("jsonrpc.id.type", "id")
+        if isinstance(value, str) and len(value) > self._policy.limits.id_length:
+            return self._broken("jsonrpc.limit.id-length", "id", got=f"{len(value)} characters")
+        return None
+
+    def _method(self) -> InvalidMessage | None:
+        method = _read(self._members["method"])
+        rule, got = "", NOTHING
+        if not isinstance(method, str):
+            rule = "jsonrpc.method.type"
+        elif not method:
+            rule = "jsonrpc.method.empty"
+        elif len(method) > self._policy.limits.method_length:
+            rule, got = "jsonrpc.limit.method-length", f"{len(method)} characters"
+        if not rule:
+            return None
+        # Not `_broken`: whether this may be answered is asked with the help of this method.
+        where = f"{self._where}/method"
+        if got is NOTHING:
+            got = kind_of(bytes(self._members["method"]))
+        return self._diagnosis.fault(rule, where=where, got=got, id=self._id)
+
+    def _params(self) -> InvalidMessage | None:
+        raw = self._members.get("params")
+        if raw is None:
+            return None
+        allowed = {
+            "object": ("object",),
+            "structured": ("object", "array"),
+            "nullable": ("object", "array", "null"),
+        }[self._policy.params]
+        if kind_of(bytes(raw)) not in allowed:
+            only_objects = self._policy.params == "object"
+            return self._broken(
+                "jsonrpc.params.object" if only_objects else "jsonrpc.params.type", "params"
+            )
+        return self._numbers(raw, "params")
+
+    def _numbers(self, raw: Raw, member: str) -> InvalidMessage | None:
+        """Return the fault of a value that is JSON and holds what Python cannot."""
+        try:
+            _value(raw)
+        except ValidationError:
+            return self._broken("jsonrpc.limit.number", member)
+        return None
+
+    def _extensions(self) -> InvalidMessage | None:
+        if self._policy.envelope == "plain":
+            return None
+        kinds = {"auth": str | None, "headers": dict[str, Any] | None, "metadata": dict[str, str]}
+        for member, kind in kinds.items():
+            if member in self._members:
+                try:
+                    convert(_read(self._members[member]), kind)
+                except ValidationError:
+                    return self._broken(f"jsonrpc.envelope.{member}", member)
+        return None
+
+    def _reply(self) -> InvalidMessage | None:
+        members = self._members
+        if "result" in members and "error" in members:
+            return self._broken("jsonrpc.reply.one-outcome", "error")
+        raw = members.get("id")
+        if raw is not None and bytes(raw) != b"null":
+            found = self._id_type(raw)
+        elif "error" in members:
+            found = None  # the answer to a request whose id could not be read
+        else:
+            found = self._broken("jsonrpc.reply.id-required", "id")
+        return found or (self._result() if "result" in members else self._error())
+
+    def _result(self) -> InvalidMessage | None:
+        raw = self._members["result"]
+        if self._policy.results == "object" and kind_of(bytes(raw)) != "object":
+            return self._broken("jsonrpc.result.object", "result")
+        return self._numbers(raw, "result")
+
+    def _error(self) -> InvalidMessage | None:
+        raw = self._members["error"]
+        try:
+            error = _members(raw)
+        except ValidationError:
+            return self._broken("jsonrpc.error.object", "error")
+        code = _read(error["code"]) if "code" in error else None
+        if isinstance(code, bool) or not isinstance(code, int):
+            return self._broken("jsonrpc.error.code", "error/code")
+        if "message" not in error or not isinstance(_read(error["message"]), str):
+            return self._broken("jsonrpc.error.message", "error/message")
+        return self._numbers(raw, "error")
+
+    def _readable_id(self) -> RequestId | None:
+        raw = self._members.get("id")
+        if raw is None:
+            return None
+        value = _read(raw)
+        if isinstance(value, float) and self._policy.strictness == "lenient" and value.is_integer():
+            return int(value)
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            return None
+        return (
+            None if isinstance(value, str) and len(value) > self._policy.limits.id_length else value
+        )
+
+
+def kind_of(text: bytes) -> str:
+    """Return the JSON type of the value a text holds."""
+    start = text.lstrip(_BLANK)[:1]
+    return _KINDS.get(start[0], "number") if start else "nothing"
+
+
+def elements_of(text: bytes, limit: int) -> list[Raw] | None:
+    """Return the elements of an array, or None if there are more than `limit`."""
+    read = _elements(limit)(text)
+    elements = [
+        item for name in read.__struct_fields__ if (item := getattr(read, name)) is not UNSET
+    ]
+    return elements if len(elements) <= limit else None
+
+
+@lru_cache(maxsize=8)
+def _elements(limit: int) -> Callable[[bytes], Struct]:
+    """Return a reader of arrays that keeps one element more than `limit` and skips the rest.
+
+    A list would grow by an object per element before anyone could count them: sixteen
+    megabytes of commas make half a gigabyte. A Struct written as an array has a length.
+    """
+    fields = [(f"at_{place}", Raw | UnsetType, UNSET) for place in range(limit + 1)]
+    return Decoder(defstruct("Elements", fields, array_like=True)).decode
+
+
+def _read(raw: Raw) -> Any:
+    """Return the value of one member, or None where Python has no such value."""
+    try:
+        return _value(raw)
+    except UNREADABLE:
+        return None
+
+
+def _place(error: Exception) -> str:
+    # The decoder's words name a position and no content.
+    return str(error).removeprefix("JSON is malformed: ")

@@ -1,0 +1,482 @@
+"""Find where a message ends in a stream of bytes, and mark where ours ends.
+
+A framing is fed bytes as they arrive, split anywhere, and gives back whole
+frames in order. It knows nothing of JSON: a frame may still be nonsense, and
+saying so is the codec's work. What the peer did wrong comes back as a value in
+the place of the frame it spoiled, at most one per frame (a stream that gets
+lost may add one more), so a transport can answer and read on.
+
+The rules that live here, and only here:
+
+* A newline ends a message and never stands inside one.  [MCP 2025-11-25, basic/transports]
+* A header block, then as many bytes as it declares.     [LSP 3.17, Base Protocol]
+* Four bytes, big-endian, then as many bytes as they declare. (ours, for custom transports)
+
+The same stream gives the same frames and faults however it was split. That is
+why a fault tells only what is known at the byte that caused it. Every byte is
+looked at a bounded number of times, and no more is kept than the limit plus
+the chunk being read.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from ..errors import LocalProtocolError
+from ..redaction import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "BadHeader",
+    "Buffer",
+    "ContentLengthFraming",
+    "DetectingFraming",
+    "Fault",
+    "Framing",
+    "FramingName",
+    "LengthPrefixFraming",
+    "NewlineFraming",
+    "Oversize",
+    "Truncated",
+    "framing",
+]
+
+# Enough of an oversize frame to find its id, which writers put near the front.
+HEAD_KEPT: Final = 1024
+
+# A peer that never ends its headers could grow them without end; two lines of
+# real ones take under 100 bytes.
+HEADER_LIMIT: Final = 4096
+
+# No message has an exabyte. A longer number is an attack on whoever adds to it.
+_LENGTH_DIGITS: Final = 18
+
+# What a report quotes of a line that should have been a header: enough to see
+# that the peer speaks another framing, too little to carry a secret far.
+_QUOTED: Final = 40
+
+_BLANK: Final = b" \t\r"
+# As numbers, because Python looks for a byte by its number several times faster
+# than for a `bytes` of length one.
+_LF: Final = 10
+_CR: Final = 13
+
+# The characters of a header name. [RFC 9110, 5.6.2]
+_TOKEN: Final = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Oversize(NamedTuple):
+    """A frame over the limit: reported as soon as that is sure, then skipped to its end.
+
+    `head` is how the frame begins, at most 1024 bytes and never more than the
+    limit. `size` is what the peer declared, or None where a frame ends by a mark
+    and nobody knows its size before it ends.
+    """
+
+    head: bytes
+    size: int | None
+    limit: int
+
+    def __repr__(self) -> str:
+        """Show how long the head is, not its text: that may hold a secret."""
+        return f"Oversize(head={show(self.head)}, size={self.size}, limit={self.limit})"
+
+
+class BadHeader(NamedTuple):
+    """A header block that does not say how long its body is, or says it badly.
+
+    With `lost` nobody knows where the next frame begins: the reader ignores all
+    that follows, and the connection has to be closed. Without it the length was
+    still readable, the body is skipped, and the next frame is read as usual.
+    `got` is for logs; it quotes the peer.
+    """
+
+    got: str
+    lost: bool
+
+    def __repr__(self) -> str:
+        """Show the quoted text redacted."""
+        return f"BadHeader(got={show(self.got)}, lost={self.lost})"
+
+
+class Truncated(NamedTuple):
+    """The stream ended inside a frame.
+
+    `got` counts the bytes of the body that came. Where the stream ended before
+    the length was known, `expected` is None and `got` counts what came of it.
+    """
+
+    got: int
+    expected: int | None
+
+
+Fault: TypeAlias = Oversize | BadHeader | Truncated
+FramingName: TypeAlias = Literal["newline", "content-length", "length-prefix", "detect"]
+
+
+class Framing(Protocol):
+    """One direction of bytes read into frames, and frames written for the other."""
+
+    def feed(self, data: Buffer, /) -> list[bytes | Fault]:
+        """Return the frames and faults that `data` completes, in order."""
+        ...
+
+    def end(self) -> list[bytes | Fault]:
+        """Return what the end of the stream completes or cuts short."""
+        ...
+
+    def frame(self, message: bytes, /) -> bytes:
+        """Return the bytes that carry `message`."""
+        ...
+
+
+def framing(name: FramingName, limit: int | None) -> Framing:
+    """Return a new framing by its name; `limit` None reads frames of any size."""
+    kind = _FRAMINGS.get(name)
+    if kind is None:
+        raise ValueError(f"no framing is called {name!r}; known: {', '.join(_FRAMINGS)}")
+    return kind(limit)
+
+
+def head_size(limit: int | None) -> int:
+    """Return how much of an oversize frame is kept.
+
+    Never more than the limit, so that the head does not depend on how much
+    happened to arrive together with the byte that was too many.
+
+    Raises:
+        ValueError: the limit is negative, so no frame could ever be read.
+    """
+    if limit is None:
+        return HEAD_KEPT
+    if limit < 0:
+        raise ValueError(f"a limit cannot be negative: {limit}")
+    return min(HEAD_KEPT, limit)
+
+
+class NewlineFraming:
+    """One message per line: LF ends it, one CR before that is trimmed.
+
+    Blank lines are ignored. The limit counts a line without its end, and a line
+    of exactly the limit is allowed. A last line without its LF is still a frame:
+    a peer that forgot the newline before closing deserves an answer, and if the
+    line is only half a message the codec will find that out.
+    """
+
+    __slots__ = ("_head", "_most", "_partial", "_skipping")
+
+    def __init__(self, limit: int | None = None) -> None:
+        """Read frames of at most `limit` bytes; None reads frames of any size."""
+        self._head = head_size(limit)
+        self._most = sys.maxsize if limit is None else limit
+        self._partial = bytearray()  # the line in progress, which holds no LF
+        self._skipping = False  # the line in progress was too long and is reported
+
+    def feed(self, data: Buffer, /) -> list[bytes | Fault]:
+        """Return the lines and faults that `data` completes, in order."""
+        lines = (data if type(data) is bytes else bytes(data)).split(b"\n")
+        rest = lines.pop()
+        found: list[bytes | Fault] = []
+        if lines:
+            if self._skipping:
+                self._skipping = False
+                del lines[0]
+            elif self._partial:
+                self._partial += lines[0]
+                lines[0] = bytes(self._partial)
+                self._partial.clear()
+            most = self._most
+            for line in lines:
+                if not line:
+                    continue
+                if line[-1] == _CR:
+                    line = line[:-1]
+                if len(line) > most:
+                    found.append(Oversize(line[: self._head], None, most))
+                elif line.lstrip(_BLANK):  # gives the same object back, not a copy
+                    found.append(line)
+        if rest and not self._skipping:
+            self._hold(rest, found)
+        return found
+
+    def end(self) -> list[bytes | Fault]:
+        """Return the last line if it lacks its LF and is not blank."""
+        line = bytes(self._partial).removesuffix(b"\r")
+        self._partial.clear()
+        self._skipping = False
+        return [line] if line.lstrip(_BLANK) else []
+
+    def frame(self, message: bytes, /) -> bytes:
+        """Return `message` as a line.
+
+        Raises:
+            LocalProtocolError: the message holds a newline; the peer would read two.
+        """
+        if _LF in message:
+            raise LocalProtocolError(
+                "jsonrpc.framing.newline-inside",
+                got=f"a line feed at byte {message.index(_LF)}",
+                expected="a message on one line",
+                source="MCP 2025-11-25, basic/transports",
+            )
+        return message + b"\n"
+
+    def _hold(self, rest: bytes, found: list[bytes | Fault]) -> None:
+        self._partial += rest
+        over = len(self._partial) - self._most
+        # One byte too many may be the CR of a line end still on its way.
+        if over > 1 or (over == 1 and self._partial[-1] != _CR):
+            found.append(Oversize(bytes(self._partial[: self._head]), None, self._most))
+            self._partial.clear()
+            self._skipping = True
+
+
+class _SizedFraming:
+    """Read bodies whose size is stated before them; how it is stated is the subclass's."""
+
+    __slots__ = ("_before", "_closed", "_head", "_kept", "_left", "_most", "_refused", "_size")
+
+    def __init__(self, limit: int | None = None) -> None:
+        """Read frames of at most `limit` bytes; None reads frames of any size."""
+        self._head = head_size(limit)
+        self._most = sys.maxsize if limit is None else limit
+        self._before = 0  # bytes read of whatever states the size
+        self._size: int | None = None  # of the body being read; None before one
+        self._left = 0  # of that body, still to come
+        self._kept = bytearray()  # of that body, or its head when it is too large
+        self._refused = False  # that body is reported and only skipped
+        self._closed = False  # the stream ended or was lost: nothing more is read
+
+    def feed(self, data: Buffer, /) -> list[bytes | Fault]:
+        """Return the frames and faults that `data` completes, in order."""
+        chunk = bytes(data)
+        found: list[bytes | Fault] = []
+        at = 0
+        while at < len(chunk) and not self._closed:
+            if self._size is None:
+                at = self._read_size(chunk, at, found)
+            # Not an `else`: an empty body ends where its size does.
+            if self._size is not None:
+                at = self._read_body(self._size, chunk, at, found)
+        return found
+
+    def end(self) -> list[bytes | Fault]:
+        """Return what the end of the stream cut short; a refused frame is not told twice."""
+        if self._closed:
+            return []
+        self._closed = True
+        if self._size is None:
+            return [Truncated(self._before, None)] if self._before else []
+        if self._refused:
+            return []
+        if self._size > self._most:
+            return [Oversize(bytes(self._kept), self._size, self._most)]
+        return [Truncated(len(self._kept), self._size)]
+
+    def _read_size(self, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:
+        """Read on from `at`, calling `_begin` once the size is known; return where it stopped."""
+        raise NotImplementedError
+
+    def _begin(self, size: int, *, refused: bool = False) -> None:
+        self._size = self._left = size
+        self._refused = refused
+        self._before = 0
+
+    def _read_body(self, size: int, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:
+        step = min(self._left, len(chunk) - at)
+        stop = at + step
+        self._left -= step
+        if self._refused:
+            pass
+        elif size > self._most:
+            self._kept += chunk[at : min(stop, at + self._head - len(self._kept))]
+            if len(self._kept) == self._head:
+                found.append(Oversize(bytes(self._kept), size, self._most))
+                self._kept.clear()
+                self._refused = True
+        elif step == size:
+            found.append(chunk[at:stop])
+        else:
+            self._kept += chunk[at:stop]
+            if not self._left:
+                found.append(bytes(self._kept))
+                self._kept.clear()
+        if not self._left:
+            self._size = None
+        return stop
+
+
+class ContentLengthFraming(_SizedFraming):
+    """Header lines, an empty line, then the bytes counted by `Content-Length`.
+
+    Read as kindly as is safe: names in any case, LF alone as a line end, other
+    headers, the same length stated twice, empty lines before a block. Whatever
+    leaves the length in doubt loses the stream, because guessing where a body
+    ends lets one peer's text become another's message: no length, two lengths,
+    one that is not plain digits, a block over 4 KiB, or a line that is no header
+    before the length was read. Such a line after it spoils only its own frame.
+    """
+
+    __slots__ = ("_length", "_line", "_spoiled")
+
+    def __init__(self, limit: int | None = None) -> None:
+        """Read frames of at most `limit` bytes; None reads frames of any size."""
+        super().__init__(limit)
+        self._line = bytearray()
+        self._length: int | None = None
+        self._spoiled = False
+
+    def frame(self, message: bytes, /) -> bytes:
+        """Return `message` behind its header block."""
+        return b"Content-Length: %d\r\n\r\n%s" % (len(message), message)
+
+    def _read_size(self, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:
+        room = at + HEADER_LIMIT - self._before
+        line_end = chunk.find(b"\n", at, room)
+        stop = min(len(chunk), room) if line_end < 0 else line_end + 1
+        self._line += chunk[at:stop]
+        self._before += stop - at
+        if line_end >= 0:
+            line = bytes(self._line[:-1]).removesuffix(b"\r")
+            is_first = self._before == len(self._line)
+            self._line.clear()
+            if line:
+                self._read_header(line, found)
+            elif is_first:
+                self._before = 0
+            else:
+                self._end_headers(found)
+        if self._before >= HEADER_LIMIT:
+            self._lose(f"more than {HEADER_LIMIT} bytes of headers", found)
+        return stop
+
+    def _read_header(self, line: bytes, found: list[bytes | Fault]) -> None:
+        name, colon, value = line.partition(b":")
+        if not colon or not name or name.translate(None, _TOKEN):
+            if self._length is None:
+                self._lose(_quote(line), found)
+            elif not self._spoiled:
+                self._spoiled = True
+                found.append(BadHeader(_quote(line), lost=False))
+        elif name.lower() == b"content-length":
+            digits = value.strip(b" \t")
+            if not digits.isdigit() or len(digits) > _LENGTH_DIGITS:
+                self._lose(_quote(line), found)
+            elif self._length is not None and self._length != int(digits):
+                self._lose(f"Content-Length {self._length}, then {int(digits)}", found)
+            else:
+                self._length = int(digits)
+
+    def _end_headers(self, found: list[bytes | Fault]) -> None:
+        if self._length is None:
+            self._lose("headers without Content-Length", found)
+        else:
+            self._begin(self._length, refused=self._spoiled)
+            self._length = None
+            self._spoiled = False
+
+    def _lose(self, got: str, found: list[bytes | Fault]) -> None:
+        if not self._closed:
+            self._closed = True
+            self._line.clear()
+            found.append(BadHeader(got, lost=True))
+
+
+class LengthPrefixFraming(_SizedFraming):
+    """Four bytes, big-endian and unsigned, then as many bytes as they say."""
+
+    __slots__ = ("_prefix",)
+
+    def __init__(self, limit: int | None = None) -> None:
+        """Read frames of at most `limit` bytes; None reads frames of any size."""
+        super().__init__(limit)
+        self._prefix = bytearray()
+
+    def frame(self, message: bytes, /) -> bytes:
+        """Return `message` behind its length.
+
+        Raises:
+            LocalProtocolError: four bytes cannot count it.
+        """
+        size = len(message)
+        if size > 0xFFFFFFFF:
+            raise LocalProtocolError(
+                "jsonrpc.framing.too-long", got=size, expected="at most 4294967295 bytes"
+            )
+        return size.to_bytes(4, "big") + message
+
+    def _read_size(self, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:
+        self._prefix += chunk[at : at + 4 - self._before]
+        stop = at + len(self._prefix) - self._before
+        self._before = len(self._prefix)
+        if self._before == 4:
+            self._begin(int.from_bytes(self._prefix, "big"))
+            self._prefix.clear()
+        return stop
+
+
+class DetectingFraming:
+    """Newline or Content-Length, whichever the peer begins with.
+
+    For peers that learned their framing from LSP. No JSON value begins with
+    `content-`, so those eight letters, in any case, decide. Blanks before them
+    tell nothing and are dropped. Until the peer has spoken we write lines, as
+    the specification has it. [MCP 2025-11-25, basic/transports]
+    """
+
+    __slots__ = ("_chosen", "_limit", "_start")
+
+    def __init__(self, limit: int | None = None) -> None:
+        """Read frames of at most `limit` bytes; None reads frames of any size."""
+        head_size(limit)  # refuses a bad limit now, not at the first byte
+        self._limit = limit
+        self._start = b""  # at most seven bytes that may still become "content-"
+        self._chosen: NewlineFraming | ContentLengthFraming | None = None
+
+    def feed(self, data: Buffer, /) -> list[bytes | Fault]:
+        """Return the frames and faults that `data` completes, in order."""
+        if self._chosen is not None:
+            return self._chosen.feed(data)
+        start = (self._start + bytes(data)).lstrip(b" \t\r\n")
+        if len(start) < 8 and b"content-".startswith(start.lower()):
+            self._start = start
+            return []
+        self._start = b""
+        is_header = start[:8].lower() == b"content-"
+        self._chosen = (ContentLengthFraming if is_header else NewlineFraming)(self._limit)
+        return self._chosen.feed(start)
+
+    def end(self) -> list[bytes | Fault]:
+        """Return what the end of the stream completes or cuts short."""
+        chosen = self._chosen or NewlineFraming(self._limit)
+        found = chosen.feed(self._start)
+        self._start = b""
+        return found + chosen.end()
+
+    def frame(self, message: bytes, /) -> bytes:
+        """Return the bytes that carry `message` in the style the peer uses.
+
+        Raises:
+            LocalProtocolError: we write lines and the message holds a newline.
+        """
+        return (self._chosen or _LINES).frame(message)
+
+
+# Writing lines needs no state, so one object serves every undecided connection.
+_LINES: Final = NewlineFraming()
+
+_FRAMINGS: Final[dict[str, Callable[[int | None], Framing]]] = {
+    "newline": NewlineFraming,
+    "content-length": ContentLengthFraming,
+    "length-prefix": LengthPrefixFraming,
+    "detect": DetectingFraming,
+}
+
+
+def _quote(line: bytes) -> str:
+    return line[:_QUOTED].decode("ascii", "backslashreplace")

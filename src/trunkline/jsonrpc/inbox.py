@@ -1,0 +1,98 @@
+"""What we have been asked and not yet answered.
+
+An `Inbox` is one side's memory of the requests it owes an answer. Answering,
+cancelling and running out of time all take the request out, and only the first
+of them finds it there: so a request is answered at most once, whatever races.
+
+The rules that live here, and only here:
+
+* A sender's id names one open request at a time.            [MCP 2026-07-28, basic]
+* A request is taken out by itself, not by its id: a late answer to a request
+  whose id was used again must not take the new request's place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from .deadlines import Deadlines
+from .messages import RequestId
+
+__all__ = ["Asked", "Inbox"]
+
+
+class Asked(Struct, eq=False):
+    """A request we received: what was asked, and where its answer goes."""
+
+    id: RequestId | None
+    method: str
+    # Raw JSON, the typed value where the codec knows the type, or UNSET.
+    params: Any = UNSET
+    # The transport's token for where the answer goes; opaque to everybody else.
+    route: Any = None
+    # The place of its answer in the answer to a batch, if it came in one.
+    slot: Any = None
+
+    def __repr__(self) -> str:
+        return f"Asked(id={self.id!r}, method={self.method!r})"
+
+
+class Inbox:
+    """The requests of the other side that we have not answered yet."""
+
+    __slots__ = ("_deadlines", "_open")
+
+    def __init__(self) -> None:
+        # Null is an id where plain JSON-RPC is spoken; it too names one request at a time.
+        self._open: dict[RequestId | None, Asked] = {}
+        self._deadlines = Deadlines()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, asked: Asked) -> bool:
+        return self._open.get(asked.id) is asked
+
+    def open(self, asked: Asked, *, deadline: float | None = None) -> bool:
+        """Take a request in; say no, and change nothing, if its id is that of an open one."""
+        if asked.id in self._open:
+            return False
+        self._open[asked.id] = asked
+        if deadline is not None:
+            self.set_deadline(asked, deadline)
+        return True
+
+    def set_deadline(self, asked: Asked, deadline: float) -> None:
+        """Give an open request a deadline, in place of any it had."""
+        if asked in self and asked.id is not None:
+            self._deadlines.set(asked.id, deadline)
+
+    def find(self, id: RequestId) -> Asked | None:
+        """Return the open request with this id, for a cancel that names it."""
+        return self._open.get(id)
+
+    def take(self, asked: Asked) -> bool:
+        """Take a request out, to answer or to drop it; say whether it was still open."""
+        if self._open.get(asked.id) is not asked:
+            return False
+        del self._open[asked.id]
+        if asked.id is not None:
+            self._deadlines.drop(asked.id)
+        return True
+
+    def expire(self, now: float) -> list[Asked]:
+        """Take out what is due; nobody else can answer it from now on."""
+        return [self._open.pop(id) for id in self._deadlines.due(now)]
+
+    def next_deadline(self) -> float | None:
+        """Return when `expire` will next have something to do."""
+        return self._deadlines.earliest()
+
+    def drain(self) -> list[Asked]:
+        """Take everything out, oldest first, because the connection is gone."""
+        everything = list(self._open.values())
+        self._open.clear()
+        self._deadlines = Deadlines()
+        return everything

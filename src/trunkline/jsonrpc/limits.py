@@ -1,0 +1,68 @@
+"""How much is too much.
+
+Each bound names who could grow the thing it bounds: always the peer, who sends
+as many bytes, elements or digits as it likes. `None` lifts a size limit and has
+to be written; no preset but `erlmcp-doc` does so, as its document says.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+__all__ = ["DECODER_DIGITS", "SALVAGED_HEAD", "STRICT_DEPTH", "Limits", "TransportName"]
+
+TransportName: TypeAlias = Literal["default", "stdio", "tcp", "unix", "http", "websocket", "sse"]
+
+# The decoder itself refuses longer integers, as CPython does: reading digits takes quadratic time.
+DECODER_DIGITS: Final = 4300
+
+# How deep a strict codec lets a message nest when no limit is set: far beyond any schema in use,
+# far below the decoder's own guard, so that the answer does not depend on the caller's stack.
+STRICT_DEPTH: Final = 256
+
+# How much of a frame that is too large to read is kept to look for its id.
+SALVAGED_HEAD: Final = 1024
+
+MIB: Final = 1024 * 1024
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """The bounds of one codec; sizes are bytes of one message, per transport."""
+
+    default: int | None = 16 * MIB
+    stdio: int | None = 16 * MIB
+    tcp: int | None = 16 * MIB
+    unix: int | None = 16 * MIB
+    http: int | None = 16 * MIB
+    websocket: int | None = 16 * MIB
+    sse: int | None = 16 * MIB
+    # A batch is answered as a whole, so its replies are all held at once.
+    batch: int = 1000
+    # Ids are kept while a request is open, and for a while after.
+    id_length: int = 1024
+    # Method names are looked up, logged and counted.
+    method_length: int = 1024
+    # None leaves nesting to the decoder's own guard; a number is exact, and costs a pre-scan.
+    depth: int | None = None
+    integer_digits: int = DECODER_DIGITS
+
+    def message_size(self, transport: TransportName = "default") -> int | None:
+        """Return the largest message this transport takes; None is unlimited."""
+        size: int | None = getattr(self, transport)
+        return size
+
+    @classmethod
+    def named(cls, name: str) -> Limits:
+        """Return a named set: `mcp-16m`, `erlmcp-doc` or `pierre-5m`.
+
+        Raises:
+            LookupError: there is no such set; the text lists those there are.
+        """
+        from ..spec.profiles.presets import LIMITS
+
+        row: dict[str, Any] | None = LIMITS.get(name)
+        if row is None:
+            raise LookupError(f"no limits named {name!r}; there are {', '.join(LIMITS)}")
+        return cls(**row)

@@ -1,0 +1,209 @@
+"""Readers: a decoder for each way in, and what is made of what it read.
+
+A `Reader` tries the kind that is expected with a decoder that returns the final
+object straight from C. What that refuses is read loosely, with every member
+optional, and told apart by what it has. Readers return a message or raise one of
+`faults.UNREADABLE`; they never say why, `faults.py` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import UNSET, Meta, Raw, ValidationError
+from msgspec.json import Decoder
+
+from .messages import (
+    Call,
+    ExtendedCall,
+    ExtendedNotification,
+    ExtendedRequest,
+    Failure,
+    Message,
+    Notification,
+    Reply,
+    Request,
+    Success,
+)
+from .policy import Policy
+from .shapes import (
+    Loose,
+    call_shape,
+    loose_shape,
+    params_type,
+    result_shape,
+    result_type,
+    typed_call_shapes,
+)
+
+__all__ = ["CALLS", "REPLIES", "Expect", "Reader", "envelope_reader", "whole_reader"]
+
+Expect: TypeAlias = Literal["any", "calls", "replies"]
+Read: TypeAlias = Callable[[bytes], Any]
+_Make: TypeAlias = Callable[[Loose, Any], Any]
+
+CALLS: Final = (Call, Request, Notification)
+REPLIES: Final = (Reply, Success, Failure)
+
+
+class Reader(NamedTuple):
+    """The ways to read one text under one policy, fastest first."""
+
+    # What is expected, single or as a batch of nothing else.
+    first: Read
+    # Any message, or a batch of them.
+    loose: Read
+    # Any single message.
+    one: Read
+    # What `first` reads, where a message is yet to be made of it.
+    shape: type[Call] | None = None
+
+
+def envelope_reader(
+    policy: Policy, expect: Expect, params: Mapping[str, type] | None = None
+) -> Reader:
+    """Return a reader that leaves params and results as raw JSON, or as typed by `params`."""
+    shape = loose_shape(policy, params=Raw, result=Raw)
+    reader = _loose_reader(policy, shape, _make_envelope(policy))
+    if policy.params == "nullable" or not _read_as_is(policy):
+        return reader
+    if expect == "replies":
+        return reader._replace(first=_decoder(policy, result_shape(policy)))
+    if expect == "calls" and params:
+        typed = reduce(or_, typed_call_shapes(policy, params))
+        plain = _decoder(policy, call_shape(policy, params=Raw))
+        return reader._replace(first=_or_else(_decoder(policy, typed), plain))
+    if expect == "calls":
+        return reader._replace(first=_decoder(policy, call_shape(policy, params=Raw)))
+    return reader
+
+
+def whole_reader(policy: Policy, expect: Expect) -> Reader:
+    """Return a reader of whole messages.
+
+    Calls, when they are expected, come as their shape: the codec makes messages of
+    them itself, because another call for each would be felt.
+    """
+    loose = loose_shape(policy, params=params_type(policy), result=result_type(policy))
+    reader = _loose_reader(policy, loose, _make_message(policy))
+    if expect == "calls" and _read_as_is(policy):
+        shape = call_shape(policy, params=params_type(policy), absent=None)
+        return reader._replace(first=_decoder(policy, shape), shape=shape)
+    return reader
+
+
+def _read_as_is(policy: Policy) -> bool:
+    """Say whether what a decoder reads is what is meant, with nothing to put right after."""
+    return (
+        policy.null_id != "as-notification"
+        and policy.strictness != "lenient"
+        and policy.envelope == "plain"
+    )
+
+
+def _decoder(policy: Policy, shape: Any) -> Read:
+    """Return a decoder of a `shape`, or where batches are accepted of a list of them."""
+    if policy.accepts_batches:
+        length = Meta(min_length=1, max_length=policy.limits.batch)
+        shape = shape | Annotated[list[shape], length]
+    return Decoder(shape).decode
+
+
+def _or_else(first: Read, second: Read) -> Read:
+    """Return a reader for methods with typed params that reads the others untyped.
+
+    Params that do not fit their type are left raw as well: the layer that knows
+    the type reads them again, and says where they are wrong.
+    """
+
+    def read(data: bytes) -> Any:
+        try:
+            return first(data)
+        except ValidationError:
+            return second(data)
+
+    return read
+
+
+def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> Reader:
+    one, several = Decoder(shape).decode, _decoder(policy, shape)
+    may_mix = policy.strictness == "lenient"
+    as_notification = policy.null_id == "as-notification"
+    null_refused = policy.null_id == "reject"
+
+    def told_apart(read: Loose) -> Any:
+        """Return what `read` is by what it has; raise if it is nothing."""
+        id = read.id
+        if id is None and as_notification:
+            id = UNSET
+        elif type(id) is float and id.is_integer():
+            id = int(id)  # only a lenient shape lets a float in
+        if read.method is not UNSET:
+            is_whole = read.result is UNSET and read.error is UNSET
+            is_whole = is_whole and not (id is None and null_refused)
+        elif read.error is UNSET:
+            is_whole = read.result is not UNSET and id is not None and id is not UNSET
+        else:
+            # The answer to a request whose id could not be read has none.
+            is_whole = read.result is UNSET
+        if not is_whole or type(id) is float:
+            raise ValidationError
+        return make(read, id)
+
+    def read_one(data: bytes) -> Any:
+        return told_apart(one(data))
+
+    def read_any(data: bytes) -> Any:
+        read = several(data)
+        if type(read) is not list:
+            return told_apart(read)
+        if not may_mix and len({item.method is UNSET for item in read}) > 1:
+            raise ValidationError
+        return [told_apart(item) for item in read]
+
+    return Reader(read_any, read_any, read_one)
+
+
+def _make_message(policy: Policy) -> _Make:
+    extended = policy.envelope == "pierre"
+
+    def message(read: Loose, id: Any) -> Message:
+        if read.method is UNSET:
+            return Success(id, read.result) if read.error is UNSET else Failure(id, read.error)
+        params = read.params
+        if params is UNSET:
+            params = None
+        extensions = _extensions(read) if extended else {}
+        if id is UNSET:
+            kind = ExtendedNotification if extended else Notification
+            return kind(read.method, params, **extensions)
+        if extended:
+            return ExtendedRequest(read.method, params, id=id, **extensions)
+        return Request(read.method, params, id=id)
+
+    return message
+
+
+def _make_envelope(policy: Policy) -> _Make:
+    extended = policy.envelope == "pierre"
+    nullable = policy.params == "nullable"
+
+    def envelope(read: Loose, id: Any) -> Call | Reply:
+        if read.method is UNSET:
+            return Reply(id=id, result=read.result, error=read.error)
+        params = read.params
+        if nullable and params is not UNSET and bytes(params) == b"null":
+            params = UNSET
+        if extended:
+            return ExtendedCall(id=id, method=read.method, params=params, **_extensions(read))
+        return Call(id=id, method=read.method, params=params)
+
+    return envelope
+
+
+def _extensions(read: Loose) -> dict[str, Any]:
+    fields = {"auth": read.auth, "headers": read.headers, "metadata": read.metadata}
+    return {name: value for name, value in fields.items() if value is not UNSET}

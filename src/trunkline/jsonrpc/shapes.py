@@ -1,0 +1,159 @@
+"""The wire forms a policy accepts, as types that the decoder checks in C.
+
+A shape says in one Struct what the envelope must, may and must not contain:
+"must be absent" is a type too. Message classes of `messages.py` are what callers
+see; these are what bytes are read into first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
+
+from .messages import Call, ErrorObject, Reply, Shown
+
+if TYPE_CHECKING:
+    from .policy import Policy
+
+__all__ = [
+    "Loose",
+    "call_shape",
+    "loose_shape",
+    "params_type",
+    "result_shape",
+    "result_type",
+    "typed_call_shapes",
+]
+
+# A member of this type can only be absent: no peer can guess the one string it would accept.
+_ABSENT: Final[Any] = Literal[os.urandom(16).hex()] | UnsetType
+
+Field: TypeAlias = tuple[str, Any] | tuple[str, Any, Any]
+
+
+class Loose(Struct):
+    """Any message, with every member optional: what is there decides what it is."""
+
+    jsonrpc: str | UnsetType = UNSET
+    id: Any = UNSET
+    method: str | UnsetType = UNSET
+    params: Any = UNSET
+    result: Any = UNSET
+    error: ErrorObject | UnsetType = UNSET
+    auth: Any = UNSET
+    headers: Any = UNSET
+    metadata: Any = UNSET
+
+
+def call_shape(policy: Policy, *, params: Any, absent: Any = UNSET) -> Any:
+    """Return what a request or notification looks like, with `params` read as given.
+
+    `absent` stands for params that are not there; null does not, unless `params` says so.
+    """
+    fields: list[Field] = [
+        *_version(policy),
+        ("id", _id(policy), UNSET),
+        ("method", _method(policy)),
+        ("params", params, absent),
+        ("result", _ABSENT, UNSET),
+        ("error", _ABSENT, UNSET),
+        *_extensions(policy),
+    ]
+    return defstruct("Call", fields, bases=(Call,), kw_only=True, gc=False)
+
+
+def typed_call_shapes(policy: Policy, params: Mapping[str, type]) -> list[Any]:
+    """Return a shape per method, told apart by the method, with params read as that type."""
+    return [
+        defstruct(
+            "Call",
+            [
+                *_version(policy),
+                ("id", _id(policy), UNSET),
+                ("params", kind),
+                ("result", _ABSENT, UNSET),
+                ("error", _ABSENT, UNSET),
+                *_extensions(policy),
+            ],
+            bases=(_TypedCall,),
+            namespace={"method": method},
+            tag_field="method",
+            tag=method,
+            kw_only=True,
+        )
+        for method, kind in params.items()
+    ]
+
+
+class _TypedCall(Shown, Struct):
+    """A call whose method is its class: `method` is set on each subclass."""
+
+
+def result_shape(policy: Policy) -> Any:
+    """Return what the reply of a request that worked looks like, with a raw result."""
+    fields: list[Field] = [
+        *_version(policy),
+        ("id", int | _text_id(policy)),
+        ("result", Raw),
+        ("error", _ABSENT, UNSET),
+        ("method", _ABSENT, UNSET),
+    ]
+    return defstruct("Reply", fields, bases=(Reply,), kw_only=True, gc=False)
+
+
+def loose_shape(policy: Policy, *, params: Any, result: Any) -> Any:
+    """Return what any message looks like."""
+    fields: list[Field] = [
+        *_version(policy),
+        ("id", _id(policy) | None, UNSET),
+        ("method", _method(policy) | UnsetType, UNSET),
+        ("params", params | UnsetType, UNSET),
+        ("result", result | UnsetType, UNSET),
+        *_extensions(policy),
+    ]
+    return defstruct("Loose", fields, bases=(Loose,), kw_only=True)
+
+
+def params_type(policy: Policy) -> Any:
+    """Return what params are read as when they are read in the same pass."""
+    kinds = {"object": dict[str, Any], "structured": dict[str, Any] | list[Any]}
+    return kinds.get(policy.params, dict[str, Any] | list[Any] | None)
+
+
+def result_type(policy: Policy) -> Any:
+    """Return what a result is read as when it is read in the same pass."""
+    return dict[str, Any] if policy.results == "object" else Any
+
+
+def _version(policy: Policy) -> list[Field]:
+    if policy.strictness == "lenient":
+        return [("jsonrpc", Literal["2.0"] | UnsetType, UNSET)]
+    return [("jsonrpc", Literal["2.0"])]
+
+
+def _method(policy: Policy) -> Any:
+    return Annotated[str, Meta(min_length=1, max_length=policy.limits.method_length)]
+
+
+def _id(policy: Policy) -> Any:
+    # Integral floats are let in here and turned into integers by the codec.
+    number = int | float if policy.strictness == "lenient" else int
+    null = None if policy.null_id != "reject" else UnsetType
+    return number | _text_id(policy) | null | UnsetType
+
+
+def _text_id(policy: Policy) -> Any:
+    return Annotated[str, Meta(max_length=policy.limits.id_length)]
+
+
+def _extensions(policy: Policy) -> list[Field]:
+    if policy.envelope == "plain":
+        return []
+    return [
+        ("auth", str | None | UnsetType, UNSET),
+        ("headers", dict[str, Any] | None | UnsetType, UNSET),
+        ("metadata", dict[str, str] | UnsetType, UNSET),
+    ]

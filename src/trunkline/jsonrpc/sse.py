@@ -1,0 +1,288 @@
+"""Write and read an event stream, the body that carries messages over HTTP.
+
+A stream is fed bytes as they arrive, split anywhere, and gives back whole
+events in order. What an event means, when to reconnect and what to replay is
+for the transport. An event over the limit comes back as an `Oversize` in its
+place, and the reader goes on with the next one.
+
+The rules that live here, and only here:
+
+* Lines, fields and when an event is dispatched.      [WHATWG HTML, 9.2.5 and 9.2.6]
+* An event with an id and empty data primes a client
+  to reconnect; it carries no message.                [MCP 2025-11-25, basic/transports]
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final, NamedTuple
+
+from ..errors import LocalProtocolError
+from ..redaction import show
+from .framing import Buffer, Oversize, head_size
+
+__all__ = ["Event", "EventReader", "encode_comment", "encode_event"]
+
+_BOM: Final = b"\xef\xbb\xbf"
+# As numbers, because Python looks for a byte by its number several times faster
+# than for a `bytes` of length one.
+_NUL: Final = 0
+_LF: Final = 10
+_CR: Final = 13
+
+_SOURCE: Final = "WHATWG HTML, 9.2.6"
+
+# A longer number of milliseconds is no waiting time, and Python refuses to read
+# one of thousands of digits.
+_RETRY_DIGITS: Final = 18
+
+# A name or an id. The id comes back to its server as a header, and servers
+# refuse those over 8 KiB. [WHATWG HTML, 9.2.4]
+_NAME_LIMIT: Final = 4096
+
+# The longest start of a line that is not its value: "event: " or "retry: ".
+_LONGEST_START: Final = 7
+
+
+class Event(NamedTuple):
+    """One event. `id` and `retry` are None unless this very event carried them."""
+
+    data: str
+    event: str = "message"
+    id: str | None = None
+    retry: int | None = None
+
+    def __repr__(self) -> str:
+        """Show how long the data is, not its text: that may hold a secret."""
+        return (
+            f"Event(data=<{len(self.data)} characters>, event={show(self.event)}, "
+            f"id={show(self.id)}, retry={self.retry})"
+        )
+
+
+def encode_event(
+    data: bytes | str,
+    *,
+    event: str | None = None,
+    id: str | None = None,
+    retry: int | None = None,
+) -> bytes:
+    """Return one event for the wire.
+
+    Each line of `data` becomes a line of its own, so every line end reaches the
+    reader as a line feed. Empty data is written too: a reader must see a `data`
+    field to take the event as one.
+
+    Raises:
+        LocalProtocolError: a name or an id would break its line, or `retry` is negative.
+    """
+    fields = ""
+    if event is not None:
+        fields = f"event: {_one_line(event)}\n"
+    if id is not None:
+        fields += f"id: {_one_line(id)}\n"
+    if retry is not None:
+        if retry < 0:
+            raise LocalProtocolError(
+                "sse.retry.negative", got=retry, expected="milliseconds", source=_SOURCE
+            )
+        fields += f"retry: {retry}\n"
+    lines = data.encode() if isinstance(data, str) else data
+    if _LF in lines or _CR in lines:
+        lines = _unify(lines).replace(b"\n", b"\ndata: ")
+    return b"%sdata: %s\n\n" % (fields.encode(), lines)
+
+
+def encode_comment(text: str = "") -> bytes:
+    """Return a comment, which readers ignore: it keeps an idle connection open."""
+    lines = _unify(text.encode()).split(b"\n")
+    return b"".join(b": %s\n" % line if line else b":\n" for line in lines) + b"\n"
+
+
+class EventReader:
+    """The events of one stream, or of one stream after another.
+
+    The limit counts the bytes of an event's data; equal to the limit is allowed.
+    A name or an id may take 4 KiB. Of what is ignored no more than that is kept,
+    so a peer cannot fill memory with comments.
+
+    An event whose data is empty holds no message, and is left out unless
+    `empty` is true; the standard would hand it over. Its id is recorded either way.
+    """
+
+    def __init__(self, limit: int | None = None, *, empty: bool = False) -> None:
+        """Read events of at most `limit` bytes; None reads events of any size."""
+        self._head = head_size(limit)
+        self._most = sys.maxsize if limit is None else limit
+        self._empty = empty
+        self._last_event_id = ""
+        self._retry_ms: int | None = None
+        # The start of a stream, then the line in progress.
+        self._at_start = True
+        self._start = b""  # at most two bytes that may still become a byte order mark
+        self._after_cr = False
+        self._line = bytearray()
+        self._in_data = False  # that line is data: it is added as it comes, not held
+        self._skipping = False  # that line does not matter
+        # The event in progress.
+        self._data = bytearray()  # its lines joined by LF
+        self._has_data = False
+        self._event = b""
+        self._id: str | None = None
+        self._retry: int | None = None
+        self._refused = False  # too large, and reported
+
+    @property
+    def last_event_id(self) -> str:
+        """The id to resume from: the last one in a completed event, or empty."""
+        return self._last_event_id
+
+    @property
+    def retry_ms(self) -> int | None:
+        """How long the peer asks us to wait before reconnecting, once it has said so."""
+        return self._retry_ms
+
+    def feed(self, data: Buffer, /) -> list[Event | Oversize]:
+        """Return the events and faults that `data` completes, in order."""
+        chunk = self._after_bom(bytes(data)) if self._at_start else bytes(data)
+        found: list[Event | Oversize] = []
+        if not chunk:
+            return found
+        if self._after_cr:
+            # A CR ends its line at once, for an event should not wait for the
+            # next one; the LF of a CRLF may follow and ends nothing more.
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r")
+        lines = chunk.splitlines()  # of bytes: at CR, LF and CRLF, nowhere else
+        rest = b"" if self._after_cr or chunk.endswith(b"\n") or not chunk else lines.pop()
+        if lines:
+            self._end_line(lines, found)
+        for line in lines:
+            if line:
+                self._read_field(line, found)
+            else:
+                self._dispatch(found)
+        if rest:
+            self._hold(rest, found)
+        return found
+
+    def end(self) -> None:
+        """Drop the event in progress; what is fed next is the start of a new stream.
+
+        An event cut short is not dispatched, nor its id recorded: it will be sent
+        again. `last_event_id` and `retry_ms` stay, for they outlive a connection.
+        """
+        self._at_start = True
+        self._start = b""
+        self._after_cr = False
+        self._line.clear()
+        self._in_data = self._skipping = False
+        self._forget()
+
+    def _after_bom(self, chunk: bytes) -> bytes:
+        start = self._start + chunk
+        if len(start) < len(_BOM) and _BOM.startswith(start):
+            self._start = start
+            return b""
+        self._at_start = False
+        return start.removeprefix(_BOM)
+
+    def _end_line(self, lines: list[bytes], found: list[Event | Oversize]) -> None:
+        """Make of the first of `lines` the whole line that it ends, or take it out if done."""
+        if self._line:
+            self._line += lines[0]
+            lines[0] = bytes(self._line)
+            self._line.clear()
+        elif self._in_data:
+            self._in_data = False
+            self._add_data(lines.pop(0), found)
+        elif self._skipping:
+            self._skipping = False
+            del lines[0]
+
+    def _hold(self, rest: bytes, found: list[Event | Oversize]) -> None:
+        if self._skipping:
+            return
+        if self._in_data:
+            self._add_data(rest, found)
+            return
+        self._line += rest
+        if self._line.startswith(b"data:"):
+            if len(self._line) == len(b"data:"):
+                return  # a space may follow, which is not part of the value
+            self._in_data = True
+        elif self._line.startswith(b":") or len(self._line) > _NAME_LIMIT + _LONGEST_START:
+            # A comment, or no value we accept: the start of the line is enough.
+            self._skipping = True
+        else:
+            return
+        self._read_field(bytes(self._line), found)
+        self._line.clear()
+
+    def _read_field(self, line: bytes, found: list[Event | Oversize]) -> None:
+        name, _, value = line.partition(b":")
+        if value.startswith(b" "):
+            value = value[1:]
+        if name == b"data":
+            if self._has_data:
+                self._add_data(b"\n", found)
+            self._has_data = True
+            self._add_data(value, found)
+        elif name in (b"event", b"id") and len(value) > _NAME_LIMIT:
+            self._refuse(_NAME_LIMIT, b"", found)
+        elif name == b"event":
+            self._event = value
+        elif name == b"id" and _NUL not in value:
+            self._id = value.decode("utf-8", "replace")
+        elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
+            self._retry_ms = self._retry = int(value)
+
+    def _add_data(self, value: bytes, found: list[Event | Oversize]) -> None:
+        if len(self._data) + len(value) > self._most:
+            self._refuse(self._most, value[: self._head], found)
+        elif not self._refused:
+            self._data += value
+
+    def _refuse(self, limit: int, more: bytes, found: list[Event | Oversize]) -> None:
+        if not self._refused:
+            head = bytes(self._data[: self._head]) + more
+            found.append(Oversize(head[: self._head], None, limit))
+            self._refused = True
+            self._data.clear()
+
+    def _dispatch(self, found: list[Event | Oversize]) -> None:
+        # The id of a refused event counts as well. Otherwise resuming would bring
+        # the same event again, and again.
+        if self._id is not None:
+            self._last_event_id = self._id
+        if not self._refused and self._has_data and (self._data or self._empty):
+            # Fields are cut at ASCII bytes, which no broken sequence swallows, so
+            # decoding them one by one replaces what decoding the stream would.
+            data = self._data.decode("utf-8", "replace")
+            name = self._event.decode("utf-8", "replace") if self._event else "message"
+            found.append(Event(data, name, self._id, self._retry))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._data.clear()
+        self._has_data = False
+        self._event = b""
+        self._id = None
+        self._retry = None
+        self._refused = False
+
+
+def _unify(text: bytes) -> bytes:
+    """Return `text` with every line end as a line feed."""
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _one_line(value: str) -> str:
+    if "\n" in value or "\r" in value or "\0" in value:
+        raise LocalProtocolError(
+            "sse.field.line-break",
+            got=value,
+            expected="text without CR, LF and NUL",
+            source=_SOURCE,
+        )
+    return value

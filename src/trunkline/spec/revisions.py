@@ -1,0 +1,43 @@
+"""The released revisions of the Model Context Protocol, and spans of them.
+
+Every row under `spec/` that holds only for some revisions says so with a
+`Window`; nothing else in the library compares revision strings.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = [
+    "LATEST",
+    "REVISIONS",
+    "V2024_11_05",
+    "V2025_03_26",
+    "V2025_06_18",
+    "V2025_11_25",
+    "V2026_07_28",
+    "Window",
+]
+
+V2024_11_05: Final = "2024-11-05"
+V2025_03_26: Final = "2025-03-26"
+V2025_06_18: Final = "2025-06-18"
+V2025_11_25: Final = "2025-11-25"
+V2026_07_28: Final = "2026-07-28"
+
+REVISIONS: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28)
+LATEST: Final = V2026_07_28
+
+
+class Window(NamedTuple):
+    """The revisions in which a fact holds: from `since` up to, not including, `until`.
+
+    Revision names are dates, so they order as text.
+    """
+
+    since: str = V2024_11_05
+    until: str | None = None
+
+    def holds(self, revision: str) -> bool:
+        """Say whether `revision` lies in this window."""
+        return self.since <= revision and (self.until is None or revision < self.until)

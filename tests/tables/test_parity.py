@@ -1,0 +1,148 @@
+"""`docs/parity.toml` is complete, readable and honest.
+
+Every row of the feature inventory is there once, says one short sentence, and
+either names a test that exists or waits for a later part of the road. Named
+tests are looked up in their source text; nothing here imports them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DOCUMENT: Final[dict[str, Any]] = tomllib.loads(
+    (ROOT / "docs" / "parity.toml").read_text(encoding="utf-8")
+)
+ROWS: Final[list[dict[str, Any]]] = DOCUMENT["rows"]
+
+# The last number of each system's rows in the feature inventory, in its order.
+LAST: Final = {"E": 131, "F": 48, "P": 65, "S": 59, "C": 49, "K": 80}
+KEYS: Final = {"id", "says", "part", "test"}
+PARTS: Final = range(1, 11)
+LONGEST_SENTENCE: Final = 139
+# A full stop inside a sentence is part of a number or a name, so no space follows it.
+SENTENCE: Final = re.compile(r"\S(?:[^.!?]|[.!?](?=\S))*\.")
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def named_tests(row: dict[str, Any]) -> list[str]:
+    """Return the tests a row names, whether it spells one or a list."""
+    test = row.get("test", [])
+    return [test] if isinstance(test, str) else list(test)
+
+
+def test_every_id_is_there_once_and_in_order() -> None:
+    expected = [f"{letter}-{n:02}" for letter, last in LAST.items() for n in range(1, last + 1)]
+    assert len(expected) == 432
+    assert [row["id"] for row in ROWS] == expected
+
+
+def test_rows_have_the_known_keys_and_a_part_of_the_road() -> None:
+    odd = [row["id"] for row in ROWS if not row.keys() <= KEYS or row["part"] not in PARTS]
+    assert odd == []
+
+
+def test_every_row_says_one_short_sentence() -> None:
+    odd = [row["id"] for row in ROWS if not is_one_short_sentence(row["says"])]
+    assert odd == []
+
+
+def is_one_short_sentence(text: str) -> bool:
+    """Say whether `text` is a single sentence that fits on a line."""
+    return len(text) <= LONGEST_SENTENCE and SENTENCE.fullmatch(text) is not None
+
+
+def test_no_two_rows_say_the_same() -> None:
+    said = [row["says"] for row in ROWS]
+    assert sorted(set(said)) == sorted(said)
+
+
+def test_every_row_has_a_test_or_a_later_part() -> None:
+    current = DOCUMENT["current_part"]
+    lacking = [row["id"] for row in ROWS if not named_tests(row) and row["part"] <= current]
+    assert lacking == [], f"{len(lacking)} rows have neither a test nor a later part"
+
+
+def test_every_named_test_exists() -> None:
+    unknown = [
+        f"{row['id']}: {name}" for row in ROWS for name in named_tests(row) if not exists(name)
+    ]
+    assert unknown == []
+
+
+def test_the_report_counts_every_row() -> None:
+    tool = [sys.executable, str(ROOT / "tools" / "parity.py")]
+    done = subprocess.run(tool, capture_output=True, text=True, check=False, timeout=30)
+    name, rows, *standings = done.stdout.splitlines()[-1].split()
+    assert (name, int(rows)) == ("total", len(ROWS))
+    assert sum(map(int, standings)) == len(ROWS)
+    assert done.returncode == (0 if standings[-1] == "0" else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "one"),
+    [
+        ("JSON-RPC 2.0 is spoken.", True),
+        ("It works. It is fast.", False),
+        ("It works", False),
+        ("Does it work?", False),
+        ("A" * 139 + ".", False),
+        ("", False),
+    ],
+)
+def test_one_sentence_is_told_from_two(text: str, one: bool) -> None:
+    assert is_one_short_sentence(text) is one
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("tests/tables/test_parity.py::test_every_named_test_exists", True),
+        ("tests/tables/test_parity.py::test_nobody_wrote", False),
+        ("tests/tables/test_parity.py::exists", False),
+        ("tests/tables/test_parity.py::TestNobody::test_nobody_wrote", False),
+        ("tests/tables/test_parity.py", False),
+        ("tests/tables/test_gone.py::test_nobody_wrote", False),
+        ("tests/vectors/gone.json::nothing", False),
+        ("docs/parity.toml::test_nobody_wrote", False),
+    ],
+)
+def test_the_lookup_finds_only_real_tests(name: str, there: bool) -> None:
+    assert exists(name) is there
+
+
+def exists(name: str) -> bool:
+    """Say whether `path::test`, `path::Class::test` or `vectors.json::case` is there."""
+    path, _, inner = name.partition("::")
+    return inner in names_in(path)
+
+
+@cache
+def names_in(path: str) -> frozenset[str]:
+    """Return what the tests in one file are called; nothing for a file that is not there."""
+    file = ROOT / path
+    if not path.startswith("tests/") or not file.is_file():
+        return frozenset()
+    if file.suffix == ".json":
+        return frozenset(case["name"] for case in json.loads(file.read_text(encoding="utf-8")))
+    return frozenset(names_of_tests(ast.parse(file.read_text(encoding="utf-8"))))
+
+
+def names_of_tests(node: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[str]:
+    """Yield the names of the tests in a module or class, as pytest spells them."""
+    for child in node.body:
+        if isinstance(child, ast.ClassDef) and child.name.startswith("Test"):
+            yield from names_of_tests(child, f"{prefix}{child.name}::")
+        elif isinstance(child, FUNCTIONS) and child.name.startswith("test"):
+            yield prefix + child.name
