@@ -67,8 +67,9 @@ def read(reader: Framing, stream: bytes, size: int, limit: int | None) -> Iterat
 
 def kept(reader: object) -> int:
     """Return how many bytes a reader holds."""
-    names = ("_partial", "_kept", "_line", "_prefix", "_start")
-    held = sum(len(getattr(reader, name, b"")) for name in names)
+    held = sum(len(getattr(reader, name, b"")) for name in ("_line", "_prefix", "_start"))
+    for name in ("_partial", "_kept"):
+        held += getattr(getattr(reader, name, None), "size", 0)
     chosen = getattr(reader, "_chosen", None)
     return held if chosen is None else held + kept(chosen)
 

@@ -68,7 +68,7 @@ def read(
         yield from reader.feed(memoryview(stream)[at : at + size])
         held = len(reader._line) + len(reader._event) + len(reader._id or "")
         assert held <= 3 * (NAME_LIMIT + 8) + size
-        assert limit is None or len(reader._data) <= limit
+        assert limit is None or reader._data.size <= limit
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.jsonrpc import sse as module
-from trunkline.jsonrpc.framing import Oversize
+from trunkline.jsonrpc.framing import Oversize, Pieces
 from trunkline.jsonrpc.sse import Event, EventReader, encode_comment, encode_event
 
 pieces = st.sampled_from(
@@ -219,6 +219,20 @@ class MeteredArray(Meter, bytearray):
         return super().__iadd__(more)
 
 
+class MeteredPieces(Pieces):
+    def take(self) -> bytes:
+        return MeteredBytes(super().take())
+
+
+@pytest.fixture
+def metered(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("framing", "sse"):
+        module = import_module(f"trunkline.jsonrpc.{name}")
+        monkeypatch.setattr(module, "bytes", MeteredBytes, raising=False)
+        monkeypatch.setattr(module, "bytearray", MeteredArray, raising=False)
+        monkeypatch.setattr(module, "Pieces", MeteredPieces)
+
+
 def cost(stream: bytes, step: int, limit: int | None) -> float:
     """Return how often, on average, a byte of `stream` is looked at or copied."""
     reader = EventReader(limit)
@@ -228,6 +242,7 @@ def cost(stream: bytes, step: int, limit: int | None) -> float:
     return Meter.spent / len(stream)
 
 
+@pytest.mark.usefixtures("metered")
 @pytest.mark.parametrize("limit", [None, 1000])
 @pytest.mark.parametrize("step", [1, 7, 1000, 20_000])
 @pytest.mark.parametrize(
@@ -247,11 +262,9 @@ def cost(stream: bytes, step: int, limit: int | None) -> float:
     ids=lambda block: repr(block[:30]),
 )
 def test_time_is_linear_in_the_bytes_however_they_come(
-    block: bytes, step: int, limit: int | None, monkeypatch: pytest.MonkeyPatch
+    block: bytes, step: int, limit: int | None
 ) -> None:
     stream = block * max(1, 10_000 // len(block))
-    monkeypatch.setattr(module, "bytes", MeteredBytes, raising=False)
-    monkeypatch.setattr(module, "bytearray", MeteredArray, raising=False)
     # A byte goes from chunk to line to value to data and each copy is looked at.
     # Going over the kept part again for each of 10 000 single bytes would cost 5000.
     assert cost(stream, step, limit) < 16

@@ -43,6 +43,8 @@ Readable: TypeAlias = bytes | bytearray | memoryview | str
 Envelope: TypeAlias = Call | Reply
 
 _NO_LIMIT: Final = 2**63 - 1
+# From this size on a look at the value can be cheaper than a search through its bytes.
+_LARGE: Final = 4096
 # Codecs kept for `decode(data, policy)`: a program has a handful of policies.
 _CODECS_KEPT: Final = 32
 
@@ -230,8 +232,10 @@ class Codec:
             problem = misuse.explain(message, error)
         else:
             # The encoder writes NaN as null, so only what has a null in it can hold one.
-            # `replace` returns the same object where there is none; `in` is slower.
-            if written.replace(b"null", b"") is not written:
+            # Where there is none `replace` returns the same object, faster than `in` says so.
+            if len(written) > _LARGE:
+                misuse.check_large(message, written)
+            elif written.replace(b"null", b"") is not written:
                 misuse.check_finite(message)
             return written
         raise problem

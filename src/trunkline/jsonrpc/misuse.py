@@ -31,13 +31,16 @@ from .messages import (
 if TYPE_CHECKING:
     from .policy import Policy
 
-__all__ = ["UNWRITABLE", "check_finite", "checked", "explain", "refuse"]
+__all__ = ["UNWRITABLE", "check_finite", "check_large", "checked", "explain", "refuse"]
 
 # All that writing a value can raise.
 UNWRITABLE: Final = (TypeError, ValueError, OverflowError, RecursionError, AttributeError)
 
 _REPLIES: Final = (Success, Failure)
 _MESSAGES: Final = (Request, SentRequest, Notification, Success, Failure)
+_WITHOUT_NAN: Final = frozenset({str, int, bool, bytes, type(None), type(UNSET)})
+# How many parts of a large message are looked at before its bytes are searched instead.
+_GLANCE: Final = 64
 # Deeper than any reader follows; a value that goes on beyond it contains itself.
 _DEEP: Final = 500
 
@@ -112,6 +115,35 @@ def _with_known_code(failure: Failure, policy: Policy, where: str) -> Failure:
         refuse("jsonrpc.error.unknown-code", where=f"{where}/error/code", got=error.code)
     internal = profile(policy.codes).number(ErrorKind.INTERNAL_ERROR, policy.revision)
     return Failure(failure.id, ErrorObject(internal, error.message, error.data))
+
+
+def check_large(message: object, written: bytes) -> None:
+    """Raise if a number in a large message is NaN or infinite; `written` is its encoding."""
+    if not _is_finite_at_a_glance(message) and written.rfind(b"null") >= 0:
+        check_finite(message)
+
+
+def _is_finite_at_a_glance(message: object) -> bool:
+    """Say that a message of few parts, such as one with a long text, holds no NaN.
+
+    False says nothing: there are too many parts to look at, or one of another kind.
+    """
+    parts, left = [message], _GLANCE
+    while parts:
+        part = parts.pop()
+        kind = type(part)
+        if kind is dict:
+            parts += part.values()  # type: ignore[attr-defined]  # a dict
+        elif kind is list or kind is tuple or kind is Batch:
+            parts += part  # type: ignore[arg-type]  # a sequence
+        elif isinstance(part, Struct):
+            parts += [getattr(part, name) for name in part.__struct_fields__]
+        elif kind not in _WITHOUT_NAN:
+            return False
+        left -= 1
+        if len(parts) > left:
+            return False
+    return True
 
 
 def check_finite(message: object) -> None:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from ..errors import LocalProtocolError
 from ..redaction import show
-from .framing import Buffer, Oversize, head_size
+from .framing import Buffer, Oversize, Pieces, head_size
 
 __all__ = ["Event", "EventReader", "encode_comment", "encode_event"]
 
@@ -53,7 +53,7 @@ class Event(NamedTuple):
     retry: int | None = None
 
     def __repr__(self) -> str:
-        """Show how long the data is, not its text: that may hold a secret."""
+        # How long the data is, not its text: that may hold a secret.
         return (
             f"Event(data=<{len(self.data)} characters>, event={show(self.event)}, "
             f"id={show(self.id)}, retry={self.retry})"
@@ -111,7 +111,6 @@ class EventReader:
     """
 
     def __init__(self, limit: int | None = None, *, empty: bool = False) -> None:
-        """Read events of at most `limit` bytes; None reads events of any size."""
         self._head = head_size(limit)
         self._most = sys.maxsize if limit is None else limit
         self._empty = empty
@@ -125,7 +124,7 @@ class EventReader:
         self._in_data = False  # that line is data: it is added as it comes, not held
         self._skipping = False  # that line does not matter
         # The event in progress.
-        self._data = bytearray()  # its lines joined by LF
+        self._data = Pieces()  # its lines joined by LF
         self._has_data = False
         self._event = b""
         self._id: str | None = None
@@ -144,7 +143,9 @@ class EventReader:
 
     def feed(self, data: Buffer, /) -> list[Event | Oversize]:
         """Return the events and faults that `data` completes, in order."""
-        chunk = self._after_bom(bytes(data)) if self._at_start else bytes(data)
+        chunk = data if type(data) is bytes else bytes(data)
+        if self._at_start:
+            chunk = self._after_bom(chunk)
         found: list[Event | Oversize] = []
         if not chunk:
             return found
@@ -153,10 +154,13 @@ class EventReader:
             # next one; the LF of a CRLF may follow and ends nothing more.
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
+        if _LF not in chunk and _CR not in chunk:
+            if chunk:
+                self._hold(chunk, found)  # far faster than splitting a long line's chunks
+            return found
         lines = chunk.splitlines()  # of bytes: at CR, LF and CRLF, nowhere else
-        rest = b"" if self._after_cr or chunk.endswith(b"\n") or not chunk else lines.pop()
-        if lines:
-            self._end_line(lines, found)
+        rest = b"" if self._after_cr or chunk.endswith(b"\n") else lines.pop()
+        self._end_line(lines, found)
         for line in lines:
             if line:
                 self._read_field(line, found)
@@ -229,7 +233,7 @@ class EventReader:
             self._has_data = True
             self._add_data(value, found)
         elif name in (b"event", b"id") and len(value) > _NAME_LIMIT:
-            self._refuse(_NAME_LIMIT, b"", found)
+            self._refuse(_NAME_LIMIT, found)
         elif name == b"event":
             self._event = value
         elif name == b"id" and _NUL not in value:
@@ -238,27 +242,26 @@ class EventReader:
             self._retry_ms = self._retry = int(value)
 
     def _add_data(self, value: bytes, found: list[Event | Oversize]) -> None:
-        if len(self._data) + len(value) > self._most:
-            self._refuse(self._most, value[: self._head], found)
-        elif not self._refused:
-            self._data += value
+        if self._refused:
+            return
+        self._data.add(value)
+        if self._data.size > self._most:
+            self._refuse(self._most, found)
 
-    def _refuse(self, limit: int, more: bytes, found: list[Event | Oversize]) -> None:
+    def _refuse(self, limit: int, found: list[Event | Oversize]) -> None:
         if not self._refused:
-            head = bytes(self._data[: self._head]) + more
-            found.append(Oversize(head[: self._head], None, limit))
             self._refused = True
-            self._data.clear()
+            found.append(Oversize(self._data.take()[: self._head], None, limit))
 
     def _dispatch(self, found: list[Event | Oversize]) -> None:
         # The id of a refused event counts as well. Otherwise resuming would bring
         # the same event again, and again.
         if self._id is not None:
             self._last_event_id = self._id
-        if not self._refused and self._has_data and (self._data or self._empty):
+        if not self._refused and self._has_data and (self._data.size or self._empty):
             # Fields are cut at ASCII bytes, which no broken sequence swallows, so
             # decoding them one by one replaces what decoding the stream would.
-            data = self._data.decode("utf-8", "replace")
+            data = self._data.take().decode("utf-8", "replace")
             name = self._event.decode("utf-8", "replace") if self._event else "message"
             found.append(Event(data, name, self._id, self._retry))
         self._forget()

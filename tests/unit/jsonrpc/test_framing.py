@@ -16,6 +16,7 @@ from trunkline.jsonrpc.framing import (
     LengthPrefixFraming,
     NewlineFraming,
     Oversize,
+    Pieces,
     Truncated,
     framing,
 )
@@ -124,7 +125,7 @@ def test_nothing_is_kept_of_a_line_being_skipped() -> None:
     reader = NewlineFraming(4)
     for _ in range(100):
         reader.feed(b"x" * 1000)
-        assert len(reader._partial) <= 4
+        assert reader._partial.size <= 4
     assert reader.end() == []
 
 
@@ -359,7 +360,7 @@ def test_nothing_is_kept_of_a_body_being_skipped(kind: Sized) -> None:
     stream = kind().frame(b"x" * 10_000)
     for at in range(0, len(stream), 100):
         reader.feed(stream[at : at + 100])
-        assert len(reader._kept) <= 4
+        assert reader._kept.size <= 4
     assert read(reader, kind().frame(b"next")) == [b"next"]
 
 
@@ -439,6 +440,34 @@ def test_the_limit_holds_in_either_style() -> None:
 
 
 # The factory, and what all share
+
+
+@pytest.mark.parametrize("step", [1, 3, 4095, 4096, 10_000, 65_536, 70_000])
+def test_pieces_of_any_size_come_back_whole(step: int) -> None:
+    stream = bytes(range(256)) * 1000
+    pieces = Pieces()
+    for at in range(0, len(stream), step):
+        pieces.add(stream[at : at + step])
+    assert pieces.size == len(stream)
+    assert pieces.take() == stream
+    assert pieces.size == 0
+    assert pieces.take() == b""
+
+
+def test_small_pieces_are_gathered_so_that_they_cost_no_object_each() -> None:
+    pieces = Pieces()
+    for _ in range(100_000):
+        pieces.add(b"xy")
+    assert len(pieces._parts) < 5
+
+
+def test_gathering_does_not_change_what_the_caller_handed_in() -> None:
+    pieces = Pieces()
+    first = b"first"
+    pieces.add(first)
+    pieces.add(b", second")
+    assert first == b"first"
+    assert pieces.take() == b"first, second"
 
 
 def test_a_framing_is_made_by_its_name() -> None:

@@ -1,0 +1,44 @@
+"""The public names, pinned: a new one is a promise, a missing one breaks somebody."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import pytest
+
+EXPORTS = {
+    "trunkline": "TrunklineError __version__ jsonrpc spec",
+    "trunkline.errors": """
+        IdsExhausted InvalidMessage LocalProtocolError ProtocolError RemoteProtocolError
+        TrunklineError
+    """,
+    "trunkline.jsonrpc": """
+        Asked BadHeader Batch Call Codec ContentLengthFraming DetectingFraming ErrorObject Event
+        EventReader ExtendedCall ExtendedNotification ExtendedRequest Failure Framing IdSource
+        IdsExhausted Inbox InvalidMessage Ledger LengthPrefixFraming Limits LocalProtocolError
+        Message NewlineFraming Notification Oversize Peer Pending Policy Problem
+        RemoteProtocolError Replies Reply Request RequestId Stray StrayReply Success Truncated
+        decode encode encode_comment encode_event framing named_error
+    """,
+    "trunkline.spec.profiles": """
+        PROFILE_NAMES Profile UnknownProfile UnknownRevision UnknownSymbol candidates profile
+    """,
+    "trunkline.spec.revisions": """
+        LATEST REVISIONS V2024_11_05 V2025_03_26 V2025_06_18 V2025_11_25 V2026_07_28 Window
+    """,
+}
+
+
+@pytest.mark.parametrize("module", EXPORTS)
+def test_the_public_names_are_the_pinned_ones(module: str) -> None:
+    assert sorted(importlib.import_module(module).__all__) == sorted(EXPORTS[module].split())
+
+
+@pytest.mark.parametrize("module", EXPORTS)
+def test_every_public_name_exists_and_says_what_it_is(module: str) -> None:
+    package = importlib.import_module(module)
+    for name in package.__all__:
+        value = getattr(package, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__, f"{module}.{name} has no docstring"
