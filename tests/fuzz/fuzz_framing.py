@@ -18,7 +18,7 @@ from trunkline.jsonrpc.framing import (
     FramingName,
     Oversize,
     Truncated,
-    framing,
+    framing_named,
 )
 
 NAMES: tuple[FramingName, ...] = ("newline", "content-length", "length-prefix", "detect")
@@ -31,12 +31,12 @@ def check(data: bytes) -> None:
     step = data[1] if len(data) > 1 else 0
     stream = data[2:]
     for name in NAMES:
-        whole = framing(name, limit)
+        whole = framing_named(name, limit)
         found = whole.feed(stream) + whole.end()
         for one in found:
             check_bounds(one, limit)
         for size in {1, step or 1}:
-            split = framing(name, limit)
+            split = framing_named(name, limit)
             assert list(read(split, stream, size, limit)) == found, (name, limit, size)
 
 

@@ -203,7 +203,7 @@ class MeteredPieces(Pieces):
 
 @pytest.fixture
 def metered(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = import_module("trunkline.jsonrpc.framing")  # the package has a function of that name
+    module = import_module("trunkline.jsonrpc.framing")
     monkeypatch.setattr(module, "bytes", MeteredBytes, raising=False)
     monkeypatch.setattr(module, "bytearray", MeteredArray, raising=False)
     monkeypatch.setattr(module, "Pieces", MeteredPieces)

@@ -19,7 +19,7 @@ EXPORTS = {
         IdsExhausted Inbox InvalidMessage Ledger LengthPrefixFraming Limits LocalProtocolError
         Message NewlineFraming Notification Oversize Peer Pending Policy Problem
         RemoteProtocolError Replies Reply Request RequestId Stray StrayReply Success Truncated
-        decode encode encode_comment encode_event framing named_error
+        decode encode encode_comment encode_event framing_named named_error
     """,
     "trunkline.spec.profiles": """
         PROFILE_NAMES Profile UnknownProfile UnknownRevision UnknownSymbol candidates profile

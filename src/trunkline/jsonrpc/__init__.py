@@ -15,7 +15,7 @@ from .framing import (
     NewlineFraming,
     Oversize,
     Truncated,
-    framing,
+    framing_named,
 )
 from .ids import IdSource
 from .inbox import Asked, Inbox
@@ -86,6 +86,6 @@ __all__ = [
     "encode",
     "encode_comment",
     "encode_event",
-    "framing",
+    "framing_named",
     "named_error",
 ]

@@ -168,46 +168,66 @@ class Codec:
 
     def _look_again(self, data: Readable, reader: Reader) -> Any:
         """Read what was not expected, or raise the fault it is."""
-        faults, data = self._faults, _as_bytes(data)
-        if len(data) > self._limit:
-            raise faults.oversize(data, self._limit, len(data))
-        fault = faults.excess(data) if self._prescan else None
+        faults, text = self._faults, _as_bytes(data)
+        if len(text) > self._limit:
+            raise faults.oversize(text, self._limit, len(text))
         # What is not UTF-8 is no message, whatever a decoder that skips members makes of it.
-        if fault is None and (data.isascii() or faults.encoding(data) is None):
+        if not self._prescan and (text.isascii() or faults.encoding(text) is None):
             try:
-                return reader.loose(data)
+                return reader.loose(text)
             except UNREADABLE:
                 pass
-        fault = fault or faults.text(data)
+        fault = faults.text(text)
         if fault is not None:
             raise fault
-        if kind_of(data) != "array":
-            raise faults.message(data)
-        return self._elements(data, reader)
+        if kind_of(text) == "array":
+            return self._elements(text, reader)
+        read = self._one(text, "", reader)
+        if isinstance(read, InvalidMessage):
+            raise read
+        return read
 
-    def _elements(self, data: bytes, reader: Reader) -> list[Any]:
+    def _elements(self, text: bytes, reader: Reader) -> list[Any]:
         """Read a batch element by element, so that a bad one spoils no other."""
         faults, limit = self._faults, self.policy.limits.batch
         if not self.policy.accepts_batches:
             raise faults.fault("jsonrpc.batch.not-allowed", got="an array")
-        elements = elements_of(data, limit)
+        try:
+            elements = elements_of(text, limit)
+        except RecursionError:
+            elements = []
+            fault = faults.too_deep(text)
+        else:
+            fault = faults.fault("jsonrpc.batch.empty", got="an empty array")
         if elements is None:
             raise faults.fault("jsonrpc.limit.batch-length", got=f"more than {limit} elements")
         if not elements:
-            raise faults.fault("jsonrpc.batch.empty", got="an empty array")
-        read = [self._element(bytes(raw), place, reader) for place, raw in enumerate(elements)]
-        if self.policy.strictness != "lenient" and any(isinstance(item, CALLS) for item in read):
+            raise fault
+        read = [self._one(bytes(raw), f"/{place}", reader) for place, raw in enumerate(elements)]
+        if not self.policy.mixed_batches and any(isinstance(item, CALLS) for item in read):
             for place, item in enumerate(read):
                 if isinstance(item, REPLIES):
                     where = f"/{place}"
                     read[place] = faults.fault("jsonrpc.batch.mixed", where=where, answerable=False)
         return read
 
-    def _element(self, text: bytes, place: int, reader: Reader) -> Any:
+    def _one(self, text: bytes, where: str, reader: Reader) -> Any:
+        """Return the message that a text is, or its fault."""
+        faults = self._faults
+        fault = faults.excess(text, where) if self._prescan else None
+        if fault is not None:
+            return fault
         try:
             return reader.one(text)
         except UNREADABLE:
-            return self._faults.message(text, f"/{place}")
+            fault = faults.message(text, where)
+        if fault is not None:
+            return fault
+        try:
+            return reader.one(faults.essence(text))
+        except UNREADABLE:
+            # A member within a member is there twice, and its first value does not fit.
+            return faults.fault("jsonrpc.text.duplicate-key", where=where)
 
     @property
     def _faults(self) -> Diagnosis:

@@ -19,13 +19,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, convert, defstruct
-from msgspec.json import Decoder
+from msgspec.json import Decoder, encode
 
 from ..errors import NOTHING, InvalidMessage
 from ..spec.jsonrpc import RULES
 from ..spec.kinds import ErrorKind
 from . import scan
-from .limits import SALVAGED_HEAD, STRICT_DEPTH
+from .framing import HEAD_KEPT
+from .limits import STRICT_DEPTH
 from .messages import RequestId
 from .named import named_error
 
@@ -50,6 +51,8 @@ _KINDS: Final = {
     ord("f"): "boolean",
     ord("n"): "null",
 }
+_CALL_MEMBERS: Final = ("jsonrpc", "id", "method", "params", "auth", "headers", "metadata")
+_REPLY_MEMBERS: Final = ("jsonrpc", "id", "result", "error")
 _BLANK: Final = b" \t\n\r"
 _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
@@ -73,6 +76,7 @@ class Diagnosis:
         got: Any = NOTHING,
         id: RequestId | None = None,
         answerable: bool = True,
+        null_id: bool = False,
         data: Any = UNSET,
     ) -> InvalidMessage:
         """Return the fault that breaking `rule` is under this policy."""
@@ -95,21 +99,33 @@ class Diagnosis:
             source=row.source,
             id=id,
             answerable=answerable,
-            omit_id=self._omit_id,
+            omit_id=self._omit_id and not null_id,
         )
 
     def oversize(self, head: bytes, limit: int, size: int | None = None) -> InvalidMessage:
         """Return the fault of a frame that was not read, given how it began."""
-        return self.fault(
-            "jsonrpc.limit.message-size",
-            got=NOTHING if size is None else size,
-            id=self._trusted(scan.salvage_id(head[:SALVAGED_HEAD])),
-            data={"maxSize": limit, "unit": "bytes"},
-        )
+        got = NOTHING if size is None else size
+        data = {"maxSize": limit, "unit": "bytes"}
+        return self._unread("jsonrpc.limit.message-size", head, got=got, data=data)
+
+    def too_deep(self, text: bytes, where: str = "") -> InvalidMessage:
+        """Return the fault of a text that nests deeper than the decoder follows."""
+        return self._unread("jsonrpc.limit.depth", text, where=where)
+
+    def _unread(self, rule: str, text: bytes, **facts: Any) -> InvalidMessage:
+        """Return the fault of a text of which only the beginning was looked at.
+
+        If that shows a reply, there is no answer. Whether it is a notification cannot be told
+        from a beginning, so what shows no id is answered without one.
+        """
+        head = text[:HEAD_KEPT]
+        names, id = scan.top_level_names(head), self.trusted(scan.salvage_id(head))
+        is_reply = b"method" not in names and bool(names & {b"result", b"error"})
+        return self.fault(rule, id=id, answerable=not is_reply, **facts)
 
     # -- looking at a text -------------------------------------------------------------------
 
-    def excess(self, text: bytes) -> InvalidMessage | None:
+    def excess(self, text: bytes, where: str = "") -> InvalidMessage | None:
         """Return the fault of a text that a strict or narrowed codec does not want to read."""
         limits = self._policy.limits
         strict = self._policy.strictness == "strict"
@@ -119,9 +135,12 @@ class Diagnosis:
         )
         if found is None:
             return None
-        ids = scan.top_level_ids(text)
-        id = self._trusted(ids[0]) if len(ids) == 1 else None
-        return self.fault(found.rule, where=found.where, got=found.got, id=id)
+        ids, names = scan.top_level_ids(text), scan.top_level_names(text)
+        id = self.trusted(ids[0]) if len(ids) == 1 else None
+        is_answered = b"id" in names if b"method" in names else not names & {b"result", b"error"}
+        return self.fault(
+            found.rule, where=where + found.where, got=found.got, id=id, answerable=is_answered
+        )
 
     def encoding(self, text: bytes) -> InvalidMessage | None:
         """Return the fault of a text that is not UTF-8, or None."""
@@ -141,27 +160,38 @@ class Diagnosis:
         try:
             _skim(text)
         except RecursionError:
-            return self._too_deep(text)
+            return self.too_deep(text)
         except UNREADABLE as error:
             return self.fault("jsonrpc.text.json", got=_place(error))
         return None
 
-    def message(self, text: bytes, where: str = "") -> InvalidMessage:
-        """Return the fault of a text that is JSON and no acceptable message."""
+    def message(self, text: bytes, where: str = "") -> InvalidMessage | None:
+        """Return the fault of a text that is JSON, or None if no rule is broken."""
         try:
             members = _members(text)
+            return _Members(self, self._policy, members, where).fault()
         except ValidationError:
             return self.fault("jsonrpc.message.object", where=where, got=kind_of(text))
         except RecursionError:
-            return self._too_deep(text)
-        return _Members(self, self._policy, members, where).fault()
+            # The guard counts our own frames too, so what could be skimmed may still not be read.
+            return self.too_deep(text, where)
 
-    def _too_deep(self, text: bytes) -> InvalidMessage:
-        id = self._trusted(scan.salvage_id(text[:SALVAGED_HEAD]))
-        return self.fault("jsonrpc.limit.depth", id=id)
+    def essence(self, text: bytes) -> bytes:
+        """Return the message that a text holds, each member once and with its last value.
 
-    def _trusted(self, id: RequestId | None) -> RequestId | None:
-        return None if isinstance(id, str) and len(id) > self._policy.limits.id_length else id
+        A decoder stops at the first value that does not fit, be it overruled by a later one or
+        in a member that this kind of message does not have.
+        """
+        members = _members(text)
+        wanted = _CALL_MEMBERS if "method" in members else _REPLY_MEMBERS
+        return encode({name: members[name] for name in wanted if name in members})
+
+    def trusted(self, id: RequestId | None) -> RequestId | None:
+        """Return `id` if it is one that may be sent back."""
+        limits = self._policy.limits
+        if isinstance(id, str):
+            return id if len(id) <= limits.id_length else None
+        return id if id is None or abs(id) < 10**limits.integer_digits else None
 
 
 class _Members:
@@ -178,31 +208,40 @@ class _Members:
         self._where = where
         self._id = self._readable_id()
 
-    def fault(self) -> InvalidMessage:
-        """Return the first broken rule."""
+    def fault(self) -> InvalidMessage | None:
+        """Return the first broken rule, or None."""
         members = self._members
         found = self._version()
-        if found is None and "method" in members:
-            found = self._call()
-        elif found is None and ("result" in members or "error" in members):
-            found = self._reply()
-        # Neither a call nor a reply; or the decoder and we disagree, which is still no message.
-        return found or self._broken("jsonrpc.message.kind")
+        if found is not None:
+            return found
+        if "method" in members:
+            return self._call()
+        if "result" in members or "error" in members:
+            return self._reply()
+        return self._broken("jsonrpc.message.kind")
 
     def _broken(self, rule: str, member: str = "", *, got: Any = NOTHING) -> InvalidMessage:
         where = f"{self._where}/{member}" if member else self._where
         if got is NOTHING and member in self._members:
             got = kind_of(bytes(self._members[member]))
+        raw = self._members.get("id")
+        null_id = self._policy.null_id == "as-request" and raw is not None and bytes(raw) == b"null"
         return self._diagnosis.fault(
-            rule, where=where, got=got, id=self._id, answerable=self._answerable()
+            rule,
+            where=where,
+            got=got,
+            id=self._id,
+            answerable=self._answerable(),
+            null_id=null_id,
         )
 
     def _answerable(self) -> bool:
         members = self._members
         if "method" not in members:
             return not ("result" in members or "error" in members)
-        # Recognisable as a notification: nothing is wrong with it but its params or extras.
-        return self._has_id() or self._version() is not None or self._method() is not None
+        # What has no id is a notification, as far as it can be recognised as a message at all.
+        is_message = self._version() is None and isinstance(_read(members["method"]), str)
+        return self._has_id() or not is_message
 
     def _has_id(self) -> bool:
         raw = self._members.get("id")
@@ -249,6 +288,8 @@ class _Members:
         value = _read(raw)
         if isinstance(value, float) and self._policy.strictness == "lenient" and value.is_integer():
             return None
+        if value is None and bytes(raw).lstrip(b"-").isdigit():
+            return self._broken("jsonrpc.limit.number", "id")
         if isinstance(value, bool) or not isinstance(value, int | str):
             return self._broken("jsonrpc.id.type", "id")
         if isinstance(value, str) and len(value) > self._policy.limits.id_length:
@@ -266,11 +307,7 @@ class _Members:
             rule, got = "jsonrpc.limit.method-length", f"{len(method)} characters"
         if not rule:
             return None
-        # Not `_broken`: whether this may be answered is asked with the help of this method.
-        where = f"{self._where}/method"
-        if got is NOTHING:
-            got = kind_of(bytes(self._members["method"]))
-        return self._diagnosis.fault(rule, where=where, got=got, id=self._id)
+        return self._broken(rule, "method", got=got)
 
     def _params(self) -> InvalidMessage | None:
         raw = self._members.get("params")
@@ -317,6 +354,8 @@ class _Members:
             found = self._id_type(raw)
         elif "error" in members:
             found = None  # the answer to a request whose id could not be read
+        elif raw is not None and self._policy.null_id == "as-request":
+            found = None
         else:
             found = self._broken("jsonrpc.reply.id-required", "id")
         return found or (self._result() if "result" in members else self._error())
@@ -349,9 +388,7 @@ class _Members:
             return int(value)
         if isinstance(value, bool) or not isinstance(value, int | str):
             return None
-        return (
-            None if isinstance(value, str) and len(value) > self._policy.limits.id_length else value
-        )
+        return self._diagnosis.trusted(value)
 
 
 def kind_of(text: bytes) -> str:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlia
 
 from ..errors import LocalProtocolError
 from ..redaction import show
+from ..spec.jsonrpc import LOCAL_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ __all__ = [
     "NewlineFraming",
     "Oversize",
     "Truncated",
-    "framing",
+    "framing_named",
 ]
 
 # Enough of an oversize frame to find its id, which writers put near the front.
@@ -140,7 +141,7 @@ class Framing(Protocol):
         ...
 
 
-def framing(name: FramingName, limit: int | None) -> Framing:
+def framing_named(name: FramingName, limit: int | None) -> Framing:
     """Return a new framing by its name; `limit` None reads frames of any size."""
     kind = _FRAMINGS.get(name)
     if kind is None:
@@ -266,12 +267,9 @@ class NewlineFraming:
             LocalProtocolError: the message holds a newline; the peer would read two.
         """
         if _LF in message:
-            raise LocalProtocolError(
-                "jsonrpc.framing.newline-inside",
-                got=f"a line feed at byte {message.index(_LF)}",
-                expected="a message on one line",
-                source="MCP 2025-11-25, basic/transports",
-            )
+            rule = "jsonrpc.framing.newline-inside"
+            got = f"a line feed at byte {message.index(_LF)}"
+            raise LocalProtocolError(rule, got=got, expected=LOCAL_RULES[rule])
         return message + b"\n"
 
     def _hold(self, rest: bytes, found: list[bytes | Fault]) -> None:
@@ -449,9 +447,8 @@ class LengthPrefixFraming(_SizedFraming):
         """
         size = len(message)
         if size > 0xFFFFFFFF:
-            raise LocalProtocolError(
-                "jsonrpc.framing.too-long", got=size, expected="at most 4294967295 bytes"
-            )
+            rule = "jsonrpc.framing.too-long"
+            raise LocalProtocolError(rule, got=size, expected=LOCAL_RULES[rule])
         return size.to_bytes(4, "big") + message
 
     def _read_size(self, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:

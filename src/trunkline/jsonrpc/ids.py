@@ -35,17 +35,17 @@ class IdSource:
         self._next = id + 1
         return id
 
-    def claim(self, id: RequestId) -> bool:
-        """Take an id of the caller's own choosing; say whether the count had not passed it.
+    def has_passed(self, id: RequestId) -> bool:
+        """Say whether the count is beyond `id`; it never comes to a text."""
+        return isinstance(id, int) and id < self._next
 
-        The count goes on after it, so it is not given out again.
+    def claim(self, id: RequestId) -> None:
+        """Let the count go on after `id`, so that a caller's own id is not given out again.
+
+        One above the maximum is none of ours, and does not use up what is left.
         """
-        if not isinstance(id, int):
-            return True
-        if id < self._next:
-            return False
-        self._next = id + 1
-        return True
+        if isinstance(id, int) and self._next <= id <= self.maximum:
+            self._next = id + 1
 
     @staticmethod
     def uuid() -> str:

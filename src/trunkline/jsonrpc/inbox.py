@@ -23,7 +23,7 @@ from .messages import RequestId
 __all__ = ["Asked", "Inbox"]
 
 
-class Asked(Struct, eq=False):
+class Asked(Struct, frozen=True, eq=False):
     """A request we received: what was asked, and where its answer goes."""
 
     id: RequestId | None
@@ -34,6 +34,8 @@ class Asked(Struct, eq=False):
     route: Any = None
     # The place of its answer in the answer to a batch, if it came in one.
     slot: Any = None
+    # The call as it was read: some dialects carry more in it than params.
+    envelope: Any = None
 
     def __repr__(self) -> str:
         return f"Asked(id={self.id!r}, method={self.method!r})"
@@ -47,7 +49,7 @@ class Inbox:
     def __init__(self) -> None:
         # Null is an id where plain JSON-RPC is spoken; it too names one request at a time.
         self._open: dict[RequestId | None, Asked] = {}
-        self._deadlines = Deadlines()
+        self._deadlines: Deadlines[RequestId | None] = Deadlines()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -61,13 +63,15 @@ class Inbox:
             return False
         self._open[asked.id] = asked
         if deadline is not None:
-            self.set_deadline(asked, deadline)
+            self._deadlines.set(asked.id, deadline)
         return True
 
-    def set_deadline(self, asked: Asked, deadline: float) -> None:
-        """Give an open request a deadline, in place of any it had."""
-        if asked in self and asked.id is not None:
-            self._deadlines.set(asked.id, deadline)
+    def set_deadline(self, asked: Asked, deadline: float) -> bool:
+        """Give an open request a deadline, in place of any it had; say whether it was open."""
+        if self._open.get(asked.id) is not asked:
+            return False
+        self._deadlines.set(asked.id, deadline)
+        return True
 
     def find(self, id: RequestId) -> Asked | None:
         """Return the open request with this id, for a cancel that names it."""
@@ -78,8 +82,7 @@ class Inbox:
         if self._open.get(asked.id) is not asked:
             return False
         del self._open[asked.id]
-        if asked.id is not None:
-            self._deadlines.drop(asked.id)
+        self._deadlines.drop(asked.id)
         return True
 
     def expire(self, now: float) -> list[Asked]:

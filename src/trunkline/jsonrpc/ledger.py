@@ -70,7 +70,7 @@ class Ledger:
     def __init__(self) -> None:
         self._open: dict[RequestId, Pending] = {}
         self._closed: OrderedDict[RequestId, Stray] = OrderedDict()
-        self._deadlines = Deadlines()
+        self._deadlines: Deadlines[RequestId] = Deadlines()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -101,8 +101,16 @@ class Ledger:
             self._close(reply_id, Stray.DUPLICATE)
         return request
 
-    def extend(self, request: Pending, deadline: float) -> bool:
-        """Give an open request a new deadline; say whether it was still open."""
+    def find(self, id: RequestId) -> Pending | None:
+        """Return the open request with this id, for progress that names it."""
+        return self._open.get(id)
+
+    def remembers(self, id: RequestId) -> bool:
+        """Say whether a request with this id is open, or was until lately."""
+        return id in self._open or id in self._closed
+
+    def set_deadline(self, request: Pending, deadline: float) -> bool:
+        """Give an open request a deadline, in place of any it had; say whether it was open."""
         if self._open.get(request.id) is not request:
             return False
         self._deadlines.set(request.id, deadline)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["DECODER_DIGITS", "SALVAGED_HEAD", "STRICT_DEPTH", "Limits", "TransportName"]
+__all__ = ["DECODER_DIGITS", "STRICT_DEPTH", "Limits", "TransportName"]
 
 TransportName: TypeAlias = Literal["default", "stdio", "tcp", "unix", "http", "websocket", "sse"]
 
@@ -21,9 +21,6 @@ DECODER_DIGITS: Final = 4300
 # How deep a strict codec lets a message nest when no limit is set: far beyond any schema in use,
 # far below the decoder's own guard, so that the answer does not depend on the caller's stack.
 STRICT_DEPTH: Final = 256
-
-# How much of a frame that is too large to read is kept to look for its id.
-SALVAGED_HEAD: Final = 1024
 
 MIB: Final = 1024 * 1024
 

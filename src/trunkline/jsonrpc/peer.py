@@ -11,18 +11,28 @@ The rules that live here, and only here:
   a batch of notifications is not answered.              [JSON-RPC 2.0, section 6]
 * A reply that is faulty but names an open request ends that request: nobody
   waits for an answer that has come and cannot be used.
+* A request whose id is that of an open one is refused without an id: with it,
+  the sender would take the refusal for the answer to the open one.
+* What is taken out stays out when `write` raises: an answer that may be half
+  sent is not sent again, and a request that may not have gone out is not waited
+  for. The exception goes to whoever made the call.
+
+Callbacks may call back: answer, send, cancel or close from inside `feed`. What
+one raises comes out of `feed`; a batch that it interrupts is not answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from ..errors import InvalidMessage
 from . import misuse
-from .codec import Codec, Envelope
+from .codec import Codec, Envelope, Readable
 from .framing import Oversize
 from .ids import IdSource
 from .inbox import Asked, Inbox
@@ -60,11 +70,18 @@ def _ignore(*_: object) -> None:
 
 
 class Peer:
-    """One side of one connection."""
+    """One side of one connection.
+
+    `write(frame, route)` sends a frame. `on_request(asked)` has to end, now or
+    later, in `answer`, `fail` or `drop`. `on_settled(route)` tells a transport that
+    has to know, such as one that gives each frame its own stream, that the frame
+    it fed is done with: its answer was written, or none will be.
+    """
 
     __slots__ = (
         "_codec",
         "_ids",
+        "_ids_last",
         "_inbox",
         "_is_closed",
         "_ledger",
@@ -72,6 +89,7 @@ class Peer:
         "_on_problem",
         "_on_reply",
         "_on_request",
+        "_on_settled",
         "_write",
     )
 
@@ -85,7 +103,8 @@ class Peer:
         on_request: Callable[[Asked], object],
         on_notification: Callable[[Envelope, Any], object] = _ignore,
         on_reply: Callable[[Pending, Reply | InvalidMessage], object] = _ignore,
-        on_problem: Callable[[Problem], object] = _ignore,
+        on_problem: Callable[[Problem, Any], object] = _ignore,
+        on_settled: Callable[[Any], object] | None = None,
         ids: IdSource | None = None,
     ) -> None:
         policy = codec.policy
@@ -93,11 +112,13 @@ class Peer:
         self._ledger = Ledger() if ledger is None else ledger
         self._inbox = Inbox() if inbox is None else inbox
         self._ids = IdSource(first=policy.first_id, maximum=policy.max_id) if ids is None else ids
+        self._ids_last = policy.ids_last_a_session
         self._write = write
         self._on_request = on_request
         self._on_notification = on_notification
         self._on_reply = on_reply
         self._on_problem = on_problem
+        self._on_settled = on_settled
         self._is_closed = False
 
     @property
@@ -117,7 +138,7 @@ class Peer:
 
     # -- coming in ---------------------------------------------------------------------------
 
-    def feed(self, frame: bytes | Oversize, route: Any = None) -> None:
+    def feed(self, frame: Readable | Oversize, route: Any = None) -> None:
         """Take in one frame: call what it calls, deliver what it answers, refuse what is faulty.
 
         After `close` frames are dropped: nobody is there to be called.
@@ -125,75 +146,82 @@ class Peer:
         if self._is_closed:
             return
         try:
-            if type(frame) is not bytes:
-                raise self._codec.oversize(frame.head, frame.limit, frame.size)  # type: ignore[union-attr]  # no bytes
+            if isinstance(frame, Oversize):
+                raise self._codec.oversize(frame.head, frame.limit, frame.size)
             read = self._codec.envelope(frame)
         except InvalidMessage as fault:
-            self._refuse(fault, route)
+            self._refuse(fault, route, None)
             return
-        if type(read) is list:
+        if isinstance(read, list):
             self._feed_batch(read, route)
         else:
-            self._dispatch(read, route, None)  # type: ignore[arg-type]  # no list, by the line above
+            self._dispatch(read, route, None)
+
+    def _feed_batch(self, items: list[Envelope | InvalidMessage], route: Any) -> None:
+        batch = _BatchAnswer(len(items))
+        for place, item in enumerate(items):
+            if self._is_closed:  # by what an earlier element called
+                return
+            if isinstance(item, InvalidMessage):
+                self._refuse(item, route, (batch, place))
+            else:
+                self._dispatch(item, route, (batch, place))
 
     def _dispatch(self, message: Envelope, route: Any, slot: _Slot | None) -> None:
         if isinstance(message, Reply):
-            self._match(message)
+            self._match(message, route)
+            self._settle(None, route, slot)
         elif message.id is UNSET:
             self._on_notification(message, route)
+            self._settle(None, route, slot)
         else:
-            asked = Asked(message.id, message.method, message.params, route, slot)
+            asked = Asked(message.id, message.method, message.params, route, slot, message)
             if self._inbox.open(asked):
                 self._on_request(asked)
             else:
-                fault = self._codec.fault("jsonrpc.id.duplicate", where="/id", id=asked.id)
-                self._refuse(fault, route, slot)
+                self._refuse(self._duplicate(asked.id, slot), route, slot)
 
-    def _match(self, reply: Reply) -> None:
+    def _match(self, reply: Reply, route: Any) -> None:
         id = reply.id
         if id is None or id is UNSET:
             # Some request of ours could not be read; which one, the other side cannot say.
-            self._on_problem(StrayReply(reply, Stray.UNKNOWN))
+            self._on_problem(StrayReply(reply, Stray.UNKNOWN), route)
             return
         found = self._ledger.match(id, is_error=reply.error is not UNSET)
         if isinstance(found, Stray):
-            self._on_problem(StrayReply(reply, found))
+            self._on_problem(StrayReply(reply, found), route)
         else:
             self._on_reply(found, reply)
 
-    def _refuse(self, fault: InvalidMessage, route: Any, slot: _Slot | None = None) -> None:
-        answer = fault.answer()
+    def _duplicate(self, id: RequestId | None, slot: _Slot | None) -> InvalidMessage:
+        where = "/id" if slot is None else f"/{slot[1]}/id"
+        fault = self._codec.fault("jsonrpc.id.duplicate", where=where)
+        fault.got = id
+        return fault
+
+    def _refuse(self, fault: InvalidMessage, route: Any, slot: _Slot | None) -> None:
+        if fault.id is not None and not fault.answerable:
+            found = self._ledger.match(fault.id, is_error=True)
+            if isinstance(found, Pending):
+                self._on_reply(found, fault)
+        self._settle(fault.answer(), route, slot)
+        self._on_problem(fault, route)
+
+    def _settle(self, answer: bytes | None, route: Any, slot: _Slot | None) -> None:
+        """Put an answer, or that there is none, in its place; write what is then complete."""
+        if self._is_closed:
+            return
         if slot is not None:
-            self._fill(slot, answer)
-        elif answer is not None:
+            batch, place = slot
+            batch.answers[place] = answer
+            batch.owed -= 1
+            if batch.owed > 0:
+                return
+            answer = batch.joined()
+        if answer is not None:
             self._write(answer, route)
-        elif fault.id is not None and fault.id in self._ledger:
-            pending = self._ledger.match(fault.id, is_error=True)
-            if isinstance(pending, Pending):
-                self._on_reply(pending, fault)
-        self._on_problem(fault)
-
-    # -- batches -----------------------------------------------------------------------------
-
-    def _feed_batch(self, items: list[Envelope | InvalidMessage], route: Any) -> None:
-        batch = _BatchAnswer(route)
-        slots = [_Slot(batch) if _is_owed(item) else None for item in items]
-        batch.slots = [slot for slot in slots if slot is not None]
-        batch.owed = len(batch.slots)
-        for item, slot in zip(items, slots, strict=True):
-            if isinstance(item, InvalidMessage):
-                self._refuse(item, route, slot)
-            else:
-                self._dispatch(item, route, slot)
-
-    def _fill(self, slot: _Slot, answer: bytes | None) -> None:
-        batch = slot.batch
-        slot.answer = answer
-        batch.owed -= 1
-        if batch.owed == 0:
-            answers = [slot.answer for slot in batch.slots if slot.answer is not None]
-            if answers:
-                self._write(b"[" + b",".join(answers) + b"]", batch.route)
+        if self._on_settled is not None:
+            self._on_settled(route)
 
     # -- answering ---------------------------------------------------------------------------
 
@@ -217,8 +245,7 @@ class Peer:
         """Owe a request no answer any more, because it was cancelled; say whether it was open."""
         if not self._inbox.take(asked):
             return False
-        if asked.slot is not None:
-            self._fill(asked.slot, None)
+        self._settle(None, asked.route, asked.slot)
         return True
 
     def _reply(self, asked: Asked, reply: Success | Failure) -> bool:
@@ -226,10 +253,7 @@ class Peer:
             return False
         written = self._codec.encode(reply)
         self._inbox.take(asked)
-        if asked.slot is not None:
-            self._fill(asked.slot, written)
-        else:
-            self._write(written, asked.route)
+        self._settle(written, asked.route, asked.slot)
         return True
 
     # -- asking ------------------------------------------------------------------------------
@@ -247,17 +271,30 @@ class Peer:
     ) -> Pending:
         """Send a request; its reply comes to `on_reply` with what is returned here.
 
+        Where `write` delivers at once the reply comes before this returns, so whoever
+        waits is best handed in as `waiter`. An `id` of the caller's own must not be
+        open; where ids last a session it must not have been used either, and an
+        integer has to be above all that were.
+
         Raises:
             IdsExhausted: the counter has no id left.
-            LocalProtocolError: the id is open, the message cannot be written, or this peer
+            LocalProtocolError: the id is taken, the message cannot be written, or this peer
                 is closed. Nothing was sent and nothing is expected.
         """
         self._check_open()
-        chosen = self._next_id() if id is None else self._own_id(id)
+        if id is not None:
+            self._check_own_id(id)
+        chosen = self._next_id() if id is None else id
         written = self._codec.encode(SentRequest(chosen, method, params))
         pending = Pending(chosen, method, replies, waiter)
         self._ledger.open(pending, deadline=deadline)
-        self._write(written, route)
+        if id is not None and self._ids_last:
+            self._ids.claim(id)
+        try:
+            self._write(written, route)
+        except BaseException:
+            self._ledger.release(pending)
+            raise
         return pending
 
     def send_notification(self, method: str, params: Any = None, *, route: Any = None) -> None:
@@ -270,39 +307,73 @@ class Peer:
         self._write(self._codec.encode(Notification(method, params)), route)
 
     def send_batch(
-        self, calls: Iterable[Request | Notification], *, route: Any = None
+        self,
+        calls: Iterable[Request | Notification],
+        *,
+        deadline: float | None = None,
+        waiters: Sequence[Any] = (),
+        route: Any = None,
     ) -> list[Pending]:
         """Send several calls as one; return what is expected, in order.
 
+        A request whose id is None is given one. `waiters`, if any, are one for each
+        request; the deadline is that of each.
+
         Raises:
-            LocalProtocolError: an id is open or twice in the batch, the batch is empty or
-                cannot be written, or this peer is closed. Nothing was sent.
+            IdsExhausted: the counter has no id left.
+            LocalProtocolError: an id is taken or twice in the batch, the batch is empty or
+                cannot be written, or this peer is closed. Nothing was sent and nothing is
+                expected.
         """
         self._check_open()
-        batch = Batch(calls)
+        calls = list(calls)
+        own: set[RequestId] = set()
+        for call in calls:
+            if isinstance(call, Request) and call.id is not None:
+                self._check_own_id(call.id, own)
+                own.add(call.id)
+        batch = Batch(self._with_id(call, own) for call in calls)
         requests = [call for call in batch if isinstance(call, Request)]
-        expected = [Pending(self._own_id(call.id), call.method) for call in requests]
-        if len({pending.id for pending in expected}) < len(expected):
-            misuse.refuse("jsonrpc.id.in-use")
+        expected = [
+            Pending(call.id, call.method, Replies.ONE, waiter)  # type: ignore[arg-type]  # has one
+            for call, waiter in zip(requests, waiters or repeat(None, len(requests)), strict=True)
+        ]
         written = self._codec.encode(batch)
         for pending in expected:
-            self._ledger.open(pending)
-        self._write(written, route)
+            self._ledger.open(pending, deadline=deadline)
+        if self._ids_last:
+            for id in own:
+                self._ids.claim(id)
+        try:
+            self._write(written, route)
+        except BaseException:
+            for pending in expected:
+                self._ledger.release(pending)
+            raise
         return expected
 
-    def _next_id(self) -> int:
+    def _with_id(
+        self, call: Request | Notification, taken: Set[RequestId]
+    ) -> Request | Notification:
+        if isinstance(call, Request) and call.id is None:
+            return replace(call, id=self._next_id(taken))
+        return call
+
+    def _next_id(self, taken: Set[RequestId] = frozenset()) -> int:
         id = self._ids.next()
-        while id in self._ledger:  # a caller chose this one
+        # A caller chose this one; of one that closed lately, the answer may still be on its way.
+        while self._ledger.remembers(id) or id in taken:
             id = self._ids.next()
         return id
 
-    def _own_id(self, id: RequestId | None) -> RequestId:
-        if id is None:
+    def _check_own_id(self, id: RequestId, taken: Set[RequestId] = frozenset()) -> None:
+        if type(id) is not int and type(id) is not str:
             misuse.refuse("jsonrpc.id.type", got=id)
-        passed = not self._ids.claim(id) and self._codec.policy.ids_last_a_session
-        if passed or id in self._ledger:
+        used = id in self._ledger or id in taken
+        if self._ids_last:
+            used = used or self._ids.has_passed(id) or self._ledger.remembers(id)
+        if used:
             misuse.refuse("jsonrpc.id.in-use", got=id)
-        return id
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -314,13 +385,31 @@ class Peer:
         """Stop waiting for a reply; say whether we still were. A reply from now on is late."""
         return self._ledger.release(pending)
 
-    def expire(self, now: float) -> tuple[list[Pending], list[Asked]]:
-        """Take out what is due: requests nobody answered us, and requests we did not answer."""
-        asked = self._inbox.expire(now)
-        for item in asked:
-            if item.slot is not None:
-                self._fill(item.slot, None)
-        return self._ledger.expire(now), asked
+    def expire(
+        self, now: float, *, error: ErrorObject | None = None
+    ) -> tuple[list[Pending], list[Asked]]:
+        """Take out what is due: requests nobody answered us, and requests we did not answer.
+
+        The latter are answered with `error`, or without one not at all.
+
+        Raises:
+            LocalProtocolError: the error cannot be written; nothing was taken out.
+        """
+        if error is not None:
+            self._codec.encode(Failure(None, error))
+        overdue = self._inbox.expire(now)
+        for asked in overdue:
+            answer = None if error is None else self._codec.encode(Failure(asked.id, error))
+            self._settle(answer, asked.route, asked.slot)
+        # Last, so that what we waited for is not lost when a write above raises.
+        return self._ledger.expire(now), overdue
+
+    def next_deadline(self) -> float | None:
+        """Return when `expire` will next have something to do."""
+        ours, theirs = self._ledger.next_deadline(), self._inbox.next_deadline()
+        if ours is None or theirs is None:
+            return theirs if ours is None else ours
+        return min(ours, theirs)
 
     def close(self) -> tuple[list[Pending], list[Asked]]:
         """End: return what we still waited for and what we still owed, each oldest first."""
@@ -328,29 +417,21 @@ class Peer:
         return self._ledger.drain(), self._inbox.drain()
 
 
-class _Slot:
-    """The place of one answer in the answer to a batch."""
-
-    __slots__ = ("answer", "batch")
-
-    def __init__(self, batch: _BatchAnswer) -> None:
-        self.batch = batch
-        self.answer: bytes | None = None
-
-
 class _BatchAnswer:
-    """The answers to one batch, written when the last is there."""
+    """The answers to one batch, in request order; None for what has none."""
 
-    __slots__ = ("owed", "route", "slots")
+    __slots__ = ("answers", "owed")
 
-    def __init__(self, route: Any) -> None:
-        self.route = route
-        self.slots: list[_Slot] = []
-        self.owed = 0
+    def __init__(self, size: int) -> None:
+        self.answers: list[bytes | None] = [None] * size
+        # Every element counts until it is done with, so that none is answered before all are read.
+        self.owed = size
+
+    def joined(self) -> bytes | None:
+        """Return the answers as one, or None if there are none."""
+        given = [answer for answer in self.answers if answer is not None]
+        return b"[" + b",".join(given) + b"]" if given else None
 
 
-def _is_owed(item: Envelope | InvalidMessage) -> bool:
-    """Say whether an element of a batch has a place in the answer."""
-    if isinstance(item, InvalidMessage):
-        return item.answerable
-    return not isinstance(item, Reply) and item.id is not UNSET
+# The place of one element in the answer to its batch.
+_Slot: TypeAlias = tuple[_BatchAnswer, int]

@@ -35,6 +35,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     unknown_code: Literal["pass", "to-internal", "reject"] = "pass"
     # Whether an array of messages is read.
     batch: Literal["by-revision", "accept", "reject"] = "by-revision"
+    # Whether replies may stand among the calls of a batch.
+    mixed_batches: bool = False
     # How the layer above runs the requests of a batch; replies keep request order either way.
     batch_order: Literal["parallel", "sequential"] = "parallel"
     # What `"id": null` makes of a call.
@@ -61,7 +63,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     envelope: Literal["plain", "pierre"] = "plain"
     framing: Literal["newline", "content-length", "length-prefix", "detect"] = "newline"
     # "strict" also refuses duplicate members and checks what we write; "lenient" forgives a
-    # missing version, 1.0 as an id and replies mixed into a batch of calls.
+    # missing version and 1.0 as an id.
     strictness: Literal["standard", "strict", "lenient"] = "standard"
     # How `Codec.describe` shows the envelope's `auth`.
     redaction: Literal["full", "first-and-last"] = "full"

@@ -130,14 +130,15 @@ def _or_else(first: Read, second: Read) -> Read:
 
 def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> Reader:
     one, several = Decoder(shape).decode, _decoder(policy, shape)
-    may_mix = policy.strictness == "lenient"
+    may_mix = policy.mixed_batches
     as_notification = policy.null_id == "as-notification"
     null_refused = policy.null_id == "reject"
+    null_is_an_id = policy.null_id == "as-request"
 
     def told_apart(read: Loose) -> Any:
         """Return what `read` is by what it has; raise if it is nothing."""
         id = read.id
-        if id is None and as_notification:
+        if id is None and as_notification and read.method is not UNSET:
             id = UNSET
         elif type(id) is float and id.is_integer():
             id = int(id)  # only a lenient shape lets a float in
@@ -145,7 +146,8 @@ def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> Reader:
             is_whole = read.result is UNSET and read.error is UNSET
             is_whole = is_whole and not (id is None and null_refused)
         elif read.error is UNSET:
-            is_whole = read.result is not UNSET and id is not None and id is not UNSET
+            is_whole = read.result is not UNSET and id is not UNSET
+            is_whole = is_whole and (id is not None or null_is_an_id)
         else:
             # The answer to a request whose id could not be read has none.
             is_whole = read.result is UNSET

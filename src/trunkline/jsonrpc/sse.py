@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from ..errors import LocalProtocolError
 from ..redaction import show
+from ..spec.jsonrpc import LOCAL_RULES
 from .framing import Buffer, Oversize, Pieces, head_size
 
 __all__ = ["Event", "EventReader", "encode_comment", "encode_event"]
@@ -83,9 +84,8 @@ def encode_event(
         fields += f"id: {_one_line(id)}\n"
     if retry is not None:
         if retry < 0:
-            raise LocalProtocolError(
-                "sse.retry.negative", got=retry, expected="milliseconds", source=_SOURCE
-            )
+            rule = "sse.retry.negative"
+            raise LocalProtocolError(rule, got=retry, expected=LOCAL_RULES[rule], source=_SOURCE)
         fields += f"retry: {retry}\n"
     lines = data.encode() if isinstance(data, str) else data
     if _LF in lines or _CR in lines:
@@ -118,7 +118,7 @@ class EventReader:
         self._retry_ms: int | None = None
         # The start of a stream, then the line in progress.
         self._at_start = True
-        self._start = b""  # at most two bytes that may still become a byte order mark
+        self._start = b""  # at most three bytes, a byte order mark or part of one
         self._after_cr = False
         self._line = bytearray()
         self._in_data = False  # that line is data: it is added as it comes, not held
@@ -185,7 +185,7 @@ class EventReader:
 
     def _after_bom(self, chunk: bytes) -> bytes:
         start = self._start + chunk
-        if len(start) < len(_BOM) and _BOM.startswith(start):
+        if _BOM.startswith(start):
             self._start = start
             return b""
         self._at_start = False
@@ -215,7 +215,7 @@ class EventReader:
             if len(self._line) == len(b"data:"):
                 return  # a space may follow, which is not part of the value
             self._in_data = True
-        elif self._line.startswith(b":") or len(self._line) > _NAME_LIMIT + _LONGEST_START:
+        elif len(self._line) > _NAME_LIMIT + _LONGEST_START:
             # A comment, or no value we accept: the start of the line is enough.
             self._skipping = True
         else:
@@ -282,10 +282,6 @@ def _unify(text: bytes) -> bytes:
 
 def _one_line(value: str) -> str:
     if "\n" in value or "\r" in value or "\0" in value:
-        raise LocalProtocolError(
-            "sse.field.line-break",
-            got=value,
-            expected="text without CR, LF and NUL",
-            source=_SOURCE,
-        )
+        rule = "sse.field.line-break"
+        raise LocalProtocolError(rule, got=value, expected=LOCAL_RULES[rule], source=_SOURCE)
     return value

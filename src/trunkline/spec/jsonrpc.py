@@ -89,6 +89,10 @@ LOCAL_RULES: Final = {
     "jsonrpc.error.unknown-code": "a code that the profile defines",
     "jsonrpc.method.type": "a method name: a str of at least one character",
     "jsonrpc.params.type": "params as a dict, a list, a Struct, or None for no params",
+    "jsonrpc.framing.newline-inside": "a message on one line",
+    "jsonrpc.framing.too-long": "at most 4294967295 bytes, which is what four bytes can count",
+    "sse.field.line-break": "text without CR, LF and NUL",
+    "sse.retry.negative": "a number of milliseconds",
     "jsonrpc.peer.closed": "an open peer: this one was closed",
     "jsonrpc.request.not-open": "a request that is still open: it was answered, cancelled or timed out",
 }

@@ -18,7 +18,7 @@ from trunkline.jsonrpc.framing import (
     Oversize,
     Pieces,
     Truncated,
-    framing,
+    framing_named,
 )
 
 
@@ -459,6 +459,8 @@ def test_small_pieces_are_gathered_so_that_they_cost_no_object_each() -> None:
     for _ in range(100_000):
         pieces.add(b"xy")
     assert len(pieces._parts) < 5
+    # Nor is one buffer grown without end, which would be moved again and again.
+    assert max(map(len, pieces._parts)) < 70_000
 
 
 def test_gathering_does_not_change_what_the_caller_handed_in() -> None:
@@ -471,16 +473,16 @@ def test_gathering_does_not_change_what_the_caller_handed_in() -> None:
 
 
 def test_a_framing_is_made_by_its_name() -> None:
-    assert type(framing("newline", None)) is NewlineFraming
-    assert type(framing("content-length", 10)) is ContentLengthFraming
-    assert type(framing("length-prefix", 10)) is LengthPrefixFraming
-    assert type(framing("detect", 10)) is DetectingFraming
-    assert read(framing("newline", 4), b"fives\n") == [Oversize(b"five", None, 4)]
+    assert type(framing_named("newline", None)) is NewlineFraming
+    assert type(framing_named("content-length", 10)) is ContentLengthFraming
+    assert type(framing_named("length-prefix", 10)) is LengthPrefixFraming
+    assert type(framing_named("detect", 10)) is DetectingFraming
+    assert read(framing_named("newline", 4), b"fives\n") == [Oversize(b"five", None, 4)]
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="'lines'; known: newline, content-length"):
-        framing("lines", None)  # type: ignore[arg-type]
+        framing_named("lines", None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "codes": "erlmcp",
         "unknown_code": "to-internal",
         "batch": "accept",
+        "mixed_batches": True,
         "unreadable_id": "null",
         "params": "nullable",
         "results": "any",
@@ -81,6 +82,7 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
     # The leniencies of its parser; ids count from 0.                           C-16, R-CP-20, K-64
     "mcpp": {
         "revision": V2025_11_25,
+        "mixed_batches": True,
         "params": "nullable",
         "results": "any",
         "first_id": 0,

@@ -1,0 +1,46 @@
+"""erlmcp's names over our core: its codec, parser, limits, ids and error helpers.
+
+Everything here reads and writes under `Policy.erlmcp()`. The original returns ok and
+error pairs; here a function returns the value, or raises a typed error from which
+`reason_of` makes the original's reason. Its atoms are strings, its records our
+messages, and `undefined` is None.
+
+The error numbers are here under their names in the original's header:
+`MCP_ERROR_TOOL_NOT_FOUND`, `JSONRPC_PARSE_ERROR`, `ELICITATION_FAILED`,
+`REFUSAL_QUEUE_CAP_EXCEEDED`, and so on for every row of profile `erlmcp`.
+"""
+
+from __future__ import annotations
+
+from ...errors import IdsExhausted, InvalidMessage, LocalProtocolError
+from . import access, codec, constants, errors, helpers, ids, limits, parser
+from .access import *  # noqa: F403
+from .codec import *  # noqa: F403
+from .constants import *  # noqa: F403
+from .errors import *  # noqa: F403
+from .helpers import *  # noqa: F403
+from .ids import *  # noqa: F403
+from .limits import *  # noqa: F403
+from .parser import *  # noqa: F403
+
+# Beside the names of each module, what their functions raise.
+__all__ = ["IdsExhausted", "InvalidMessage", "LocalProtocolError"]
+__all__ += access.__all__
+__all__ += codec.__all__
+__all__ += constants.__all__
+__all__ += errors.__all__
+__all__ += helpers.__all__
+__all__ += ids.__all__
+__all__ += limits.__all__
+__all__ += parser.__all__
+
+
+def __getattr__(name: str) -> int:
+    number = constants.CODE_CONSTANTS.get(name)
+    if number is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return number
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *constants.CODE_CONSTANTS})

@@ -1,0 +1,26 @@
+"""The policy that everything in this package reads and writes under."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, get_args
+
+from ...jsonrpc import Codec, Policy
+from ...jsonrpc.limits import TransportName
+
+__all__ = ["POLICY", "codec_for"]
+
+POLICY: Final = Policy.erlmcp()
+
+
+@cache
+def codec_for(transport: TransportName = "default") -> Codec:
+    """Return the codec with the size limit of one transport.
+
+    Raises:
+        LookupError: there is no such transport; the text lists those there are.
+    """
+    names = get_args(TransportName)
+    if transport not in names:
+        raise LookupError(f"no transport named {transport!r}; there are {', '.join(names)}")
+    return Codec(POLICY, transport=transport)

@@ -1,0 +1,167 @@
+"""Writing and reading messages.
+
+Where the original returns an ok or error pair, a function here returns the value or
+raises: `InvalidMessage` for what a peer sent, `LocalProtocolError` for what a caller
+wants to send. `reason_of` turns the first into the original's reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias, cast
+
+from msgspec import UNSET, to_builtins
+
+from ...errors import InvalidMessage
+from ...jsonrpc import (
+    Batch,
+    ErrorObject,
+    Failure,
+    Message,
+    Notification,
+    Request,
+    Success,
+)
+from ...jsonrpc.codec import Readable
+from ...jsonrpc.faults import Diagnosis, kind_of
+from ...jsonrpc.limits import TransportName
+from ...jsonrpc.messages import SentRequest
+from ._policy import POLICY, codec_for
+
+__all__ = [
+    "Failure",
+    "Success",
+    "batch_decode_result",
+    "build_error_object",
+    "build_message_map",
+    "decode",
+    "decode_batch",
+    "decode_message",
+    "encode_batch",
+    "encode_error_response",
+    "encode_message",
+    "encode_notification",
+    "encode_request",
+    "encode_response",
+    "is_batch_request",
+    "json_rpc_id",
+    "json_rpc_message",
+    "json_rpc_notification",
+    "json_rpc_params",
+    "json_rpc_request",
+    "json_rpc_response",
+    "mcp_error",
+]
+
+json_rpc_id: TypeAlias = int | str | None
+json_rpc_params: TypeAlias = dict[str, Any] | list[Any] | None
+json_rpc_message: TypeAlias = Message
+# A faulty element stands in its place as `InvalidMessage`, with the answer it is owed.
+batch_decode_result: TypeAlias = list[Message | InvalidMessage]
+
+# The records. A response is either of two types, because it has either of two members.
+json_rpc_request: TypeAlias = Request
+json_rpc_response: TypeAlias = Success | Failure
+json_rpc_notification: TypeAlias = Notification
+mcp_error: TypeAlias = ErrorObject
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def encode_request(id: int | str, method: str, params: Any = None) -> bytes:
+    """Return the bytes of a request; `params={}` is written, None is left out."""
+    return codec_for().encode(SentRequest(id, method, params))
+
+
+def encode_response(id: int | str, result: Any) -> bytes:
+    """Return the bytes of the response to a request that worked."""
+    return codec_for().encode(Success(id, result))
+
+
+def encode_error_response(id: json_rpc_id, code: int, message: str, data: Any = None) -> bytes:
+    """Return the bytes of the response to a request that did not.
+
+    A code outside `VALID_ERROR_CODES` goes out as -32603. Of `data`, an object is
+    written as it is, None is left out, and anything else stands under `details`.
+    """
+    return codec_for().encode(Failure(id, build_error_object(code, message, data)))
+
+
+def encode_notification(method: str, params: Any = None) -> bytes:
+    """Return the bytes of a notification; `params={}` is written, None is left out."""
+    return codec_for().encode(Notification(method, params))
+
+
+def encode_message(message: json_rpc_message) -> bytes:
+    """Return the bytes of any message."""
+    return codec_for().encode(_as_sent(message))
+
+
+def encode_batch(messages: Iterable[json_rpc_message]) -> bytes:
+    """Return the bytes of a batch of calls, or of responses; an empty batch is refused."""
+    return codec_for().encode(Batch(map(_as_sent, messages)))
+
+
+def build_message_map(message: json_rpc_message) -> dict[str, Any]:
+    """Return a message as the object that is written for it."""
+    built: dict[str, Any] = to_builtins(_as_sent(message))
+    return built
+
+
+def build_error_object(code: int, message: str, data: Any = None) -> mcp_error:
+    """Return an error whose `data`, if there is any, is an object."""
+    if data is None or data is UNSET:
+        return ErrorObject(code, message)
+    return ErrorObject(code, message, data if isinstance(data, dict) else {"details": data})
+
+
+def _as_sent(message: Message) -> Message:
+    """Return `message` with its members in the order jsonrpc, id, method, params."""
+    if type(message) is not Request:
+        return message
+    sent = SentRequest(cast("int | str", message.id), message.method, message.params)
+    # The codec writes it wherever a request may stand.
+    return cast("Request", sent)
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def decode_message(data: Readable, transport: TransportName = "default") -> json_rpc_message:
+    """Return the one message that `data` holds.
+
+    Raises:
+        InvalidMessage: it is too large for the transport, faulty, or a batch.
+        LookupError: there is no such transport.
+    """
+    codec = codec_for(transport)
+    found = codec.decode(data)
+    if isinstance(found, Batch):
+        fault = codec.fault("jsonrpc.batch.not-allowed")
+        fault.got = len(found)
+        raise fault
+    return found
+
+
+decode = decode_message
+
+
+def decode_batch(data: Readable) -> batch_decode_result:
+    """Return the messages of a batch, or a single message as a list of one.
+
+    A faulty element spoils no other: it stands in its place as the `InvalidMessage`
+    whose `answer()` it is owed.
+
+    Raises:
+        InvalidMessage: it is not JSON, no object or array, or an empty array.
+    """
+    found = codec_for().decode(data)
+    return list(found) if isinstance(found, Batch) else [found]
+
+
+def is_batch_request(data: Readable) -> bool:
+    """Say whether `data` is a JSON array; what is not JSON is not one."""
+    # A lone surrogate has no UTF-8 form; as bytes it is refused like any other bad UTF-8.
+    text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
+    return kind_of(text) == "array" and Diagnosis(POLICY).text(text) is None

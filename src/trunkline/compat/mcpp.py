@@ -1,0 +1,302 @@
+"""mcpp's names over our core: message types, a request tracker, a timeout manager.
+
+Everything here reads and writes under `Policy.mcpp()`, which forgives a missing
+version, 1.0 as an id and null as params. `to_json` and `from_json` deal in parsed
+values, as in the original; `dump` gives the bytes.
+
+Nothing here locks: callbacks run where they are called for, on the one thread or loop
+that the connection lives on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, to_builtins
+
+from ..errors import InvalidMessage, LocalProtocolError
+from ..jsonrpc import (
+    Batch,
+    Codec,
+    ErrorObject,
+    Failure,
+    IdSource,
+    Ledger,
+    Message,
+    Notification,
+    Pending,
+    Policy,
+    Request,
+    RequestId,
+    Success,
+    misuse,
+)
+from ..jsonrpc.deadlines import Deadlines
+from ..jsonrpc.messages import SentRequest, Shown
+from ..spec.kinds import ErrorKind
+from ..spec.profiles import profile
+from ._text import text_of
+
+__all__ = [
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "PARSE_ERROR",
+    "UNSET",
+    "ErrorCallback",
+    "JsonRpcError",
+    "JsonRpcNotification",
+    "JsonRpcRequest",
+    "JsonRpcResponse",
+    "JsonValue",
+    "RequestId",
+    "RequestTracker",
+    "ResponseCallback",
+    "TimeoutManager",
+    "ToolExecutionError",
+]
+
+JsonValue: TypeAlias = Any
+
+_VERSION: Final = "2.0"
+_POLICY: Final = Policy.mcpp()
+_codec: Final = Codec(_POLICY)
+_number: Final = profile(_POLICY.codes).number
+
+PARSE_ERROR: Final = _number(ErrorKind.PARSE_ERROR, _POLICY.revision)
+INVALID_REQUEST: Final = _number(ErrorKind.INVALID_REQUEST, _POLICY.revision)
+METHOD_NOT_FOUND: Final = _number(ErrorKind.METHOD_NOT_FOUND, _POLICY.revision)
+INVALID_PARAMS: Final = _number(ErrorKind.INVALID_PARAMS, _POLICY.revision)
+INTERNAL_ERROR: Final = _number(ErrorKind.INTERNAL_ERROR, _POLICY.revision)
+
+
+def _read(value: JsonValue) -> Message | Batch | None:
+    """Return the message that a text, or a value parsed from one, is; None if it is none."""
+    is_text = isinstance(value, bytes | bytearray | memoryview | str)
+    try:
+        return _codec.decode(value if is_text else text_of(value))
+    except (InvalidMessage, LocalProtocolError):
+        return None
+
+
+class JsonRpcRequest(SentRequest, frozen=True, tag=_VERSION):
+    """A call that draws a response: `JsonRpcRequest(1, "tools/list")`."""
+
+    jsonrpc: ClassVar[str] = _VERSION
+
+    @classmethod
+    def from_json(cls, value: JsonValue) -> JsonRpcRequest | None:
+        """Return the request that a text, or a value parsed from one, is; or None."""
+        read = _read(value)
+        if not isinstance(read, Request) or read.id is None:
+            return None
+        return cls(read.id, read.method, read.params)
+
+    def to_json(self) -> JsonValue:
+        """Return the request as an object; params are left out when there are none."""
+        return to_builtins(self)
+
+    def dump(self) -> bytes:
+        """Return the request as bytes.
+
+        Raises:
+            LocalProtocolError: it cannot be written; the text says where and what to do.
+        """
+        return _codec.encode(self)
+
+
+class JsonRpcNotification(Notification, frozen=True, tag=_VERSION):
+    """A call that draws none: `JsonRpcNotification("notifications/initialized")`."""
+
+    jsonrpc: ClassVar[str] = _VERSION
+
+    @classmethod
+    def from_json(cls, value: JsonValue) -> JsonRpcNotification | None:
+        """Return the notification that a text, or a value parsed from one, is; or None."""
+        read = _read(value)
+        return cls(read.method, read.params) if isinstance(read, Notification) else None
+
+    def to_json(self) -> JsonValue:
+        """Return the notification as an object; params are left out when there are none."""
+        return to_builtins(self)
+
+    def dump(self) -> bytes:
+        """Return the notification as bytes.
+
+        Raises:
+            LocalProtocolError: it cannot be written; the text says where and what to do.
+        """
+        return _codec.encode(self)
+
+
+class JsonRpcError(ErrorObject, frozen=True):
+    """What went wrong: a number, a sentence, and any JSON value as detail."""
+
+    @classmethod
+    def from_json(cls, value: JsonValue) -> JsonRpcError | None:
+        """Return the error that a parsed value is, or None."""
+        try:
+            return convert(value, cls)
+        except ValidationError:
+            return None
+
+    def to_json(self) -> JsonValue:
+        """Return the error as an object; data are left out when absent."""
+        return to_builtins(self)
+
+
+class JsonRpcResponse(Shown, Struct, frozen=True, tag_field="jsonrpc", tag=_VERSION):
+    """The response to a request: a result or an error, the other being UNSET.
+
+    The id is None where an error answers a request whose id could not be read.
+
+    Raises:
+        LocalProtocolError: both result and error were given, or neither.
+    """
+
+    jsonrpc: ClassVar[str] = _VERSION
+
+    id: RequestId | None
+    result: JsonValue = UNSET
+    error: JsonRpcError | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if (self.result is UNSET) == (self.error is UNSET):
+            misuse.refuse("jsonrpc.reply.one-outcome")
+
+    @classmethod
+    def from_json(cls, value: JsonValue) -> JsonRpcResponse | None:
+        """Return the response that a text, or a value parsed from one, is; or None."""
+        read = _read(value)
+        if isinstance(read, Success):
+            return cls(read.id, read.result)
+        if not isinstance(read, Failure):
+            return None
+        error = JsonRpcError(read.error.code, read.error.message, read.error.data)
+        return cls(None if read.id is UNSET else read.id, error=error)
+
+    def to_json(self) -> JsonValue:
+        """Return the response as an object with the one member it has."""
+        return to_builtins(self)
+
+    def dump(self) -> bytes:
+        """Return the response as bytes.
+
+        Raises:
+            LocalProtocolError: it cannot be written; the text says where and what to do.
+        """
+        if self.error is UNSET:
+            return _codec.encode(Success(self.id, self.result))
+        return _codec.encode(Failure(self.id, self.error))
+
+
+class ToolExecutionError(Shown, Struct, frozen=True):
+    """What a tool says that ran and failed: a result, not an error of the protocol."""
+
+    content: str
+    isError: bool = True
+
+    def to_json(self) -> JsonValue:
+        """Return the result by which MCP tells of it."""
+        return {"content": [{"type": "text", "text": self.content}], "isError": self.isError}
+
+
+ResponseCallback: TypeAlias = Callable[[JsonValue], None]
+ErrorCallback: TypeAlias = Callable[[JsonRpcError], None]
+
+
+class RequestTracker:
+    """Ids for requests, counted from 0, and the callbacks that wait for their responses."""
+
+    __slots__ = ("_ids", "_ledger")
+
+    def __init__(self) -> None:
+        self._ids = IdSource(first=_POLICY.first_id, maximum=_POLICY.max_id)
+        self._ledger = Ledger()
+
+    def next_id(self) -> int:
+        """Return an id that was not given out before.
+
+        Raises:
+            IdsExhausted: there is none left; a new connection starts a new count.
+        """
+        return self._ids.next()
+
+    def register_pending(self, id: RequestId, callback: ResponseCallback) -> None:
+        """Keep `callback` for the response to `id`.
+
+        Raises:
+            LocalProtocolError: a callback waits for that response already, and still does.
+        """
+        self._ledger.open(Pending(id, "", waiter=callback))
+        self._ids.claim(id)
+
+    def complete(self, id: RequestId) -> ResponseCallback | None:
+        """Return the callback of `id`, once; None if there is none or it was taken before."""
+        pending = self._ledger.match(id, is_error=False)
+        if not isinstance(pending, Pending):
+            return None
+        callback: ResponseCallback = pending.waiter
+        return callback
+
+
+class _TimeoutEntry(NamedTuple):
+    deadline: float
+    callback: Callable[[], None]
+
+
+class TimeoutManager:
+    """Callbacks for requests that take too long. Times are seconds of a monotonic clock."""
+
+    __slots__ = ("_deadlines", "_entries", "default_timeout")
+
+    def __init__(self, default_timeout: float) -> None:
+        self.default_timeout = default_timeout
+        self._deadlines: Deadlines[RequestId] = Deadlines()
+        self._entries: dict[RequestId, _TimeoutEntry] = {}
+
+    def set_timeout(
+        self,
+        id: RequestId,
+        timeout: float | None,
+        on_timeout: Callable[[], None],
+        *,
+        now: float | None = None,
+    ) -> None:
+        """Run `on_timeout` once `timeout` has passed, or the default where it is None.
+
+        An earlier timeout of the same request is replaced. `now` is the time by the
+        caller's clock; the system's is read where it is not given.
+        """
+        start = monotonic() if now is None else now
+        deadline = start + (self.default_timeout if timeout is None else timeout)
+        self._entries[id] = _TimeoutEntry(deadline, on_timeout)
+        self._deadlines.set(id, deadline)
+
+    def cancel(self, id: RequestId) -> None:
+        """Forget the timeout of a request, if it has one."""
+        self._entries.pop(id, None)
+        self._deadlines.drop(id)
+
+    def check_timeouts(self, now: float | None = None) -> None:
+        """Run the callbacks whose time has passed, earliest first.
+
+        Each is taken out before it runs, so it runs once whatever it does; a timeout
+        that an earlier callback cancels or sets anew does not fire. Where a callback
+        raises, those behind it wait for the next check.
+        """
+        due = self._deadlines.due(monotonic() if now is None else now)
+        waiting = [(id, self._entries[id]) for id in reversed(due)]
+        try:
+            while waiting:
+                id, entry = waiting.pop()
+                if self._entries.get(id) is entry:
+                    self.cancel(id)
+                    entry.callback()
+        finally:
+            for id, entry in waiting:
+                if self._entries.get(id) is entry:
+                    self._deadlines.set(id, entry.deadline)

@@ -1,0 +1,352 @@
+"""Pierre's names over our core: one envelope, with credentials and context in it.
+
+Everything here reads and writes under `Policy.pierre()`. What the original leaves out
+as `None` is UNSET where null is a value of its own: an id of None is the null id of a
+request, and an absent id makes a notification.
+
+The rules that live here, and only here: none. What a message may contain is judged by
+the codec, and what of it may be printed by `trunkline.redaction`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, overload
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from ..errors import InvalidMessage
+from ..jsonrpc import (
+    Codec,
+    ErrorObject,
+    ExtendedNotification,
+    ExtendedRequest,
+    Failure,
+    Policy,
+    RequestId,
+    Success,
+    misuse,
+    named_error,
+)
+from ..jsonrpc.messages import Shown, shown
+from ..redaction import first_and_last, redact
+from ..spec.kinds import ErrorKind
+from ..spec.profiles import profile
+from ..spec.profiles.pierre import SERVER_ERRORS
+
+__all__ = [
+    "ERROR_AUTHENTICATION",
+    "ERROR_INVALID_PARAMS",
+    "ERROR_METHOD_NOT_FOUND",
+    "ERROR_SERIALIZATION",
+    "ERROR_VERSION_MISMATCH",
+    "HEADER_ENABLE_EXPERIMENTAL",
+    "HEADER_REQUEST_ID",
+    "HEADER_TENANT_ID",
+    "HEADER_TENANT_NAME",
+    "JSONRPC_VERSION",
+    "MSG_SERIALIZATION",
+    "MSG_VERSION_MISMATCH",
+    "UNSET",
+    "JsonRpcError",
+    "JsonRpcRequest",
+    "JsonRpcResponse",
+    "McpError",
+    "McpRequest",
+    "McpResponse",
+    "default_request_id",
+    "error_codes",
+]
+
+JSONRPC_VERSION: Final = "2.0"
+
+# Members of a request's `headers`: whose it is, how to trace it, what to switch on.
+HEADER_TENANT_ID: Final = "x-tenant-id"
+HEADER_TENANT_NAME: Final = "x-tenant-name"
+HEADER_REQUEST_ID: Final = "x-request-id"
+HEADER_ENABLE_EXPERIMENTAL: Final = "x-enable-experimental"
+
+_POLICY: Final = Policy.pierre()
+_codec: Final = Codec(_POLICY)
+_codes: Final = profile(_POLICY.codes)
+
+
+def _number(kind: str) -> int:
+    return _codes.number(kind, _POLICY.revision)
+
+
+class error_codes:
+    """The numbers of JSON-RPC, and the block that is left to applications."""
+
+    PARSE_ERROR: Final = _number(ErrorKind.PARSE_ERROR)
+    INVALID_REQUEST: Final = _number(ErrorKind.INVALID_REQUEST)
+    METHOD_NOT_FOUND: Final = _number(ErrorKind.METHOD_NOT_FOUND)
+    INVALID_PARAMS: Final = _number(ErrorKind.INVALID_PARAMS)
+    INTERNAL_ERROR: Final = _number(ErrorKind.INTERNAL_ERROR)
+    # The block counts downwards in the original; the pair is its lowest and highest number.
+    SERVER_ERRORS: Final = SERVER_ERRORS
+    SERVER_ERROR_START: Final = SERVER_ERRORS[1]
+    SERVER_ERROR_END: Final = SERVER_ERRORS[0]
+
+
+ERROR_METHOD_NOT_FOUND: Final = error_codes.METHOD_NOT_FOUND
+ERROR_INVALID_PARAMS: Final = error_codes.INVALID_PARAMS
+ERROR_VERSION_MISMATCH: Final = _number(ErrorKind.UNSUPPORTED_PROTOCOL_VERSION)
+ERROR_AUTHENTICATION: Final = _number(ErrorKind.AUTHENTICATION_FAILED)
+ERROR_SERIALIZATION: Final = _number("SERIALIZATION_FAILED")
+MSG_VERSION_MISMATCH: Final = _codes.text(ErrorKind.UNSUPPORTED_PROTOCOL_VERSION, _POLICY.revision)
+MSG_SERIALIZATION: Final = _codes.text("SERIALIZATION_FAILED", _POLICY.revision)
+
+
+def default_request_id() -> int:
+    """Return 0, the id with which the original answers what had none.
+
+    0 is an id like any other, so nothing here answers with it unasked.
+    """
+    return 0
+
+
+class JsonRpcRequest(
+    Shown,
+    Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename={"auth_token": "auth"},
+    tag_field="jsonrpc",
+    tag=JSONRPC_VERSION,
+):
+    """A request or, with no id, a notification. Immutable."""
+
+    jsonrpc: ClassVar[str] = JSONRPC_VERSION
+
+    method: str
+    params: Any = None
+    id: RequestId | UnsetType | None = UNSET
+    auth_token: str | None = None
+    headers: dict[str, Any] | None = None
+    metadata: dict[str, str] = {}
+
+    @classmethod
+    def new(cls, method: str, params: Any = None) -> JsonRpcRequest:
+        """Return a request whose id is 1: for the only request of a connection."""
+        return cls(method, params, 1)
+
+    @classmethod
+    def with_id(cls, method: str, params: Any, id: RequestId | None) -> JsonRpcRequest:
+        """Return a request under an id of the caller's."""
+        return cls(method, params, id)
+
+    @classmethod
+    def notification(cls, method: str, params: Any = None) -> JsonRpcRequest:
+        """Return a notification, which has no id and draws no response."""
+        return cls(method, params)
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> JsonRpcRequest:
+        """Return the request or notification that `data` holds.
+
+        Raises:
+            InvalidMessage: it holds none; `answer()` is what to send back, if anything.
+        """
+        read = _codec.decode(data)
+        if not isinstance(read, ExtendedRequest | ExtendedNotification):
+            raise _other_kind("a response", "a request or a notification")
+        id = read.id if isinstance(read, ExtendedRequest) else UNSET
+        return cls(read.method, read.params, id, read.auth, read.headers, read.metadata)
+
+    def to_json(self) -> bytes:
+        """Return what is sent: the token as `auth`, and nothing for what is absent or empty.
+
+        Raises:
+            LocalProtocolError: it cannot be written; the text says where and what to do.
+        """
+        context: dict[str, Any] = {
+            "auth": self.auth_token,
+            "headers": self.headers,
+            "metadata": self.metadata,
+        }
+        if self.id is UNSET:
+            return _codec.encode(ExtendedNotification(self.method, self.params, **context))
+        return _codec.encode(ExtendedRequest(self.method, self.params, id=self.id, **context))
+
+    def with_metadata(self, key: str, value: str) -> JsonRpcRequest:
+        """Return a copy with one entry of metadata set."""
+        return replace(self, metadata={**self.metadata, key: value})
+
+    def get_metadata(self, key: str) -> str | None:
+        """Return one entry of metadata, or None."""
+        return self.metadata.get(key)
+
+    def __repr__(self) -> str:
+        token = None if self.auth_token is None else first_and_last(self.auth_token)
+        return shown(self, auth_token=repr(token))
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        # The one that a Struct has would show the token.
+        members = redact(self)
+        return list(members.items()) if isinstance(members, dict) else []
+
+
+class JsonRpcError(ErrorObject, frozen=True):
+    """What went wrong: a number, a sentence, and any JSON value as detail."""
+
+    @classmethod
+    def new(cls, code: int, message: str) -> JsonRpcError:
+        """Return an error without data."""
+        return cls(code, message)
+
+    @classmethod
+    def with_data(cls, code: int, message: str, data: Any) -> JsonRpcError:
+        """Return an error with data; None is written as null."""
+        return cls(code, message, data)
+
+
+# The id stands last, as in the original. A keyword-only field is written after the others.
+class _Succeeded(Success, frozen=True, kw_only=True, tag=JSONRPC_VERSION):
+    id: RequestId | None
+
+
+class _Failed(Failure, frozen=True, kw_only=True, tag=JSONRPC_VERSION):
+    id: RequestId | None
+
+
+class _MakesError(Protocol):
+    def __call__(self, id: RequestId | None, code: int, message: str) -> JsonRpcResponse: ...
+
+
+class _ErrorMember:
+    """The one name that the original has twice: a member, and a constructor."""
+
+    @overload
+    def __get__(self, response: None, kind: type[JsonRpcResponse]) -> _MakesError: ...
+
+    @overload
+    def __get__(
+        self, response: JsonRpcResponse, kind: type[JsonRpcResponse]
+    ) -> JsonRpcError | None: ...
+
+    def __get__(
+        self, response: JsonRpcResponse | None, kind: type[JsonRpcResponse]
+    ) -> JsonRpcError | _MakesError | None:
+        if response is None:
+            return _error_response
+        reply = response._reply
+        # Only ever made with an error of this kind.
+        return reply.error if isinstance(reply, _Failed) else None  # type: ignore[return-value]
+
+
+class JsonRpcResponse:
+    """The response to a request: a result or an error, never both. Immutable.
+
+    `response.error` is its error or None, and `JsonRpcResponse.error(id, code, message)`
+    makes an error response.
+    """
+
+    __slots__ = ("_reply",)
+
+    jsonrpc: ClassVar[str] = JSONRPC_VERSION
+    error = _ErrorMember()
+
+    def __init__(
+        self,
+        *,
+        id: RequestId | None = None,
+        result: Any = UNSET,
+        error: JsonRpcError | None = None,
+    ) -> None:
+        """Take a result (None is null) or an error.
+
+        Raises:
+            LocalProtocolError: both were given, or neither.
+        """
+        if (result is UNSET) == (error is None):
+            misuse.refuse("jsonrpc.reply.one-outcome")
+        self._reply: _Succeeded | _Failed = (
+            _Succeeded(result, id=id) if error is None else _Failed(error, id=id)
+        )
+
+    @classmethod
+    def success(cls, id: RequestId | None, result: Any) -> JsonRpcResponse:
+        """Return the response to a request that worked."""
+        return cls(id=id, result=result)
+
+    @classmethod
+    def error_with_data(
+        cls, id: RequestId | None, code: int, message: str, data: Any
+    ) -> JsonRpcResponse:
+        """Return the response to a request that did not, with details."""
+        return cls(id=id, error=JsonRpcError.with_data(code, message, data))
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> JsonRpcResponse:
+        """Return the response that `data` holds.
+
+        Raises:
+            InvalidMessage: it holds none.
+        """
+        read = _codec.decode(data)
+        if isinstance(read, Success):
+            return cls(id=read.id, result=read.result)
+        if not isinstance(read, Failure):
+            raise _other_kind("a request or a notification", "a response")
+        error = JsonRpcError(read.error.code, read.error.message, read.error.data)
+        return cls(id=None if read.id is UNSET else read.id, error=error)
+
+    @property
+    def id(self) -> RequestId | None:
+        """The id of the request, or None where that could not be read."""
+        return self._reply.id
+
+    @property
+    def result(self) -> Any:
+        """The result, or None beside an error."""
+        return self._reply.result if isinstance(self._reply, _Succeeded) else None
+
+    def is_success(self) -> bool:
+        """Say whether the response has a result."""
+        return isinstance(self._reply, _Succeeded)
+
+    def is_error(self) -> bool:
+        """Say whether the response has an error."""
+        return isinstance(self._reply, _Failed)
+
+    def to_json(self) -> bytes:
+        """Return what is sent; the id is always written, as null where there is none.
+
+        Raises:
+            LocalProtocolError: it cannot be written; the text says where and what to do.
+        """
+        return _codec.encode(self._reply)
+
+    def __eq__(self, other: object) -> bool:
+        return self._reply == other._reply if isinstance(other, JsonRpcResponse) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._reply)
+
+    def __repr__(self) -> str:
+        outcome = f"error={self.error!r}" if self.is_error() else f"result={redact(self.result)!r}"
+        return f"JsonRpcResponse({outcome}, id={redact(self.id)!r})"
+
+
+def _error_response(id: RequestId | None, code: int, message: str) -> JsonRpcResponse:
+    """Return the response to a request that did not work."""
+    return JsonRpcResponse(id=id, error=JsonRpcError.new(code, message))
+
+
+def _other_kind(got: str, expected: str) -> InvalidMessage:
+    """Return the fault of a good message that is not of the kind asked for."""
+    error = named_error(ErrorKind.INVALID_REQUEST, policy=_POLICY)
+    return InvalidMessage(
+        "jsonrpc.message.kind",
+        code=error.code,
+        message=error.message,
+        got=got,
+        expected=expected,
+        answerable=False,
+    )
+
+
+McpRequest: TypeAlias = JsonRpcRequest
+McpResponse: TypeAlias = JsonRpcResponse
+McpError: TypeAlias = JsonRpcError

@@ -1,0 +1,207 @@
+"""The ledger and the inbox agree with a plain dict, whatever is done to them in whatever order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from trunkline.errors import LocalProtocolError
+from trunkline.jsonrpc import Asked, Inbox, Ledger, Pending, Replies, RequestId, Stray
+from trunkline.jsonrpc import deadlines as deadlines_module
+from trunkline.jsonrpc import ledger as ledger_module
+
+# Few ids, so that they are used again; of both kinds, so that they could be confused.
+ids: st.SearchStrategy[RequestId] = st.sampled_from([0, 1, 2, "0", "1", "2"])
+times = st.integers(0, 8).map(float)
+steps = settings(max_examples=150, stateful_step_count=60, deadline=None, derandomize=True)
+
+CLOSED_KEPT = 3
+STALE_KEPT = 2
+
+
+class Bounded(RuleBasedStateMachine):
+    """A machine whose bounds are so small that they are reached."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(ledger_module, "CLOSED_IDS_KEPT", CLOSED_KEPT)
+        self.patch.setattr(deadlines_module, "_STALE_KEPT", STALE_KEPT)
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+
+def due(deadlines: dict[Any, float], now: float) -> list[Any]:
+    """What a dict of deadlines, the latest set last, says is due: earliest, then oldest first."""
+    found = [key for key, when in deadlines.items() if when <= now]
+    return sorted(found, key=lambda key: deadlines[key])
+
+
+def put(deadlines: dict[Any, float], key: Any, when: float) -> None:
+    """Set a deadline as the latest one."""
+    deadlines.pop(key, None)
+    deadlines[key] = when
+
+
+class LedgerMachine(Bounded):
+    """Open requests are a dict, closed ones a list of the last few."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger = Ledger()
+        self.open: dict[RequestId, Pending] = {}
+        self.closed: list[tuple[RequestId, Stray]] = []
+        self.deadlines: dict[RequestId, float] = {}
+        self.ever: list[Pending] = []
+
+    def close(self, id: RequestId, why: Stray) -> Pending:
+        self.deadlines.pop(id, None)
+        self.closed = [*self.closed, (id, why)][-CLOSED_KEPT:]
+        return self.open.pop(id)
+
+    @rule(id=ids, replies=st.sampled_from(Replies), deadline=st.none() | times)
+    def open_one(self, id: RequestId, replies: Replies, deadline: float | None) -> None:
+        request = Pending(id, "work", replies)
+        if id in self.open:
+            with pytest.raises(LocalProtocolError):
+                self.ledger.open(request, deadline=deadline)
+            return
+        self.ledger.open(request, deadline=deadline)
+        self.ever.append(request)
+        self.open[id] = request
+        self.closed = [(other, why) for other, why in self.closed if other != id]
+        if deadline is not None:
+            put(self.deadlines, id, deadline)
+
+    @rule(id=ids, is_error=st.booleans())
+    def match(self, id: RequestId, is_error: bool) -> None:
+        found = self.ledger.match(id, is_error=is_error)
+        if id not in self.open:
+            assert found is dict(self.closed).get(id, Stray.UNKNOWN)
+        elif is_error or self.open[id].replies is Replies.ONE:
+            assert found is self.close(id, Stray.DUPLICATE)
+        else:
+            assert found is self.open[id]
+
+    @precondition(lambda self: self.ever)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        request = data.draw(st.sampled_from(self.ever[-8:]))
+        was_open = self.open.get(request.id) is request
+        assert self.ledger.release(request) is was_open
+        if was_open:
+            self.close(request.id, Stray.LATE)
+
+    @precondition(lambda self: self.ever)
+    @rule(data=st.data(), deadline=times)
+    def set_deadline(self, data: st.DataObject, deadline: float) -> None:
+        request = data.draw(st.sampled_from(self.ever[-8:]))
+        was_open = self.open.get(request.id) is request
+        assert self.ledger.set_deadline(request, deadline) is was_open
+        if was_open:
+            put(self.deadlines, request.id, deadline)
+
+    @rule(now=times)
+    def expire(self, now: float) -> None:
+        expected = [self.close(id, Stray.LATE) for id in due(self.deadlines, now)]
+        assert self.ledger.expire(now) == expected
+
+    @rule(seldom=st.integers(0, 9))
+    def drain(self, seldom: int) -> None:
+        if seldom == 9:
+            assert self.ledger.drain() == [self.close(id, Stray.LATE) for id in list(self.open)]
+
+    @invariant()
+    def agrees(self) -> None:
+        assert len(self.ledger) == len(self.open)
+        assert self.ledger.next_deadline() == min(self.deadlines.values(), default=None)
+        for id in (0, 1, 2, "0", "1", "2"):
+            assert self.ledger.find(id) is self.open.get(id)
+            assert (id in self.ledger) is (id in self.open)
+            assert self.ledger.remembers(id) is (id in self.open or id in dict(self.closed))
+
+    @invariant()
+    def stays_small(self) -> None:
+        assert len(self.ledger._closed) <= CLOSED_KEPT
+        assert len(self.ledger._deadlines) == len(self.deadlines)
+        assert len(self.ledger._deadlines._heap) <= 2 * len(self.deadlines) + STALE_KEPT
+
+
+class InboxMachine(Bounded):
+    """Open requests are a dict; null is an id like any other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inbox = Inbox()
+        self.open: dict[RequestId | None, Asked] = {}
+        self.deadlines: dict[RequestId | None, float] = {}
+        self.ever: list[Asked] = []
+
+    def take_out(self, id: RequestId | None) -> Asked:
+        self.deadlines.pop(id, None)
+        return self.open.pop(id)
+
+    @rule(id=st.none() | ids, deadline=st.none() | times)
+    def open_one(self, id: RequestId | None, deadline: float | None) -> None:
+        asked = Asked(id, "work")
+        self.ever.append(asked)
+        is_free = id not in self.open
+        assert self.inbox.open(asked, deadline=deadline) is is_free
+        if is_free:
+            self.open[id] = asked
+            if deadline is not None:
+                put(self.deadlines, id, deadline)
+
+    @precondition(lambda self: self.ever)
+    @rule(data=st.data())
+    def take(self, data: st.DataObject) -> None:
+        asked = data.draw(st.sampled_from(self.ever[-8:]))
+        was_open = self.open.get(asked.id) is asked
+        assert (asked in self.inbox) is was_open
+        assert self.inbox.take(asked) is was_open
+        if was_open:
+            self.take_out(asked.id)
+
+    @precondition(lambda self: self.ever)
+    @rule(data=st.data(), deadline=times)
+    def set_deadline(self, data: st.DataObject, deadline: float) -> None:
+        asked = data.draw(st.sampled_from(self.ever[-8:]))
+        was_open = self.open.get(asked.id) is asked
+        assert self.inbox.set_deadline(asked, deadline) is was_open
+        if was_open:
+            put(self.deadlines, asked.id, deadline)
+
+    @rule(now=times)
+    def expire(self, now: float) -> None:
+        expected = [self.take_out(id) for id in due(self.deadlines, now)]
+        assert self.inbox.expire(now) == expected
+
+    @rule(seldom=st.integers(0, 9))
+    def drain(self, seldom: int) -> None:
+        if seldom == 9:
+            assert self.inbox.drain() == list(self.open.values())
+            self.open.clear()
+            self.deadlines.clear()
+
+    @invariant()
+    def agrees(self) -> None:
+        assert len(self.inbox) == len(self.open)
+        assert self.inbox.next_deadline() == min(self.deadlines.values(), default=None)
+        for id in (0, 1, 2, "0", "1", "2"):
+            assert self.inbox.find(id) is self.open.get(id)
+
+    @invariant()
+    def stays_small(self) -> None:
+        assert len(self.inbox._deadlines) == len(self.deadlines)
+        assert len(self.inbox._deadlines._heap) <= 2 * len(self.deadlines) + STALE_KEPT
+
+
+TestLedgerAgreesWithADict = LedgerMachine.TestCase
+TestLedgerAgreesWithADict.settings = steps
+TestInboxAgreesWithADict = InboxMachine.TestCase
+TestInboxAgreesWithADict.settings = steps

@@ -1,0 +1,391 @@
+"""`compat.mcpp`: message types, the tracker and the timeouts, over our ledger and deadlines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from trunkline.compat import mcpp
+from trunkline.compat.mcpp import (
+    UNSET,
+    JsonRpcError,
+    JsonRpcNotification,
+    JsonRpcRequest,
+    JsonRpcResponse,
+    RequestTracker,
+    TimeoutManager,
+    ToolExecutionError,
+)
+from trunkline.errors import LocalProtocolError
+
+NAMES = """
+    RequestId JsonValue JsonRpcRequest JsonRpcResponse JsonRpcNotification JsonRpcError
+    ToolExecutionError RequestTracker ResponseCallback ErrorCallback TimeoutManager
+    PARSE_ERROR INVALID_REQUEST METHOD_NOT_FOUND INVALID_PARAMS INTERNAL_ERROR UNSET
+"""
+
+
+def test_every_name_is_there_and_public() -> None:
+    assert sorted(mcpp.__all__) == sorted(NAMES.split())
+    assert all(hasattr(mcpp, name) for name in mcpp.__all__)
+
+
+def test_the_error_codes_have_their_numbers() -> None:
+    assert mcpp.PARSE_ERROR == -32700
+    assert mcpp.INVALID_REQUEST == -32600
+    assert mcpp.METHOD_NOT_FOUND == -32601
+    assert mcpp.INVALID_PARAMS == -32602
+    assert mcpp.INTERNAL_ERROR == -32603
+
+
+# --- messages
+
+
+def test_a_request_is_an_object_with_its_members_in_order() -> None:
+    request = JsonRpcRequest(1, "tools/list", {})
+    assert (request.jsonrpc, request.id, request.method, request.params) == (
+        "2.0",
+        1,
+        "tools/list",
+        {},
+    )
+    assert list(request.to_json()) == ["jsonrpc", "id", "method", "params"]
+    assert request.dump() == b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'
+
+
+def test_absent_params_are_left_out() -> None:
+    assert JsonRpcRequest(1, "ping").to_json() == {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert JsonRpcNotification("a").to_json() == {"jsonrpc": "2.0", "method": "a"}
+
+
+@pytest.mark.parametrize("id", [0, 7, "7", 2**63 - 1])
+def test_ids_keep_their_type(id: int | str) -> None:
+    request = JsonRpcRequest.from_json(JsonRpcRequest(id, "a").to_json())
+    assert request is not None
+    assert type(request.id) is type(id)
+    assert request.id == id
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        JsonRpcRequest(1, "a", {"b": [1, None]}),
+        JsonRpcRequest("x", "a", [1]),
+        JsonRpcNotification("a", {"b": 1}),
+        JsonRpcNotification("a"),
+        JsonRpcResponse(1, {"b": 1}),
+        JsonRpcResponse(1, None),
+        JsonRpcResponse(1, error=JsonRpcError(1, "No")),
+        JsonRpcResponse(None, error=JsonRpcError(1, "No", None)),
+    ],
+)
+def test_a_message_is_read_as_it_was_written(message: Any) -> None:
+    kind = type(message)
+    assert kind.from_json(message.to_json()) == message
+    assert kind.from_json(message.dump()) == message
+    assert kind.from_json(message.dump().decode()) == message
+    assert kind.from_json(bytearray(message.dump())) == message
+    assert json.loads(message.dump()) == message.to_json()
+
+
+@pytest.mark.parametrize("kind", [JsonRpcRequest, JsonRpcNotification, JsonRpcResponse])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None,
+        7,
+        "not json",
+        b"\xff",
+        {},
+        [],
+        [{"jsonrpc": "2.0", "id": 1, "method": "a"}],
+        {"jsonrpc": "1.0", "id": 1, "method": "a"},
+        {"jsonrpc": "2.0", "id": 1, "method": 7},
+        {"jsonrpc": "2.0", "id": 1, "method": ""},
+        {"jsonrpc": "2.0", "id": 1.5, "method": "a"},
+        {"jsonrpc": "2.0", "id": None, "method": "a"},
+        {"jsonrpc": "2.0", "id": True, "method": "a"},
+        {"jsonrpc": "2.0", "id": 1, "method": "a", "params": 7},
+        {"jsonrpc": "2.0", "id": 1, "method": "a", "params": {"x": object()}},
+        {"jsonrpc": "2.0", "id": 1, "method": "a", "params": {"x": float("nan")}},
+        {"jsonrpc": "2.0", "id": 1, "result": 1, "error": {"code": 1, "message": ""}},
+        {"jsonrpc": "2.0", "id": 1, "method": "a", "result": 1},
+        {"jsonrpc": "2.0", "result": 1},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": "1", "message": ""}},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": 1}},
+        b"[" * 100_000,
+    ],
+)
+def test_bad_input_is_none(kind: Any, bad: Any) -> None:
+    assert kind.from_json(bad) is None
+
+
+def test_a_message_of_another_kind_is_none() -> None:
+    request = JsonRpcRequest(1, "a").to_json()
+    notification = JsonRpcNotification("a").to_json()
+    response = JsonRpcResponse(1, {}).to_json()
+    assert JsonRpcRequest.from_json(notification) is None
+    assert JsonRpcRequest.from_json(response) is None
+    assert JsonRpcNotification.from_json(request) is None
+    assert JsonRpcResponse.from_json(request) is None
+
+
+def test_a_missing_version_an_integral_float_and_null_params_are_forgiven() -> None:
+    assert JsonRpcRequest.from_json({"id": 1, "method": "a"}) == JsonRpcRequest(1, "a")
+    assert JsonRpcRequest.from_json({"id": 1.0, "method": "a", "params": None}) == (
+        JsonRpcRequest(1, "a")
+    )
+    assert JsonRpcNotification.from_json({"method": "a"}) == JsonRpcNotification("a")
+    assert JsonRpcResponse.from_json({"id": 1, "result": 2}) == JsonRpcResponse(1, 2)
+
+
+def test_an_error_without_an_id_is_read() -> None:
+    error = {"code": -32700, "message": "Parse error"}
+    expected = JsonRpcResponse(None, error=JsonRpcError(-32700, "Parse error"))
+    assert JsonRpcResponse.from_json({"jsonrpc": "2.0", "id": None, "error": error}) == expected
+    assert JsonRpcResponse.from_json({"jsonrpc": "2.0", "error": error}) == expected
+
+
+def test_a_response_has_one_outcome() -> None:
+    assert JsonRpcResponse(1, 2).error is UNSET
+    assert JsonRpcResponse(1, error=JsonRpcError(1, "No")).result is UNSET
+    for outcomes in ({}, {"result": 1, "error": JsonRpcError(1, "No")}):
+        with pytest.raises(LocalProtocolError, match="a result or an error, not both"):
+            JsonRpcResponse(1, **outcomes)  # type: ignore[arg-type]
+
+
+def test_the_data_of_an_error_are_left_out_when_absent() -> None:
+    assert JsonRpcError(1, "No").to_json() == {"code": 1, "message": "No"}
+    assert JsonRpcError(1, "No", None).to_json() == {"code": 1, "message": "No", "data": None}
+
+
+def test_an_error_is_read_or_none() -> None:
+    assert JsonRpcError.from_json({"code": 1, "message": "No", "data": [1]}) == JsonRpcError(
+        1, "No", [1]
+    )
+    for bad in (None, {}, {"code": 1}, {"code": "1", "message": ""}, {"code": True, "message": ""}):
+        assert JsonRpcError.from_json(bad) is None
+
+
+def test_a_failed_tool_is_a_result() -> None:
+    failed = ToolExecutionError("disk full")
+    assert failed.isError
+    assert failed.content == "disk full"
+    assert failed.to_json() == {
+        "content": [{"type": "text", "text": "disk full"}],
+        "isError": True,
+    }
+
+
+def test_what_cannot_be_written_is_refused_with_its_place() -> None:
+    with pytest.raises(LocalProtocolError, match="/params/x"):
+        JsonRpcRequest(1, "a", {"x": float("nan")}).dump()
+
+
+# --- the tracker
+
+
+def ignore(_: Any) -> None:
+    """Do nothing with a result."""
+
+
+def test_ids_count_from_0() -> None:
+    tracker = RequestTracker()
+    assert [tracker.next_id() for _ in range(3)] == [0, 1, 2]
+
+
+def test_a_callback_is_handed_back_once() -> None:
+    tracker = RequestTracker()
+    id = tracker.next_id()
+    tracker.register_pending(id, ignore)
+    assert tracker.complete(id) is ignore
+    assert tracker.complete(id) is None
+
+
+def test_an_id_that_was_never_registered_has_no_callback() -> None:
+    assert RequestTracker().complete(7) is None
+
+
+def test_an_integer_and_a_text_are_two_ids() -> None:
+    tracker = RequestTracker()
+    tracker.register_pending(7, ignore)
+    assert tracker.complete("7") is None
+    assert tracker.complete(7) is ignore
+
+
+def test_an_id_that_waits_is_not_registered_again() -> None:
+    tracker = RequestTracker()
+    tracker.register_pending("a", ignore)
+    with pytest.raises(LocalProtocolError, match=r"jsonrpc\.id\.in-use"):
+        tracker.register_pending("a", print)
+    assert tracker.complete("a") is ignore
+    tracker.register_pending("a", print)
+    assert tracker.complete("a") is print
+
+
+def test_an_id_of_the_callers_is_not_given_out_again() -> None:
+    tracker = RequestTracker()
+    tracker.register_pending(1, ignore)
+    assert tracker.next_id() not in {1}
+    assert tracker.next_id() not in {1}
+
+
+# --- timeouts
+
+
+class Fired(list[str]):
+    """What has fired, in order."""
+
+    def on(self, name: str) -> Callable[[], None]:
+        return lambda: self.append(name)
+
+
+def test_a_timeout_fires_once_when_its_time_has_come() -> None:
+    fired, timeouts = Fired(), TimeoutManager(300.0)
+    timeouts.set_timeout(1, 5.0, fired.on("a"), now=100.0)
+    timeouts.check_timeouts(104.9)
+    assert fired == []
+    timeouts.check_timeouts(105.0)
+    timeouts.check_timeouts(200.0)
+    assert fired == ["a"]
+
+
+def test_without_a_timeout_of_its_own_a_request_has_the_default() -> None:
+    fired, timeouts = Fired(), TimeoutManager(300.0)
+    assert timeouts.default_timeout == 300.0
+    timeouts.set_timeout(1, None, fired.on("a"), now=0.0)
+    timeouts.check_timeouts(299.0)
+    assert fired == []
+    timeouts.check_timeouts(300.0)
+    assert fired == ["a"]
+
+
+def test_timeouts_fire_earliest_first() -> None:
+    fired, timeouts = Fired(), TimeoutManager(1.0)
+    for name, seconds in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
+        timeouts.set_timeout(name, seconds, fired.on(name), now=0.0)
+    timeouts.check_timeouts(2.5)
+    assert fired == ["a", "b"]
+
+
+def test_a_cancelled_timeout_does_not_fire() -> None:
+    fired, timeouts = Fired(), TimeoutManager(1.0)
+    timeouts.set_timeout(1, 1.0, fired.on("a"), now=0.0)
+    timeouts.cancel(1)
+    timeouts.cancel("never set")
+    timeouts.check_timeouts(9.0)
+    assert fired == []
+
+
+def test_a_timeout_that_is_set_again_is_replaced() -> None:
+    fired, timeouts = Fired(), TimeoutManager(1.0)
+    timeouts.set_timeout(1, 1.0, fired.on("first"), now=0.0)
+    timeouts.set_timeout(1, 5.0, fired.on("second"), now=0.0)
+    timeouts.check_timeouts(2.0)
+    assert fired == []
+    timeouts.check_timeouts(5.0)
+    assert fired == ["second"]
+
+
+def test_a_callback_finds_its_own_timeout_gone_and_may_set_it_anew() -> None:
+    fired, timeouts = Fired(), TimeoutManager(1.0)
+
+    def again() -> None:
+        fired.append("a")
+        timeouts.cancel(1)
+        timeouts.set_timeout(1, 1.0, fired.on("b"), now=9.0)
+
+    timeouts.set_timeout(1, 1.0, again, now=0.0)
+    timeouts.check_timeouts(9.0)
+    assert fired == ["a"]
+    timeouts.check_timeouts(10.0)
+    assert fired == ["a", "b"]
+
+
+def test_a_callback_may_cancel_one_that_is_due_with_it() -> None:
+    fired, timeouts = Fired(), TimeoutManager(1.0)
+    timeouts.set_timeout(1, 1.0, lambda: timeouts.cancel(2), now=0.0)
+    timeouts.set_timeout(2, 2.0, fired.on("b"), now=0.0)
+    timeouts.check_timeouts(9.0)
+    assert fired == []
+
+
+def test_a_callback_may_put_off_one_that_is_due_with_it() -> None:
+    fired, timeouts = Fired(), TimeoutManager(1.0)
+    late = fired.on("b")
+    timeouts.set_timeout(1, 1.0, lambda: timeouts.set_timeout(2, 5.0, late, now=9.0), now=0.0)
+    timeouts.set_timeout(2, 2.0, late, now=0.0)
+    timeouts.check_timeouts(9.0)
+    assert fired == []
+    timeouts.check_timeouts(14.0)
+    assert fired == ["b"]
+
+
+def test_a_callback_that_raises_loses_no_other() -> None:
+    fired, timeouts = Fired(), TimeoutManager(1.0)
+
+    def fail() -> None:
+        raise RuntimeError("oops")
+
+    timeouts.set_timeout(1, 1.0, fail, now=0.0)
+    timeouts.set_timeout(2, 2.0, fired.on("b"), now=0.0)
+    with pytest.raises(RuntimeError, match="oops"):
+        timeouts.check_timeouts(9.0)
+    timeouts.check_timeouts(9.0)
+    assert fired == ["b"]
+
+
+def test_the_clock_of_the_system_is_read_where_none_is_handed_in() -> None:
+    fired, timeouts = Fired(), TimeoutManager(300.0)
+    timeouts.set_timeout(1, 0.0, fired.on("a"))
+    timeouts.set_timeout(2, 300.0, fired.on("b"))
+    timeouts.check_timeouts()
+    assert fired == ["a"]
+
+
+def test_a_response_and_a_timeout_race_and_one_of_them_wins() -> None:
+    fired, timeouts, tracker = Fired(), TimeoutManager(1.0), RequestTracker()
+    id = tracker.next_id()
+
+    def give_up() -> None:
+        if tracker.complete(id) is not None:
+            fired.append("timeout")
+
+    tracker.register_pending(id, lambda result: fired.append(result))
+    timeouts.set_timeout(id, 1.0, give_up, now=0.0)
+    callback = tracker.complete(id)
+    assert callback is not None
+    callback("result")
+    timeouts.check_timeouts(9.0)
+    assert fired == ["result"]
+
+
+# --- secrets
+
+CANARY = "canary-7f3a91c04e5d"
+SECRET = {"token": CANARY, "nested": [{"api_key": CANARY}]}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        JsonRpcRequest(1, "a", SECRET),
+        JsonRpcNotification("a", SECRET),
+        JsonRpcError(1, f"bearer {CANARY}", SECRET),
+        JsonRpcResponse(1, SECRET),
+        JsonRpcResponse(1, error=JsonRpcError(1, "No", SECRET)),
+        ToolExecutionError(f"refused bearer {CANARY}"),
+    ],
+)
+def test_nothing_shows_a_token(value: object, showings: Callable[[object], str]) -> None:
+    assert CANARY not in showings(value)
+
+
+def test_the_tracker_and_the_timeouts_show_no_token(showings: Callable[[object], str]) -> None:
+    tracker, timeouts = RequestTracker(), TimeoutManager(1.0)
+    tracker.register_pending(CANARY, ignore)
+    timeouts.set_timeout(CANARY, 1.0, lambda: None, now=0.0)
+    assert CANARY not in showings(tracker) + showings(timeouts)
