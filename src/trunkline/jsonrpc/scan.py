@@ -11,7 +11,7 @@ The text is not validated here: the decoder does that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -20,17 +20,20 @@ from msgspec.json import decode
 
 from .messages import RequestId
 
-__all__ = ["Finding", "find_excess", "pointer", "salvage_id", "top_level_ids"]
+__all__ = ["Finding", "find_excess", "pointer", "salvage_id", "top_level_ids", "top_level_names"]
 
-# A strict codec scans everything a peer sends. So every repeat is possessive: one that can be
-# taken back costs memory for each character it took; and what bears no mark is passed over in C.
+# A strict codec scans all that a peer sends, so every repeat is possessive: one that can be taken
+# back costs memory for each character it took.
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-_UNMARKED: Final = rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*+"
-# A mark is a name, a bracket, or the start of a string that the text does not end. The end of the
-# text matches too: else what stands before it would be tried again from each of its characters.
+# A mark is a name, a bracket, or the start of a string that the text does not end. A string that
+# is a value bears none, and is matched only to be passed over.
 _NAME, _OPENING, _CLOSING, _CUT, _INTEGER = 1, 2, 3, 4, 5
-_MARKS: Final = rb"(" + _STRING + rb')\s*+:|([{\[])|([}\]])|(")'
-_MARK: Final = re.compile(_UNMARKED + rb"(?:" + _MARKS + rb"|\Z)", re.DOTALL)
+_MARKS: Final = rb"(" + _STRING + rb")\s*+:|" + _STRING + rb'|([{\[])|([}\]])|(")'
+_EACH: Final = re.compile(_MARKS, re.DOTALL)
+# The same, with all that stands before a mark passed over at once. The end of the text matches
+# too: else what stands before it would be tried again from each of its characters.
+_UNMARKED: Final = rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*+"
+_NEXT: Final = re.compile(_UNMARKED + rb"(?:" + _MARKS + rb"|\Z)", re.DOTALL)
 _VALUE: Final = re.compile(rb"\s*+(" + _STRING + rb'|[^\s{}\[\],:"]++)', re.DOTALL)
 
 # How much of a pointer is kept at either end: its steps are names that the peer made up.
@@ -88,10 +91,20 @@ def salvage_id(head: bytes) -> RequestId | None:
 
 def top_level_ids(text: bytes) -> list[RequestId]:
     """Return every readable id that a text, perhaps cut short, gives at its top level."""
-    ids: list[RequestId] = []
+    found = (_id_at(text, end) for name, end in _top_level(text) if name == b"id")
+    return [id for id in found if id is not None]
+
+
+def top_level_names(text: bytes) -> set[bytes]:
+    """Return the names that a text, perhaps cut short, gives at its top level."""
+    return {name for name, _ in _top_level(text)}
+
+
+def _top_level(text: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield each member name at the top level, and where its value begins."""
     depth = 0
     outermost = b""
-    for mark in _MARK.finditer(text):
+    for mark in _NEXT.finditer(text):
         kind = mark.lastindex
         if kind == _OPENING:
             outermost = outermost if depth else mark[_OPENING]
@@ -99,13 +112,10 @@ def top_level_ids(text: bytes) -> list[RequestId]:
         elif kind == _CLOSING:
             depth = max(0, depth - 1)
         elif kind == _NAME:
-            if depth == 1 and outermost == b"{" and _name(mark[_NAME]) == b"id":
-                found = _id_at(text, mark.end())
-                if found is not None:
-                    ids.append(found)
+            if depth == 1 and outermost == b"{":
+                yield _name(mark[_NAME]), mark.end()
         elif kind == _CUT:
             break
-    return ids
 
 
 def pointer(steps: Iterable[str | int]) -> str:
@@ -119,9 +129,9 @@ def pointer(steps: Iterable[str | int]) -> str:
 def _marks_for(text: bytes, digits: int) -> re.Pattern[bytes]:
     """Return what finds the marks of `text`, and its too long integers if it may have any."""
     if len(text) <= digits:
-        return _MARK
+        return _NEXT
     integer, both = _integers_over(digits)
-    return _MARK if integer.search(text) is None else both
+    return _NEXT if integer.search(text) is None else both
 
 
 @lru_cache(maxsize=8)
@@ -132,9 +142,7 @@ def _integers_over(digits: int) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     exponent follows is a double, and may be as long as it likes.
     """
     integer = rb"(?<![0-9.eE+-])(-?[0-9]{%d,}+)(?![.eE])" % (digits + 1)
-    # What bears no mark is not passed over at once here: an integer may stand in it.
-    both = _MARKS.replace(rb")\s*+:", rb")\s*+:|" + _STRING, 1) + rb"|" + integer
-    return re.compile(integer), re.compile(both, re.DOTALL)
+    return re.compile(integer), re.compile(_MARKS + rb"|" + integer, re.DOTALL)
 
 
 def _place(text: bytes, end: int) -> str:
@@ -142,18 +150,43 @@ def _place(text: bytes, end: int) -> str:
     # For each array or object that is open, where in it we are.
     steps: list[str | int] = []
     last = 0
-    for mark in _MARK.finditer(text, 0, end):
-        kind = mark.lastindex
-        if steps:
-            at = steps[-1]
-            if isinstance(at, int):
-                steps[-1] = at + _elements(text, last, mark.end())
+    for mark in _EACH.finditer(text, 0, end):
+        _go_on(steps, text[last : mark.start()])
         last = mark.end()
+        kind = mark.lastindex
         if kind == _OPENING:
             steps.append(0 if mark[_OPENING] == b"[" else "")
-        elif kind == _CLOSING:
-            if steps:
-                steps.pop()
+        elif kind == _CLOSING and steps:
+            steps.pop()
         elif kind == _NAME and steps:
             steps[-1] = _name(mark[_NAME]).decode("utf-8", "replace")
+    _go_on(steps, text[last:end])
     return pointer(steps)
+
+
+def _go_on(steps: list[str | int], between: bytes) -> None:
+    """Count the elements of an array that end `between` two marks, as commas can only be its own."""
+    if steps and isinstance(steps[-1], int):
+        steps[-1] += between.count(b",")
+
+
+def _name(token: bytes) -> bytes:
+    """Return a member name as UTF-8, without its quotes and escapes."""
+    if b"\\" in token:
+        try:
+            return decode(token, type=str).encode()
+        except (DecodeError, UnicodeDecodeError):
+            pass  # no JSON: told as it stands
+    return token[1:-1]
+
+
+def _id_at(text: bytes, start: int) -> RequestId | None:
+    """Return the id that stands at `start`, if it is one and is there to its end."""
+    value = _VALUE.match(text, start)
+    # A string closes itself; of a number that touches the end there may be more.
+    if value is None or (value.end() == len(text) and not value[1].startswith(b'"')):
+        return None
+    try:
+        return decode(value[1], type=int | str)
+    except (DecodeError, UnicodeDecodeError):
+        return None
