@@ -98,22 +98,28 @@ def limits() -> list[Limit]:
     request = Request("tools/call", {"name": "echo"}, id=1)
     batch = Batch([request] * 10)
     round_trip = _round_trip()
-    # fmt: off
     return [
-        Limit("encode a request", lambda: calls(lambda: either.encode(request)), 4, "calls"),
-        Limit("encode a result", lambda: calls(lambda: either.encode(Success(1, {"content": []}))), 4, "calls"),
-        Limit("encode a batch of 10", lambda: calls(lambda: either.encode(batch)), 9, "calls"),
-        Limit("envelope of a request", lambda: calls(lambda: calling.envelope(REQUEST)), 4, "calls"),
-        Limit("envelope of a result", lambda: calls(lambda: replying.envelope(RESULT)), 4, "calls"),
-        Limit("envelope of a batch of 10", lambda: calls(lambda: calling.envelope(BATCH)), 4, "calls"),
-        Limit("decode a request", lambda: calls(lambda: calling.decode(REQUEST)), 6, "calls"),
-        Limit("decode anything", lambda: calls(lambda: either.decode(NOTICE)), 10, "calls"),
-        Limit("request and answer between two peers", lambda: calls(round_trip), 56, "calls"),
-        Limit("import trunkline", lambda: modules("-c", "import trunkline"), 2, "modules"),
-        Limit("trunkline --version", lambda: modules("-m", "trunkline", "--version"), 32, "modules"),
+        _calls("encode a request", lambda: either.encode(request), 4),
+        _calls("encode a result", lambda: either.encode(Success(1, {"content": []})), 4),
+        _calls("encode a batch of 10", lambda: either.encode(batch), 9),
+        _calls("envelope of a request", lambda: calling.envelope(REQUEST), 4),
+        _calls("envelope of a result", lambda: replying.envelope(RESULT), 4),
+        _calls("envelope of a batch of 10", lambda: calling.envelope(BATCH), 4),
+        _calls("decode a request", lambda: calling.decode(REQUEST), 6),
+        _calls("decode anything", lambda: either.decode(NOTICE), 10),
+        _calls("request and answer between two peers", round_trip, 60),
+        _modules("import trunkline", ("-c", "import trunkline"), 2),
+        _modules("trunkline --version", ("-m", "trunkline", "--version"), 32),
         Limit("an open request in the ledger", bytes_per_pending, 200, "bytes"),
     ]
-    # fmt: on
+
+
+def _calls(name: str, run: Callable[[], object], most: int) -> Limit:
+    return Limit(name, lambda: calls(run), most, "calls")
+
+
+def _modules(name: str, arguments: tuple[str, ...], most: int) -> Limit:
+    return Limit(name, lambda: modules(*arguments), most, "modules")
 
 
 def main() -> int:

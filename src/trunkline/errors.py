@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .redaction import redact, show
+from .redaction import HIDDEN, is_secret_name, redact, show
 
 __all__ = [
     "IdsExhausted",
@@ -67,7 +67,8 @@ class ProtocolError(TrunklineError):
         if self.where:
             parts.append(f"at {show_pointer(self.where)}")
         if self.got is not NOTHING:
-            parts.append(f"got {show(self.got)}")
+            is_secret = any(map(is_secret_name, self.where.split("/")))
+            parts.append(f"got {HIDDEN if is_secret else show(self.got)}")
         text = " ".join(parts)
         return f"{text}: expected {self.expected}" if self.expected else text
 
@@ -146,12 +147,15 @@ class InvalidMessage(RemoteProtocolError):
         return encode(reply)
 
     def __str__(self) -> str:
-        return f"{super().__str__()} ({self.code} {self.message})"
+        return f"{super().__str__()} ({self.code} {redact(self.message)})"
 
 
 def show_pointer(pointer: str) -> str:
-    """Return a JSON pointer with nothing secret in it: member names come from the peer."""
-    return str(redact(pointer))
+    """Return a JSON pointer with nothing secret in it: member names come from the peer.
+
+    A name with a lone surrogate in it is shown as an escape, or no stream could take it.
+    """
+    return str(redact(pointer)).encode("utf-8", "backslashreplace").decode()
 
 
 def _restore(

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 __all__ = ["HIDDEN", "first_and_last", "is_secret_name", "redact", "show"]
 
 HIDDEN: Final = "[redacted]"
 
-# A name is compared without case, hyphens and underscores: `X-Api-Key`,
-# `apiKey` and `api_key` are one name.
+# A name is compared without case and punctuation: `X-Api-Key`, `apiKey` and
+# `api_key` are one name.
 _SECRET_PARTS: Final = (
     "authorization",
     "cookie",
@@ -34,37 +35,54 @@ _SECRET_PARTS: Final = (
     "accesskey",
     "privatekey",
     "encryptionkey",
+    "signingkey",
     "credential",
+    "clientassertion",
+    "codeverifier",
     "bearer",
     "jwt",
     "token",
 )
-_SECRET_NAMES: Final = frozenset({"auth", "wwwauthenticate", "pwd", "sessionid", "mcpsessionid"})
-# Protocol members that contain "token" and hold none.
-_PLAIN_NAMES: Final = frozenset(
-    {"progresstoken", "maxtokens", "inputtokens", "outputtokens", "totaltokens", "tokens"}
+_SECRET_NAMES: Final = frozenset(
+    {"auth", "xauth", "wwwauthenticate", "pass", "pwd", "sessionid", "mcpsessionid"}
 )
-_SEPARATORS: Final = re.compile(r"[-_.\s]")
+# Protocol members that contain "token" and hold none. One that ends in "tokens" is a count, and
+# shown if it is a number.
+_PLAIN_NAMES: Final = frozenset({"progresstoken", "maxtokens"})
+_PUNCTUATION: Final = re.compile(r"[\W_]+")
+
+# Run over a few hundred characters at most: see `_plain_text`.
 _CREDENTIAL: Final = re.compile(
-    r"(?i:\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,})"  # an Authorization value
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?"  # a JSON web token
-    r"|\b(?:sk|pk|rk)[-_](?:live|test|proj|ant)[-_][A-Za-z0-9_-]{8,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}"
-    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|\bAKIA[0-9A-Z]{16}\b"
-    r"|\bAIza[0-9A-Za-z_-]{30,}"
-    r"|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)"  # user:password@host
+    # What stands after a name that speaks of a secret: in a query, a header, a JSON text.
+    r"(?P<name>(?i:(?:authorization|cookie)\\?[\"']?\s*[=:]\s*))[^\r\n]+"
+    r"|(?P<key>(?i:(?:(?<!progress)token|secret|passw(?:or)?d|passphrase|pwd|credential|session[-_]?id"
+    r"|(?:api|access|private|encryption|signing)[-_ ]?key)\\?[\"']?\s*[=:]\s*\\?[\"']?))"
+    r"[^\s\"'&,;}\]\\]+"
+    r"|(?i:(?<![a-z0-9])(?:bearer|basic)\s+[a-z0-9._~+/=-]{6,})"  # an Authorization value
+    r"|eyJ[\w-]{8,}(?:\.[\w-]*)+"  # a JSON web token
+    r"|(?<![A-Za-z0-9])(?:"
+    r"(?:sk|pk|rk)[-_](?:live|test|proj|ant)[-_][\w-]{8,}|sk-[\w-]{20,}"
+    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"|xox[abeprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"
+    r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{20,}|whsec_[A-Za-z0-9]{16,})"
+    # user:password@host, or so much of it that the host is not there to be seen.
+    r"|(?<=://)(?:[^\s/]+(?=@)|[^\s/]{200,}\Z)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*-----)?"
 )
 
 # A shown value is for a human: deeper or longer than this tells them nothing.
 _DEPTH: Final = 8
 _ITEMS: Final = 32
 _TEXT: Final = 200
+_BITS: Final = 640
+# Values in all, because containers within containers multiply.
+_VALUES: Final = 500
 
 
 def is_secret_name(name: str) -> bool:
     """Say whether a member called `name` is hidden whatever it holds."""
-    plain = _SEPARATORS.sub("", name).lower()
+    plain = _PUNCTUATION.sub("", name[:_TEXT]).lower()
     if plain in _PLAIN_NAMES:
         return False
     return plain in _SECRET_NAMES or any(part in plain for part in _SECRET_PARTS)
@@ -72,24 +90,7 @@ def is_secret_name(name: str) -> bool:
 
 def redact(value: object, *, depth: int = _DEPTH) -> object:
     """Return a copy of `value` that is safe to print: secrets hidden, bulk cut."""
-    if isinstance(value, str):
-        return _plain_text(value)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if depth == 0:
-        return "…"
-    if isinstance(value, Mapping):
-        return _members(value, depth)
-    if isinstance(value, list | tuple | set | frozenset):
-        shown = [redact(item, depth=depth - 1) for item in list(value)[:_ITEMS]]
-        return [*shown, f"… {len(value) - _ITEMS} more"] if len(value) > _ITEMS else shown
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"<{len(value)} bytes>"
-    fields = getattr(type(value), "__struct_fields__", None)
-    if fields is not None:
-        return _members({name: getattr(value, name) for name in fields}, depth)
-    # An object of a stranger's making may print anything; its type is enough.
-    return f"<{type(value).__name__}>"
+    return _redacted(value, depth, [_VALUES])
 
 
 def show(value: object, *, limit: int = _TEXT) -> str:
@@ -100,23 +101,108 @@ def show(value: object, *, limit: int = _TEXT) -> str:
 
 def first_and_last(secret: str) -> str:
     """Return the first 10 and last 8 characters of a long secret; hide a short one whole."""
-    return f"{secret[:10]}...{secret[-8:]}" if len(secret) > 20 else "[REDACTED]"
+    if not isinstance(secret, str) or len(secret) <= 20:
+        return "[REDACTED]"
+    return f"{secret[:10]}...{secret[-8:]}"
 
 
-def _members(value: Mapping[object, object], depth: int) -> dict[str, object]:
+def _redacted(value: object, depth: int, left: list[int]) -> object:
+    left[0] -= 1
+    if left[0] < 0:
+        return "…"
+    if isinstance(value, str):
+        return _plain_text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        # An exact int, because that of a stranger's making may print anything; and a short one,
+        # because Python refuses to print the longest.
+        bits = int.bit_length(value)
+        return int.__pos__(value) if bits <= _BITS else f"<integer of {bits} bits>"
+    if isinstance(value, float):
+        return float.__pos__(value)
+    if depth == 0:
+        return "…"
+    if isinstance(value, Mapping):
+        return _members(value, depth, left)
+    if isinstance(value, list | tuple | set | frozenset):
+        return _items(value, depth, left)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"<{len(value)} bytes>"
+    fields = getattr(type(value), "__struct_fields__", None)
+    if fields is not None:
+        return _fields(value, fields, depth, left)
+    # An object of a stranger's making may print anything; its type is enough.
+    return f"<{type(value).__name__}>"
+
+
+def _items(
+    value: list[object] | tuple[object, ...] | set[object] | frozenset[object],
+    depth: int,
+    left: list[int],
+) -> list[object]:
+    items = list(islice(value, _ITEMS))
+    if len(value) == 2 and isinstance(value, list | tuple) and _speaks_of_a_secret(items[0]):
+        return [_plain_text(_name(items[0])), HIDDEN]  # a header, as some write them
+    shown = [_redacted(item, depth - 1, left) for item in items]
+    return [*shown, f"… {len(value) - _ITEMS} more"] if len(value) > _ITEMS else shown
+
+
+def _members(value: Mapping[object, object], depth: int, left: list[int]) -> dict[str, object]:
+    # A header or variable as others write them: {"name": "X-Api-Key", "value": …}.
+    value_is_secret = _speaks_of_a_secret(value.get("name", value.get("key")))
     shown: dict[str, object] = {}
-    for count, (key, item) in enumerate(value.items()):
-        if count == _ITEMS:
-            shown["…"] = f"{len(value) - _ITEMS} more"
-            break
-        name = key if isinstance(key, str) else str(redact(key, depth=1))
-        shown[_plain_text(name)] = HIDDEN if is_secret_name(name) else redact(item, depth=depth - 1)
+    for key, item in islice(value.items(), _ITEMS):
+        name = _name(key)
+        hidden = _is_hidden(name, item) or (value_is_secret and name == "value")
+        shown[_plain_text(name)] = HIDDEN if hidden else _redacted(item, depth - 1, left)
+    if len(value) > _ITEMS:
+        shown["…"] = f"{len(value) - _ITEMS} more"
     return shown
 
 
+def _fields(
+    value: object, fields: tuple[str, ...], depth: int, left: list[int]
+) -> dict[str, object]:
+    """Return the fields of a Struct; either of the two names one can have may speak of a secret."""
+    written = type(value).__struct_encode_fields__  # type: ignore[attr-defined]  # a Struct has it
+    shown: dict[str, object] = {}
+    for name, wire_name in zip(fields, written, strict=True):
+        item = getattr(value, name)
+        hidden = _is_hidden(name, item) or _is_hidden(wire_name, item)
+        shown[wire_name] = HIDDEN if hidden else _redacted(item, depth - 1, left)
+    return shown
+
+
+def _is_hidden(name: str, item: object) -> bool:
+    if type(item) in (int, float) and name.lower().endswith("tokens"):
+        return False
+    return is_secret_name(name)
+
+
+def _speaks_of_a_secret(label: object) -> bool:
+    return isinstance(label, str | bytes) and is_secret_name(_name(label))
+
+
+def _name(key: object) -> str:
+    """Return what a member or header is called."""
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bytes):
+        return key.decode("latin-1")
+    return str(redact(key, depth=1))
+
+
 def _plain_text(text: str) -> str:
-    # Cut first: a credential pattern must not be run over a megabyte. What the
-    # cut leaves of a credential at the edge is dropped with the tail.
-    whole = len(text) <= _TEXT
-    shown = _CREDENTIAL.sub(HIDDEN, text if whole else text[: _TEXT * 2])
-    return shown if whole else f"{shown[:_TEXT]}… ({len(text)} characters)"
+    # Looked at up to a bound: a pattern must not be run over a megabyte. A credential that
+    # begins in the part that is shown is seen far enough to be known for one.
+    window = text[: _TEXT * 2]
+    end = len(text) if len(text) <= _TEXT else _TEXT
+    shown, at = "", 0
+    for found in _CREDENTIAL.finditer(window):
+        if found.start() >= end:
+            break
+        shown += window[at : found.start()] + (found["name"] or found["key"] or "") + HIDDEN
+        at = found.end()
+    shown += window[at:end]
+    return shown if end == len(text) else f"{shown}… ({len(text)} characters)"

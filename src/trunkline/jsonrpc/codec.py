@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import UNSET
 from msgspec.json import Encoder
 
-from ..errors import InvalidMessage
+from ..errors import NOTHING, InvalidMessage
 from ..redaction import first_and_last
 from . import misuse
 from .faults import UNREADABLE, Diagnosis, elements_of, kind_of
@@ -162,9 +162,11 @@ class Codec:
         """Return the fault of a frame that was too large to be read, given how it began."""
         return self._faults.oversize(head, limit, size)
 
-    def fault(self, rule: str, *, where: str = "", id: RequestId | None = None) -> InvalidMessage:
+    def fault(
+        self, rule: str, *, where: str = "", got: Any = NOTHING, id: RequestId | None = None
+    ) -> InvalidMessage:
         """Return the fault of a message that reads well and breaks a rule of its surroundings."""
-        return self._faults.fault(rule, where=where, id=id)
+        return self._faults.fault(rule, where=where, got=got, id=id)
 
     def _look_again(self, data: Readable, reader: Reader) -> Any:
         """Read what was not expected, or raise the fault it is."""
@@ -207,8 +209,13 @@ class Codec:
         if not self.policy.mixed_batches and any(isinstance(item, CALLS) for item in read):
             for place, item in enumerate(read):
                 if isinstance(item, REPLIES):
-                    where = f"/{place}"
-                    read[place] = faults.fault("jsonrpc.batch.mixed", where=where, answerable=False)
+                    # It names the request that it would have ended; whoever waits is to know.
+                    read[place] = faults.fault(
+                        "jsonrpc.batch.mixed",
+                        where=f"/{place}",
+                        id=None if item.id is UNSET else item.id,
+                        answerable=False,
+                    )
         return read
 
     def _one(self, text: bytes, where: str, reader: Reader) -> Any:

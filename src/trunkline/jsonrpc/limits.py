@@ -7,9 +7,11 @@ to be written; no preset but `erlmcp-doc` does so, as its document says.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
+
+from ..redaction import show
 
 __all__ = ["DECODER_DIGITS", "STRICT_DEPTH", "Limits", "TransportName"]
 
@@ -23,6 +25,10 @@ DECODER_DIGITS: Final = 4300
 STRICT_DEPTH: Final = 256
 
 MIB: Final = 1024 * 1024
+
+_TRANSPORTS: Final[tuple[str, ...]] = get_args(TransportName)
+# The most that a bound can be. A batch is counted by a decoder with a place for each message.
+_MOST: Final = {"batch": 100_000, "integer_digits": DECODER_DIGITS}
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -45,8 +51,26 @@ class Limits(Struct, frozen=True, kw_only=True):
     depth: int | None = None
     integer_digits: int = DECODER_DIGITS
 
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value, most = getattr(self, name), _MOST.get(name)
+            may_be_none = name in _TRANSPORTS or name == "depth"
+            if value is None and may_be_none:
+                continue
+            if type(value) is not int or value < 1 or (most is not None and value > most):
+                allowed = "an integer of at least 1" if most is None else f"from 1 to {most}"
+                allowed += " or None" if may_be_none else ""
+                raise ValueError(f"Limits.{name} is {allowed}, not {show(value)}")
+
     def message_size(self, transport: TransportName = "default") -> int | None:
-        """Return the largest message this transport takes; None is unlimited."""
+        """Return the largest message this transport takes; None is unlimited.
+
+        Raises:
+            LookupError: there is no such transport; the text lists those there are.
+        """
+        if transport not in _TRANSPORTS:
+            known = ", ".join(_TRANSPORTS)
+            raise LookupError(f"no transport named {transport!r}; there are {known}")
         size: int | None = getattr(self, transport)
         return size
 

@@ -10,12 +10,13 @@ to stand for a value. Absent `data` is `UNSET`, because null is a value there.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ..errors import InvalidMessage
-from ..redaction import HIDDEN, redact
+from ..redaction import HIDDEN, redact, show
 
 __all__ = [
     "Batch",
@@ -37,6 +38,10 @@ __all__ = [
 
 RequestId: TypeAlias = int | str
 
+# How much raw JSON is read, and how many messages of a batch are shown, when one is printed.
+_RAW_SHOWN: Final = 65536
+_ELEMENTS_SHOWN: Final = 32
+
 
 class Shown:
     """Prints a Struct through redaction."""
@@ -45,6 +50,10 @@ class Shown:
 
     def __repr__(self: Struct) -> str:  # type: ignore[misc]  # mixed into Structs only
         return shown(self)
+
+    # The one that a Struct has shows everything.
+    def __rich_repr__(self: Struct) -> list[tuple[str, Any]]:  # type: ignore[misc]  # as above
+        return list(_members(self))
 
 
 class _Called(Shown, Struct, frozen=True, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
@@ -140,7 +149,10 @@ class Batch(tuple["Message | InvalidMessage", ...]):
         return [item for item in self if isinstance(item, InvalidMessage)]
 
     def __repr__(self) -> str:
-        return f"Batch({list(self)!r})"
+        items = [_element(item) for item in self[:_ELEMENTS_SHOWN]]
+        if len(self) > _ELEMENTS_SHOWN:
+            items.append(f"… {len(self) - _ELEMENTS_SHOWN} more")
+        return f"Batch([{', '.join(items)}])"
 
 
 class Call(Shown, Struct, gc=False, kw_only=True):
@@ -176,30 +188,47 @@ class Reply(Shown, Struct, gc=False, kw_only=True):
 
 def shown(message: Struct, **replaced: object) -> str:
     """Return a message as it may be printed; `replaced` overrides how a field is shown."""
-    fields = []
+    fields = [
+        f"{name}={replaced[name]}" if name in replaced else f"{name}={value!r}"
+        for name, value in _members(message)
+    ]
+    return f"{type(message).__name__}({', '.join(fields)})"
+
+
+def _members(message: Struct) -> Iterator[tuple[str, object]]:
+    """Yield the members of a message with what may be printed of them."""
     for name in message.__struct_fields__:
         value = getattr(message, name)
         if value is UNSET or name == "jsonrpc":
             continue
-        if name in replaced:
-            fields.append(f"{name}={replaced[name]}")
-        elif name == "auth":
-            fields.append(f"auth={HIDDEN if value is not None else None}")
-        elif isinstance(value, Shown):
-            fields.append(f"{name}={value!r}")
+        if name == "auth":
+            yield name, None if value is None else _Hidden()
         else:
-            fields.append(f"{name}={redact(_read(value))!r}")
-    return f"{type(message).__name__}({', '.join(fields)})"
+            yield name, value if isinstance(value, Shown) else redact(_read(value))
+
+
+class _Hidden:
+    """Stands for a credential that is there and not shown."""
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+
+def _element(item: object) -> str:
+    return repr(item) if isinstance(item, Shown | InvalidMessage) else show(item)
 
 
 def _read(value: object) -> object:
     """Return what raw JSON holds, so that its members can be redacted by name."""
     if not isinstance(value, Raw):
         return value
+    size = len(bytes(value))
+    if size > _RAW_SHOWN:
+        return f"<{size} bytes of JSON>"
     # Imported here: only printing needs it.
     from msgspec.json import decode
 
     try:
         return decode(value)
     except (ValueError, RecursionError):
-        return f"<{len(bytes(value))} bytes of unreadable JSON>"
+        return f"<{size} bytes of unreadable JSON>"

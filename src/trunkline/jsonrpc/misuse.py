@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, EncodeError, Raw, Struct
 from msgspec.json import encode
 
 from ..errors import NOTHING, LocalProtocolError
@@ -27,22 +28,33 @@ from .messages import (
     SentRequest,
     Success,
 )
+from .scan import pointer
 
 if TYPE_CHECKING:
     from .policy import Policy
 
 __all__ = ["UNWRITABLE", "check_finite", "check_large", "checked", "explain", "refuse"]
 
-# All that writing a value can raise.
-UNWRITABLE: Final = (TypeError, ValueError, OverflowError, RecursionError, AttributeError)
+# All that writing a value can raise. RuntimeError is what RecursionError is, and what the encoder
+# says of an object that only looks like a dataclass.
+UNWRITABLE: Final = (
+    TypeError,
+    ValueError,
+    OverflowError,
+    RuntimeError,
+    AttributeError,
+    EncodeError,
+)
 
 _REPLIES: Final = (Success, Failure)
 _MESSAGES: Final = (Request, SentRequest, Notification, Success, Failure)
 _WITHOUT_NAN: Final = frozenset({str, int, bool, bytes, type(None), type(UNSET)})
 # How many parts of a large message are looked at before its bytes are searched instead.
 _GLANCE: Final = 64
-# Deeper than any reader follows; a value that goes on beyond it contains itself.
-_DEEP: Final = 500
+# What the encoder writes as it is, so that there is nothing to look for in it.
+_LEAVES: Final = frozenset({str, int, float, bool, bytes, type(None), Raw})
+# Deeper than the encoder follows, unless someone moved the interpreter's own guard a long way.
+_DEEP: Final = 100_000
 
 
 def refuse(rule: str, *, where: str = "", got: Any = NOTHING) -> NoReturn:
@@ -70,22 +82,31 @@ def checked(message: Any, policy: Policy) -> Any:
 def _is_plain(batch: Batch) -> bool:
     """Say at a glance whether a batch is all requests, or all results, with good ids."""
     kind = type(batch[0])
+    if kind is not Request and kind is not Success:
+        return False
     for message in batch:
-        id_kind = type(message.id)
-        if type(message) is not kind or (id_kind is not int and id_kind is not str):
+        if type(message) is not kind:
             return False
-    return kind is Request or kind is Success
+        id_kind = type(message.id)
+        if id_kind is not int and id_kind is not str:
+            return False
+    return True
 
 
 def _checked_one(message: Any, policy: Policy, where: str) -> Any:
     if not isinstance(message, _MESSAGES):
-        refuse("jsonrpc.message.kind", where=where, got=f"a {type(message).__name__}")
+        refuse("jsonrpc.message.kind", where=where, got=_a(message))
     if not isinstance(message, Notification):
         _check_id(message, policy, where)
     if isinstance(message, Failure):
+        if not isinstance(message.error, ErrorObject):
+            refuse("jsonrpc.reply.one-outcome", where=f"{where}/error", got=_a(message.error))
         return _with_known_code(message, policy, where)
-    if policy.strictness == "strict" and not isinstance(message, Success):
-        _check_call(message, where)
+    if policy.strictness == "strict":
+        if not isinstance(message, Success):
+            _check_call(message, where)
+        elif message.result is UNSET:
+            refuse("jsonrpc.reply.one-outcome", where=f"{where}/result")
     return message
 
 
@@ -94,8 +115,11 @@ def _check_id(
 ) -> None:
     if type(message.id) is int or type(message.id) is str:
         return
-    may_be_none = isinstance(message, Failure) or policy.null_id == "as-request"
-    if may_be_none and (message.id is None or message.id is UNSET):
+    # The answer to a request whose id could not be read has none, or null.
+    is_failure = isinstance(message, Failure)
+    if message.id is None and (is_failure or policy.null_id == "as-request"):
+        return
+    if message.id is UNSET and is_failure:
         return
     refuse("jsonrpc.id.type", where=f"{where}/id", got=message.id)
 
@@ -104,7 +128,7 @@ def _check_call(call: Request | SentRequest | Notification, where: str) -> None:
     if not isinstance(call.method, str) or not call.method:
         refuse("jsonrpc.method.type", where=f"{where}/method", got=call.method)
     if not isinstance(call.params, (Mapping, list, tuple, Struct, Raw, type(None))):
-        refuse("jsonrpc.params.type", where=f"{where}/params", got=call.params)
+        refuse("jsonrpc.params.type", where=f"{where}/params", got=_a(call.params))
 
 
 def _with_known_code(failure: Failure, policy: Policy, where: str) -> Failure:
@@ -128,14 +152,15 @@ def _is_finite_at_a_glance(message: object) -> bool:
 
     False says nothing: there are too many parts to look at, or one of another kind.
     """
-    parts, left = [message], _GLANCE
+    parts: list[Any] = [message]
+    left = _GLANCE
     while parts:
         part = parts.pop()
         kind = type(part)
-        if kind is dict:
-            parts += part.values()  # type: ignore[attr-defined]  # a dict
-        elif kind is list or kind is tuple or kind is Batch:
-            parts += part  # type: ignore[arg-type]  # a sequence
+        if kind is dict or kind is list or kind is tuple or kind is Batch:
+            if len(part) > left:
+                return False
+            parts += part.values() if kind is dict else part
         elif isinstance(part, Struct):
             parts += [getattr(part, name) for name in part.__struct_fields__]
         elif kind not in _WITHOUT_NAN:
@@ -148,61 +173,116 @@ def _is_finite_at_a_glance(message: object) -> bool:
 
 def check_finite(message: object) -> None:
     """Raise if a number in `message` is NaN or infinite."""
-    for where, value in _leaves(message, "", 0):
-        if type(value) is float and not math.isfinite(value):
-            refuse("jsonrpc.number.finite", where=where, got=value)
+    for steps, value in _values(message):
+        number = value.value if isinstance(value, Enum) else value
+        if isinstance(number, float) and not math.isfinite(number):
+            refuse("jsonrpc.number.finite", where=pointer(steps), got=number)
 
 
 def explain(message: object, error: Exception) -> LocalProtocolError:
     """Return why the encoder refused `message`: what stands where, and what to do about it."""
     if isinstance(error, LocalProtocolError):
         return error
-    try:
-        rule, where, got = _culprit(message)
-    except RecursionError:
+    if isinstance(error, AttributeError) and not isinstance(message, (*_MESSAGES, Batch)):
+        rule, where, got = "jsonrpc.message.kind", "", _a(message)
+    elif isinstance(error, RecursionError):
         rule, where, got = "jsonrpc.value.cyclic", "", "a value nested without end"
+    else:
+        rule, where, got = _culprit(message)
     return LocalProtocolError(rule, where=where, got=got, expected=LOCAL_RULES[rule])
 
 
 def _culprit(message: object) -> tuple[str, str, str]:
-    for where, value in _leaves(message, "", 0):
-        try:
-            encode(value)
-        except UnicodeEncodeError:
-            return "jsonrpc.text.surrogate", where, "text with a lone surrogate"
-        except UNWRITABLE:
-            return "jsonrpc.value.unserialisable", where, f"a {_culprit_type(value)}"
-    return "jsonrpc.message.kind", "", f"a {type(message).__name__}"
+    """Return the rule that the first unwritable part breaks, its place, and what it is."""
+    for steps, value in _values(message):
+        if isinstance(value, dict):
+            for name in value:
+                rule = _problem({name: None})
+                if rule is not None:
+                    where = pointer([*steps, _step(name)])
+                    return rule, where, f"{_a(name)} as a member name"
+        elif not _holds_others(value):
+            rule = _problem(value)
+            if rule is not None:
+                # Of the ints, only those are refused that are too long to be read by anyone.
+                length = f" of {value.bit_length()} bits" if type(value) is int else ""
+                return rule, pointer(steps), _a(value) + length
+    return "jsonrpc.message.kind", "", _a(message)
 
 
-def _culprit_type(value: object) -> str:
-    # A member name is looked at as an object with that one name.
-    key = next(iter(value)) if isinstance(value, dict) and value else None
-    return f"member name of type {type(key).__name__}" if key is not None else type(value).__name__
+def _problem(part: object) -> str | None:
+    """Return the rule that a part breaks which the encoder does not write."""
+    try:
+        encode(part)
+    except UnicodeEncodeError:
+        return "jsonrpc.text.surrogate"
+    except UNWRITABLE:
+        return "jsonrpc.value.unserialisable"
+    return None
 
 
-def _leaves(value: object, where: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield every value that is no container, and every member name, with its place."""
-    if depth > _DEEP:
-        raise RecursionError
-    if isinstance(value, Mapping):
+def _values(message: object) -> Iterator[tuple[list[str | int], Any]]:
+    """Yield every value in `message` with the steps to it, which change as it goes on.
+
+    Not recursive: the encoder may have had more of the stack than is left here.
+    """
+    steps: list[str | int] = []
+    yield steps, message
+    opened = [_parts(message)]
+    while opened:
+        for step, value in opened[-1]:
+            steps.append(step)
+            yield steps, value
+            if type(value) not in _LEAVES and len(opened) < _DEEP:
+                opened.append(_parts(value))
+                break
+            steps.pop()
+        else:
+            opened.pop()
+            if steps:
+                steps.pop()
+
+
+def _holds_others(value: object) -> bool:
+    """Say whether the encoder writes `value` by writing its parts."""
+    known = (dict, list, tuple, set, frozenset, Struct, Raw)
+    return isinstance(value, known) or bool(_field_names(value))
+
+
+def _parts(value: Any) -> Iterator[tuple[str | int, Any]]:
+    """Yield what the encoder writes of a value that holds others."""
+    if isinstance(value, dict):
         for name, item in value.items():
-            place = f"{where}/{_step(name)}"
-            yield place, {name: None}
-            yield from _leaves(item, place, depth + 1)
+            yield _step(name), item
     elif isinstance(value, (list, tuple, set, frozenset)):
-        for index, item in enumerate(value):
-            yield from _leaves(item, f"{where}/{index}", depth + 1)
+        yield from enumerate(value)
     elif isinstance(value, Struct):
-        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        for name, wire_name in names:
+        for name, wire_name in zip(
+            value.__struct_fields__, value.__struct_encode_fields__, strict=True
+        ):
             item = getattr(value, name)
             if item is not UNSET:
-                yield from _leaves(item, f"{where}/{wire_name}", depth + 1)
-    elif not isinstance(value, Raw):
-        yield where, value
+                yield wire_name, item
+    else:
+        for name in _field_names(value):
+            if hasattr(value, name):
+                yield name, getattr(value, name)
+
+
+def _field_names(value: object) -> list[str]:
+    """Return the fields of an instance of a dataclass or an attrs class; of another, none."""
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if isinstance(fields, dict):
+        return list(fields)
+    attributes = getattr(type(value), "__attrs_attrs__", None)
+    return [one.name for one in attributes] if isinstance(attributes, tuple) else []
 
 
 def _step(name: object) -> str:
-    text = name if isinstance(name, str) else f"<{type(name).__name__}>"
-    return text.replace("~", "~0").replace("/", "~1")
+    return name if isinstance(name, str) else f"<{type(name).__name__}>"
+
+
+def _a(value: object) -> str:
+    """Return what a value is, without what is in it."""
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "AEIOUaeiou" else f"a {name}"

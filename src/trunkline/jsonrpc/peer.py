@@ -195,9 +195,7 @@ class Peer:
 
     def _duplicate(self, id: RequestId | None, slot: _Slot | None) -> InvalidMessage:
         where = "/id" if slot is None else f"/{slot[1]}/id"
-        fault = self._codec.fault("jsonrpc.id.duplicate", where=where)
-        fault.got = id
-        return fault
+        return self._codec.fault("jsonrpc.id.duplicate", where=where, got=id)
 
     def _refuse(self, fault: InvalidMessage, route: Any, slot: _Slot | None) -> None:
         if fault.id is not None and not fault.answerable:

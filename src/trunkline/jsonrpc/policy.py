@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..redaction import show
 from ..spec.mcp import wire
 from ..spec.profiles import PROFILE_NAMES
 from ..spec.revisions import LATEST, REVISIONS
@@ -21,7 +22,15 @@ from .limits import Limits
 __all__ = ["DEFAULT_POLICY", "Policy"]
 
 # 2^53-1 is the largest integer that every JSON reader keeps exact.
-_MAX_ID = 2**53 - 1
+_MAX_ID: Final = 2**53 - 1
+# The fields that are no choice between names.
+_KINDS: Final = {
+    "mixed_batches": bool,
+    "explain": bool,
+    "first_id": int,
+    "max_id": int,
+    "limits": Limits,
+}
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -75,7 +84,11 @@ class Policy(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value not in choices:
                 allowed = ", ".join(map(repr, choices))
-                raise ValueError(f"Policy.{name} is one of {allowed}, not {value!r}")
+                raise ValueError(f"Policy.{name} is one of {allowed}, not {show(value)}")
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if type(value) is not kind:
+                raise ValueError(f"Policy.{name} is of type {kind.__name__}, not {show(value)}")
         if self.first_id < 0 or self.max_id < self.first_id:
             raise ValueError("Policy.first_id and max_id name a range of ids from 0 upwards")
 

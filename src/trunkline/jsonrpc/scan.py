@@ -165,7 +165,7 @@ def _place(text: bytes, end: int) -> str:
 
 
 def _go_on(steps: list[str | int], between: bytes) -> None:
-    """Count the elements of an array that end `between` two marks, as commas can only be its own."""
+    """Count the elements that end `between` two marks: only commas of the open array are there."""
     if steps and isinstance(steps[-1], int):
         steps[-1] += between.count(b",")
 

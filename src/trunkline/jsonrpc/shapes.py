@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
-from .messages import Call, ErrorObject, Reply, Shown
+from .messages import Call, ErrorObject, Reply, Shown, shown
 
 if TYPE_CHECKING:
     from .policy import Policy
@@ -90,6 +90,11 @@ def typed_call_shapes(policy: Policy, params: Mapping[str, type]) -> list[Any]:
 
 class _TypedCall(Shown, Struct):
     """A call whose method is its class: `method` is set on each subclass."""
+
+    method: ClassVar[str]
+
+    def __repr__(self) -> str:
+        return shown(self).replace("(", f"(method={self.method!r}, ", 1)
 
 
 def result_shape(policy: Policy) -> Any:

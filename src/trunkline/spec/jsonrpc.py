@@ -76,7 +76,7 @@ RULES: Final = {row.id: row for row in _ROWS}
 # What we refuse to do ourselves: `LocalProtocolError.rule` → what the caller can do about it.
 LOCAL_RULES: Final = {
     "jsonrpc.id.type": "a str or an int as id; True is not a number here",
-    "jsonrpc.id.in-use": "an id that no open request has; leave it out to have one chosen",
+    "jsonrpc.id.in-use": "an id that is neither open nor, where ids last a session, used before; leave it out to have one chosen",
     "jsonrpc.id.exhausted": "a new connection: this one has used every id up to its maximum",
     "jsonrpc.number.finite": "a finite number: JSON has no NaN or Infinity, send None or a string instead",
     "jsonrpc.value.unserialisable": "str, int, float, bool, None, dict, list, or a msgspec Struct",

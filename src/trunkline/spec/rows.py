@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from .revisions import Window
 
-__all__ = ["ErrorCode", "Retry", "Severity"]
+__all__ = ["ErrorCode", "Field", "Limits", "Member", "Retry", "Severity", "Type", "TypeKind"]
 
 # One vocabulary for the three that the described systems use.
 Severity: TypeAlias = Literal["critical", "error", "warning", "info"]
@@ -37,3 +37,52 @@ class ErrorCode(NamedTuple):
     sent: bool = True
     # The row of the list this was taken from, where it has a name of its own.
     ref: str = ""
+
+
+# A type is written as a short text: `string`, `integer`, `number`, `boolean`, `null`, `any`,
+# the name of a type, `list<X>`, `map<X>`, a constant (`'text'`, `-32602`), or `A | B`.
+# `trunkline.spec.types.parse` reads it.
+TypeKind: TypeAlias = Literal["object", "union", "enum", "alias"]
+
+# What else a value must be: keywords of JSON Schema and their values.
+Limits: TypeAlias = tuple[tuple[str, object], ...]
+
+
+class Field(NamedTuple):
+    """One member of an object type. One whose type changes has a row for each type."""
+
+    name: str
+    type: str
+    # A window where the field is required in some of the revisions that have it.
+    required: bool | Window = False
+    # Within the window of its type: the default is "as long as the type".
+    when: Window = ALWAYS
+    limits: Limits = ()
+    # Why this differs from the official schema file, in every revision of its window.
+    departs: str = ""
+
+
+class Member(NamedTuple):
+    """One thing that a union, an enum or an alias may be."""
+
+    type: str
+    when: Window = ALWAYS
+
+
+class Type(NamedTuple):
+    """One type of a specification. One whose kind changes has a row for each kind."""
+
+    name: str
+    kind: TypeKind
+    # The members of an object.
+    fields: tuple[Field, ...] = ()
+    # The types of a union, the constants of an enum, the one type of an alias.
+    of: tuple[Member, ...] = ()
+    when: Window = ALWAYS
+    # Whether it invites members that it does not list (True), or forbids them (False).
+    # None is the usual case: they are neither expected nor wrong.
+    open: bool | Window | None = None
+    limits: Limits = ()
+    doc: str = ""
+    # Why this differs from the official schema file, in some revision, apart from its fields.
+    departs: str = ""

@@ -102,6 +102,17 @@ def test_a_deadline_extended_without_end_leaves_little_behind() -> None:
     assert deadlines.due(10_059.0) == [1]
 
 
+def test_deadlines_that_were_brought_forward_leave_little_behind_when_due() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    for when in (100.0, 1.0):
+        for id in range(1000):
+            deadlines.set(id, when)
+    deadlines.set(-1, 50.0)
+    assert deadlines.due(1.0) == list(range(1000))
+    assert len(deadlines._heap) <= 2 + _STALE_KEPT
+    assert deadlines.due(1e9) == [-1]
+
+
 def test_tidying_keeps_the_order() -> None:
     deadlines: Deadlines[int] = Deadlines()
     living = [id for id in range(1000) if id % 7 == 0]

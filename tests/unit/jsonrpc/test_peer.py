@@ -30,6 +30,7 @@ from trunkline.jsonrpc import (
     Stray,
     StrayReply,
 )
+from trunkline.jsonrpc.ledger import CLOSED_IDS_KEPT
 
 # Ids last a session in the first and only while open in the second; both take batches.
 SESSION = Policy.mcp("2025-03-26")
@@ -447,6 +448,18 @@ def test_a_faulty_reply_to_a_cancelled_request_reaches_nobody() -> None:
     assert side.rules == ["jsonrpc.reply.one-outcome"]
 
 
+def test_a_reply_that_was_too_large_to_read_ends_the_request_it_began_with() -> None:
+    side = Side()
+    pending = side.peer.send_request("work")
+    side.peer.feed(Oversize(b'{"jsonrpc":"2.0","id":1,"result":{"te', 99, 36))
+    ((found, fault),) = side.replies
+    assert found is pending
+    assert isinstance(fault, InvalidMessage)
+    assert fault.rule == "jsonrpc.limit.message-size"
+    assert len(side.sent) == 1
+    assert side.open == (0, 0)
+
+
 def test_a_faulty_request_ends_no_request_of_ours_with_the_same_id() -> None:
     side = Side()
     side.peer.send_request("work")
@@ -592,6 +605,16 @@ def test_where_ids_last_a_session_an_id_the_count_has_passed_is_taken() -> None:
         side.peer.send_request("b", id=1)
     with pytest.raises(LocalProtocolError, match=r"jsonrpc\.id\.in-use"):
         side.peer.send_batch([Request("b", id=1)])
+
+
+def test_where_ids_last_a_session_an_integer_stays_taken_however_long_ago_it_was_used() -> None:
+    side = Side(SESSION)
+    side.peer.cancel(side.peer.send_request("own", id=2))
+    for n in range(CLOSED_IDS_KEPT):
+        side.peer.cancel(side.peer.send_request("other", id=f"text {n}"))
+    with pytest.raises(LocalProtocolError, match=r"jsonrpc\.id\.in-use"):
+        side.peer.send_request("own", id=2)
+    assert side.peer.send_request("next").id == 3
 
 
 @pytest.mark.parametrize("policy", [SESSION, OPEN])
@@ -782,15 +805,25 @@ def test_a_batch_of_replies_finds_each_request() -> None:
     assert len(client.sent) == 2
 
 
-def test_replies_among_calls_are_read_where_lenient_and_refused_where_not() -> None:
-    for strictness, replied in (("lenient", 1), ("standard", 0)):
-        side = Side(SESSION.but(strictness=strictness))
-        side.peer.send_request("a")
-        side.feed([call(1), success(1)])
-        side.peer.answer(side.asked[0], {})
-        assert side.sent[-1] == [success(1)]
-        assert len(side.replies) == replied
-        assert side.rules == ["jsonrpc.batch.mixed"] * (1 - replied)
+def test_replies_among_calls_are_read_where_they_may_be_there() -> None:
+    side = Side(SESSION.but(mixed_batches=True))
+    side.peer.send_request("a")
+    side.feed([call(1), success(1)])
+    side.peer.answer(side.asked[0], {})
+    assert side.sent[-1] == [success(1)]
+    assert [type(reply) is InvalidMessage for _, reply in side.replies] == [False]
+    assert side.rules == []
+
+
+def test_a_reply_refused_among_calls_ends_the_request_it_names() -> None:
+    side = Side(SESSION.but(mixed_batches=False))
+    side.peer.send_request("a")
+    side.feed([call(1), success(1)])
+    side.peer.answer(side.asked[0], {})
+    assert side.sent[-1] == [success(1)]
+    assert [type(reply) is InvalidMessage for _, reply in side.replies] == [True]
+    assert side.rules == ["jsonrpc.batch.mixed"]
+    assert len(side.peer.ledger) == 0
 
 
 def test_an_empty_batch_is_answered_with_a_single_refusal() -> None:
@@ -935,6 +968,8 @@ def test_the_next_deadline_is_the_earlier_of_what_we_asked_and_were_asked() -> N
     side.peer.send_request("a", deadline=3.0)
     assert side.peer.next_deadline() == 3.0
     side.peer.expire(3.0)
+    assert side.peer.next_deadline() == 5.0
+    side.peer.send_request("b", deadline=7.0)
     assert side.peer.next_deadline() == 5.0
 
 
@@ -1081,7 +1116,7 @@ def test_closing_from_inside_a_request_ends_it_unanswered() -> None:
 
 @pytest.mark.parametrize("closing", ["on_request", "on_notification", "on_problem", "on_reply"])
 def test_closing_from_inside_a_batch_drops_the_rest_of_it(closing: str) -> None:
-    side = Side(SESSION.but(strictness="lenient"))
+    side = Side(SESSION.but(mixed_batches=True))
     side.peer.send_request("ours")
     side.peer.send_request("ours")
     side.sent.clear()

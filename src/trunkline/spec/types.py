@@ -1,0 +1,242 @@
+"""What a type looks like in one revision of MCP, and what a type expression says.
+
+    type_("Tool", "2025-06-18").fields["title"].required
+    parse("list<ContentBlock | string>")
+
+The rows are in `mcp/types.py`, and for the tasks extension in `mcp/tasks_extension.py`;
+they are loaded on the first lookup. A revision is resolved once: after that a lookup is
+two dict hits, and what it returns does not change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from .profiles import UnknownRevision
+from .revisions import LATEST, REVISIONS, Window
+from .rows import Field, Limits, Type, TypeKind
+
+__all__ = [
+    "Expr",
+    "ExprKind",
+    "FieldView",
+    "TypeView",
+    "UnknownRevision",
+    "UnknownType",
+    "need",
+    "parse",
+    "type_",
+    "types",
+]
+
+ExprKind: TypeAlias = Literal["primitive", "name", "list", "map", "constant", "union"]
+
+PRIMITIVES: Final = frozenset(("string", "integer", "number", "boolean", "null", "any"))
+
+
+class UnknownType(LookupError):
+    """A revision has no type of this name."""
+
+
+class Expr(NamedTuple):
+    """A type expression, taken apart."""
+
+    kind: ExprKind
+    # Of a primitive or a type.
+    name: str = ""
+    # Of a constant.
+    value: str | int | None = None
+    # The members of a union; of a list or a map, the one type of what is in it.
+    of: tuple[Expr, ...] = ()
+
+
+class FieldView(NamedTuple):
+    """A field as it is in one revision."""
+
+    name: str
+    type: str
+    required: bool = False
+    limits: Limits = ()
+    departs: str = ""
+    # The extension that adds it to a type of the core.
+    extension: str = ""
+
+    @property
+    def expr(self) -> Expr:
+        """The type of the field, taken apart."""
+        return parse(self.type)
+
+
+class TypeView(NamedTuple):
+    """A type as it is in one revision."""
+
+    name: str
+    kind: TypeKind
+    # Of an object, by name and in the order of the rows.
+    fields: Mapping[str, FieldView]
+    # Of a union, an enum (constants) or an alias (one type).
+    of: tuple[str, ...] = ()
+    open: bool | None = None
+    limits: Limits = ()
+    doc: str = ""
+    departs: str = ""
+    # The extension it belongs to; the core has no name.
+    extension: str = ""
+
+    @property
+    def expr(self) -> Expr:
+        """What a union, an enum or an alias may be, taken apart; an object is itself."""
+        return parse(" | ".join(self.of) or self.name)
+
+
+def type_(name: str, revision: str = LATEST) -> TypeView | None:
+    """Return the type called `name`, or None where `revision` has none.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+    """
+    table = _tables.get(revision)
+    return (_resolve(revision) if table is None else table).get(name)
+
+
+def need(name: str, revision: str = LATEST) -> TypeView:
+    """Return the type called `name`.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownType: `revision` has no such type; the text says which revisions do.
+    """
+    found = type_(name, revision)
+    if found is None:
+        others = ", ".join(other for other in REVISIONS if type_(name, other) is not None)
+        where = f"it is in {others}" if others else "no revision has it"
+        raise UnknownType(f"{revision} has no type {name!r}; {where}")
+    return found
+
+
+def types(revision: str = LATEST) -> Mapping[str, TypeView]:
+    """Return every type of `revision` by name, those of known extensions included.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+    """
+    table = _tables.get(revision)
+    return _resolve(revision) if table is None else table
+
+
+# A key per released revision and no other, so that revision names which a peer invents
+# cannot grow this.
+_tables: dict[str, Mapping[str, TypeView]] = {}
+
+
+def _resolve(revision: str) -> Mapping[str, TypeView]:
+    """Read the rows that hold in `revision`, and keep what was found."""
+    if revision not in REVISIONS:
+        known = ", ".join(REVISIONS)
+        raise UnknownRevision(f"no revision {revision!r} of MCP was released; there are {known}")
+    # Imported here: most programs speak through types made from these rows and look up none.
+    from .mcp import tasks_extension as tasks
+    from .mcp import types as core
+
+    table = _views(core.TYPES, revision, "")
+    table |= _views(tasks.TYPES, revision, tasks.EXTENSION)
+    for name, field in tasks.ADDED_FIELDS:
+        if field.when.holds(revision):
+            added = _field_view(field, revision, tasks.EXTENSION)
+            fields = {**table[name].fields, field.name: added}
+            table[name] = table[name]._replace(fields=MappingProxyType(fields))
+    # Two threads may both get here; both are given the one that was put in first.
+    return _tables.setdefault(revision, MappingProxyType(table))
+
+
+def _views(rows: Iterable[Type], revision: str, extension: str) -> dict[str, TypeView]:
+    """Return the views of the rows that hold in `revision`."""
+    return {
+        row.name: _type_view(row, revision, extension) for row in rows if row.when.holds(revision)
+    }
+
+
+def _type_view(row: Type, revision: str, extension: str) -> TypeView:
+    fields = (_field_view(field, revision) for field in row.fields if field.when.holds(revision))
+    return TypeView(
+        row.name,
+        row.kind,
+        MappingProxyType({field.name: field for field in fields}),
+        tuple(member.type for member in row.of if member.when.holds(revision)),
+        _open_in(row.open, revision),
+        row.limits,
+        row.doc,
+        row.departs,
+        extension,
+    )
+
+
+def _field_view(row: Field, revision: str, extension: str = "") -> FieldView:
+    required = row.required
+    holds = required.holds(revision) if isinstance(required, Window) else required
+    return FieldView(row.name, row.type, holds, row.limits, row.departs, extension)
+
+
+def _open_in(column: bool | Window | None, revision: str) -> bool | None:
+    """Return what a column says in `revision`; outside its window a row says nothing."""
+    if isinstance(column, Window):
+        return True if column.holds(revision) else None
+    return column
+
+
+# The pieces of an expression. A name may hold the marks of a place: `Parent.field[]{}`.
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<open>list<|map<)|(?P<text>'[^']*')|(?P<number>-?\d+)"
+    r"|(?P<name>[A-Za-z_$][\w.$/\[\]{}-]*)|(?P<mark>[|>]))"
+)
+
+
+# More than the rows have, so that none of theirs is dropped; bounded, since anybody may ask.
+@lru_cache(maxsize=2048)
+def parse(expression: str) -> Expr:
+    """Take a type expression apart.
+
+    Raises:
+        ValueError: it is not one; the text says where it goes wrong.
+    """
+    found, end = _union(expression, 0)
+    if expression[end:].strip():
+        raise ValueError(f"{expression!r} goes wrong at {expression[end:]!r}")
+    return found
+
+
+def _union(text: str, at: int) -> tuple[Expr, int]:
+    """Read `A | B`; return it and where it ends."""
+    first, at = _single(text, at)
+    members = [first]
+    while (token := _TOKEN.match(text, at)) and token["mark"] == "|":
+        member, at = _single(text, token.end())
+        members.append(member)
+    return (first if len(members) == 1 else Expr("union", of=tuple(members))), at
+
+
+def _single(text: str, at: int) -> tuple[Expr, int]:
+    """Read anything but a union; return it and where it ends."""
+    token = _TOKEN.match(text, at)
+    if token is None or token["mark"]:
+        raise ValueError(f"{text!r} lacks a type at {text[at:]!r}")
+    if token["open"]:
+        return _container(text, token["open"], token.end())
+    if token["name"]:
+        kind: ExprKind = "primitive" if token["name"] in PRIMITIVES else "name"
+        return Expr(kind, token["name"]), token.end()
+    value = token["text"][1:-1] if token["text"] else int(token["number"])
+    return Expr("constant", value=value), token.end()
+
+
+def _container(text: str, opening: str, at: int) -> tuple[Expr, int]:
+    """Read what is in a list or a map; return the list or map, and where it ends."""
+    inner, at = _union(text, at)
+    token = _TOKEN.match(text, at)
+    if token is None or token["mark"] != ">":
+        raise ValueError(f"{text!r} lacks a '>' at {text[at:]!r}")
+    return Expr("list" if opening == "list<" else "map", of=(inner,)), token.end()

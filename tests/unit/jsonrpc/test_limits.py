@@ -1,0 +1,134 @@
+"""How much is too much: the bounds, their names, and what a bad one is told."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from trunkline.jsonrpc import Codec, InvalidMessage, Limits, Policy
+from trunkline.jsonrpc.limits import DECODER_DIGITS, TransportName
+
+MIB = 1024 * 1024
+TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"m"}'
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_every_transport_takes_sixteen_mebibytes(transport: TransportName) -> None:
+    assert Limits().message_size(transport) == 16 * MIB
+
+
+def test_the_other_bounds_have_the_documented_defaults() -> None:
+    limits = Limits()
+    assert (limits.batch, limits.id_length, limits.method_length) == (1000, 1024, 1024)
+    assert limits.depth is None
+    assert limits.integer_digits == DECODER_DIGITS == 4300
+
+
+def test_the_decoder_itself_stops_at_its_number_of_digits() -> None:
+    # What DECODER_DIGITS says of the decoder is so; else no pre-scan would be asked for.
+    codec = Codec(Policy(params="structured"))
+    codec.decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":[%s]}' % (b"9" * DECODER_DIGITS))
+    with pytest.raises(InvalidMessage, match=r"jsonrpc\.limit\.number"):
+        codec.decode(
+            b'{"jsonrpc":"2.0","id":1,"method":"m","params":[%s]}' % (b"9" * (DECODER_DIGITS + 1))
+        )
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_each_transport_has_its_own_bound(transport: TransportName) -> None:
+    policy = Policy(limits=Limits(**{transport: len(CALL) - 1}))
+    with pytest.raises(InvalidMessage, match=r"jsonrpc\.limit\.message-size"):
+        Codec(policy, transport=transport).decode(CALL)
+    for other in TRANSPORTS:
+        if other != transport:
+            Codec(policy, transport=other).decode(CALL)
+
+
+def test_a_message_of_just_the_size_is_taken() -> None:
+    policy = Policy(limits=Limits(default=len(CALL)))
+    Codec(policy).decode(CALL)
+    with pytest.raises(InvalidMessage):
+        Codec(policy).decode(CALL + b" ")
+
+
+def test_none_lifts_a_size() -> None:
+    limits = Limits(default=None, stdio=1)
+    assert limits.message_size() is None
+    assert limits.message_size("stdio") == 1
+    Codec(Policy(limits=limits)).decode(b" " * (17 * MIB) + CALL)
+
+
+@pytest.mark.parametrize("transport", ["batch", "depth", "carrier-pigeon", "", "message_size"])
+def test_a_bound_that_is_no_transport_is_not_its_size(transport: Any) -> None:
+    with pytest.raises(LookupError, match=f"no transport named {transport!r}; there are default,"):
+        Limits().message_size(transport)
+
+
+# Named sets
+
+
+def test_the_official_set_is_the_default() -> None:
+    assert Limits.named("mcp-16m") == Limits()
+
+
+def test_the_set_of_the_erlmcp_document_is_its_table() -> None:
+    # the rows: E-88 to E-93, K-39
+    limits = Limits.named("erlmcp-doc")
+    assert limits.default is None
+    sizes = {name: limits.message_size(name) for name in TRANSPORTS if name != "default"}
+    assert sizes == {
+        "stdio": 10 * MIB,
+        "tcp": 100 * MIB,
+        "unix": 100 * MIB,
+        "http": 50 * MIB,
+        "websocket": 50 * MIB,
+        "sse": 10 * MIB,
+    }
+
+
+def test_the_set_of_pierre_is_five_mebibytes_for_every_way_in() -> None:
+    # the row: K-39
+    limits = Limits.named("pierre-5m")
+    assert {limits.message_size(name) for name in TRANSPORTS} == {5 * MIB}
+    assert limits.batch == Limits().batch
+
+
+def test_a_set_nobody_named_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(
+        LookupError, match="no limits named 'mcp-17m'; there are mcp-16m, erlmcp-doc, pierre-5m"
+    ):
+        Limits.named("mcp-17m")
+
+
+# A bound that bounds nothing
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"batch": 0}, "Limits.batch is from 1 to 100000, not 0"),
+        ({"batch": 10**9}, "Limits.batch is from 1 to 100000, not 1000000000"),
+        ({"batch": None}, "Limits.batch is from 1 to 100000, not None"),
+        ({"default": 0}, "Limits.default is an integer of at least 1 or None, not 0"),
+        ({"http": -1}, "Limits.http is an integer of at least 1 or None, not -1"),
+        ({"sse": "5m"}, "Limits.sse is an integer of at least 1 or None, not '5m'"),
+        ({"depth": 0}, "Limits.depth is an integer of at least 1 or None, not 0"),
+        ({"depth": True}, "Limits.depth is an integer of at least 1 or None, not True"),
+        ({"id_length": 1.5}, "Limits.id_length is an integer of at least 1, not 1.5"),
+        ({"method_length": None}, "Limits.method_length is an integer of at least 1, not None"),
+        ({"integer_digits": 4301}, "Limits.integer_digits is from 1 to 4300, not 4301"),
+    ],
+)
+def test_a_bad_bound_is_refused_when_it_is_made(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        Limits(**fields)
+    assert str(caught.value) == sentence
+
+
+def test_limits_are_values() -> None:
+    assert Limits(batch=5) == Limits(batch=5) != Limits(batch=6)
+    assert {Limits(batch=5): "kept"}[Limits(batch=5)] == "kept"
+    with pytest.raises(AttributeError):
+        Limits().batch = 5  # type: ignore[misc]

@@ -1,0 +1,375 @@
+"""What a text shows without being read: its depth, its names, its digits, its id."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from time import process_time
+from typing import Any
+
+import pytest
+
+from trunkline.jsonrpc.scan import (
+    Finding,
+    find_excess,
+    pointer,
+    salvage_id,
+    top_level_ids,
+    top_level_names,
+)
+
+DIGITS = 4300
+
+
+def depth_of(text: bytes, depth: int) -> Finding | None:
+    return find_excess(text, depth=depth, digits=DIGITS, unique_names=False)
+
+
+def twice_in(text: bytes) -> Finding | None:
+    return find_excess(text, depth=None, digits=DIGITS, unique_names=True)
+
+
+def long_in(text: bytes, digits: int = 5) -> Finding | None:
+    return find_excess(text, depth=None, digits=digits, unique_names=False)
+
+
+# Depth
+
+
+@pytest.mark.parametrize("text", [b"1", b'"[[["', b"null", b"", b"   "])
+def test_what_is_no_container_has_no_depth(text: bytes) -> None:
+    assert depth_of(text, 1) is None
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7, 256])
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_depth_is_exact(opening: bytes, closing: bytes, depth: int) -> None:
+    assert depth_of(opening * depth + b"1" + closing * depth, depth) is None
+    found = depth_of(opening * (depth + 1) + b"1" + closing * (depth + 1), depth)
+    assert found is not None
+    assert (found.rule, found.got) == ("jsonrpc.limit.depth", depth + 1)
+
+
+def test_an_empty_container_counts_as_one() -> None:
+    assert depth_of(b"[[]]", 2) is None
+    assert depth_of(b"[[]]", 1) == Finding("jsonrpc.limit.depth", "/0", 2)
+    assert depth_of(b'{"a":{}}', 1) == Finding("jsonrpc.limit.depth", "/a", 2)
+
+
+def test_what_was_closed_does_not_count() -> None:
+    assert depth_of(b"[[1],[2],[3],{},{}]", 2) is None
+
+
+def test_brackets_in_strings_do_not_count() -> None:
+    assert depth_of(rb'{"a[{":"[[{{\"[[\\","b":["]]"]}', 2) is None
+
+
+def test_the_place_of_a_container_that_is_too_deep_is_where_it_stands() -> None:
+    text = b'{"a":[1,"x,y",{"b":2},[],{"c":[[[0]]]}],"d":[]}'
+    assert depth_of(text, 5) == Finding("jsonrpc.limit.depth", "/a/4/c/0/0", 6)
+
+
+def test_without_a_bound_there_is_no_too_deep() -> None:
+    nest = b"[" * 100_000
+    assert find_excess(nest, depth=None, digits=DIGITS, unique_names=False) is None
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{}",
+        b'{"a":1,"b":1}',
+        b'{"a":{"a":{"a":1}}}',
+        b'[{"a":1},{"a":1}]',
+        b'{"a":[{"a":1},{"a":1}],"b":{"a":1}}',
+        b'{"a":"a","b":"a"}',
+        rb'{"a":1,"A":1,"\u0101":1,"":1," ":1}',
+        b'["a","a","a"]',
+        rb'{"a":"\"a\":1,\"a\":1"}',
+    ],
+)
+def test_a_name_that_is_there_once_is_no_duplicate(text: bytes) -> None:
+    assert twice_in(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "name"),
+    [
+        (b'{"a":1,"a":1}', "/a", "a"),
+        (b'{"a":1,"b":[],"a":{}}', "/a", "a"),
+        (b'{"":1,"":1}', "/", ""),
+        (b'{"a":{"b":{"c":1,"c":2}}}', "/a/b/c", "c"),
+        (b'[0,[1],{"x":"]","x":2}]', "/2/x", "x"),
+        (b'{"a" : 1 , "a"\n\t: 2}', "/a", "a"),
+        (rb'{"a":1,"\u0061":2}', "/a", "a"),
+        (rb'{"\u00e9":1,"' + "é".encode() + rb'":2}', "/é", "é"),
+        (rb'{"\"":1,"\"":2}', '/"', '"'),
+        (b'{"a/b":1,"a/b":2}', "/a~1b", "a/b"),
+        (b'{"a~b":1,"a~b":2}', "/a~0b", "a~b"),
+        (b'{"~1":1,"~1":2}', "/~01", "~1"),
+        (b'{"p":{"a~/b":{"c":0,"c":1}}}', "/p/a~0~1b/c", "c"),
+        (b'{"a":{"x":1},"b":{"x":1},"a":3}', "/a", "a"),
+    ],
+)
+def test_a_name_that_is_there_twice_is_found_with_its_place(
+    text: bytes, where: str, name: str
+) -> None:
+    assert twice_in(text) == Finding("jsonrpc.text.duplicate-key", where, name)
+
+
+def test_names_are_compared_only_on_demand() -> None:
+    assert find_excess(b'{"a":1,"a":1}', depth=9, digits=DIGITS, unique_names=False) is None
+
+
+def test_a_name_with_a_broken_escape_is_told_as_it_stands() -> None:
+    assert twice_in(rb'{"\q":1,"\q":2}') == Finding("jsonrpc.text.duplicate-key", r"/\q", r"\q")
+
+
+# Digits
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"12345",
+        b"-12345",
+        b"[1,22,333,-4444,55555]",
+        b'"1234567890"',
+        b'{"1234567890":1}',
+        b"1234567890.5",
+        b"1234567890e5",
+        b"1234567890E5",
+        b"0.1234567890",
+        b"1e1234567890",
+        b"1e-1234567890",
+        b"1e+1234567890",
+        b"1.5e-1234567890",
+    ],
+)
+def test_only_integers_have_too_many_digits(text: bytes) -> None:
+    assert long_in(text) is None
+    assert long_in(b'{"a":[' + text + b"]}") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "digits"),
+    [
+        (b"123456", "", 6),
+        (b"-123456", "", 6),
+        (b"[1,[2,3],-1234567]", "/2", 7),
+        (b'{"a":{"b":[0,"1234567",123456]}}', "/a/b/2", 6),
+        (b'{"a":1234567890.5,"b":123456}', "/b", 6),
+        (b'{"1234567":1,"b": 123456 }', "/b", 6),
+        (b'["\\"",123456]', "/1", 6),
+    ],
+)
+def test_an_integer_with_too_many_digits_is_found_with_its_place(
+    text: bytes, where: str, digits: int
+) -> None:
+    assert long_in(text) == Finding("jsonrpc.limit.number", where, f"{digits} digits")
+
+
+def test_the_bound_on_digits_is_exact() -> None:
+    assert long_in(b"9" * DIGITS, DIGITS) is None
+    assert long_in(b"9" * (DIGITS + 1), DIGITS) is not None
+
+
+def test_depth_and_names_are_seen_beside_a_long_number_in_a_string() -> None:
+    text = b'{"a":"123456789","b":[[1]],"c":1,"c":2}'
+    assert find_excess(text, depth=2, digits=5, unique_names=True) == Finding(
+        "jsonrpc.limit.depth", "/b/0", 3
+    )
+    assert find_excess(text, depth=3, digits=5, unique_names=True) == Finding(
+        "jsonrpc.text.duplicate-key", "/c", "c"
+    )
+
+
+def test_the_first_of_several_is_told() -> None:
+    text = b'{"a":[[0]],"b":1,"b":2,"n":123456}'
+    rules = {
+        found.rule
+        for depth, unique in ((2, True), (9, True), (9, False))
+        if (found := find_excess(text, depth=depth, digits=5, unique_names=unique))
+    }
+    assert rules == {"jsonrpc.limit.depth", "jsonrpc.text.duplicate-key", "jsonrpc.limit.number"}
+
+
+# Pointers
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ([], ""),
+        (["a", 0, "b"], "/a/0/b"),
+        ([""], "/"),
+        (["a/b", "m~n", "~1", "/~"], "/a~1b/m~0n/~01/~1~0"),
+    ],
+)
+def test_a_pointer_escapes_what_it_is_made_of(steps: list[str | int], text: str) -> None:
+    assert pointer(steps) == text
+
+
+def test_the_middle_of_a_very_long_pointer_is_left_out() -> None:
+    # Its steps are the peer's, and it goes back to the peer in an answer.
+    text = pointer(["first", "x" * 100_000, "last"])
+    assert len(text) < 1010
+    assert text.startswith("/first/xxx")
+    assert text.endswith("xxx/last")
+    assert "…" in text
+    assert pointer(["y" * 999]) == "/" + "y" * 999
+
+
+# The id of a frame that is not read
+
+
+@pytest.mark.parametrize(
+    ("head", "id"),
+    [
+        (b'{"id":7,', 7),
+        (b'{"id":-7 ', -7),
+        (b'{"id":"a"', "a"),
+        (b'{ "id" :\n"a" ,', "a"),
+        (rb'{"\u0069d":"\u00e9",', "é"),
+        (b'{"jsonrpc":"2.0","method":"m","params":{},"id":7}', 7),
+        (b'{"params":{"id":8},"id":7}', 7),
+        (b'{"params":[{"id":8}],"id":7,"x":', 7),
+        (b'{"id":' + b"9" * 40 + b",", int("9" * 40)),
+        (b'{"id":"","method":', ""),
+    ],
+)
+def test_an_id_at_the_top_level_is_found(head: bytes, id: int | str) -> None:
+    assert salvage_id(head) == id
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        b"{",
+        b'{"id":',
+        b'{"id":7',  # there may be more digits
+        b'{"id":"a',
+        b'{"id":"a\\"',
+        b'{"id":tru',
+        b'{"id":null,',
+        b'{"id":true,',
+        b'{"id":1.5,',
+        b'{"id":1e3,',
+        b'{"id":[7],',
+        b'{"id":{"id":7},',
+        b'{"id":7,"id":8,',  # which one?
+        b'{"id":7,"id":7,',
+        b'{"params":{"id":7},',
+        b'{"params":{"id":7,',
+        b'[{"id":7,',
+        b'["id",7,',
+        b'"id":7,',
+        b'{"x":"id","y":7,',
+        b'{"x":"\\"id\\":7,',
+        b'{"x":"y","z":"\\",\\"id\\":7,\\"',
+        b'{"ID":7,',
+        b'{"id ":7,',
+        b'{"id":"a,7,b',  # not the 7 in a text whose end is not there
+        b'{"id":"a,\\"id\\":7,b',
+        rb'{"id":"\ud800",',
+    ],
+)
+def test_what_is_no_id_of_the_message_is_not_taken_for_one(head: bytes) -> None:
+    assert salvage_id(head) is None
+
+
+FRAMES: list[dict[str, Any]] = [
+    {"jsonrpc": "2.0", "id": 1234567, "method": "m", "params": {"id": 8, "x": [{"id": "9"}]}},
+    {"method": 'say "id": 5, {', "params": ['{"id":6}', {"id": 7}, '"id":7,'], "id": "a-1"},
+    {"params": {"id": 1, "deep": {"id": 2, "er": [{"id": 3}]}}, "jsonrpc": "2.0", "id": -42},
+    {"id": 'a",7,"id":8,\\', "method": "\\", "params": {"\\": "\\", '"id"': 4}},
+    {"id": "}]{[:,", "result": {"id": 1}},
+    {"x": {"id": 1}, "id": 10**30, "y": "id"},
+    {"é": "🙂", "id": "é🙂", "params": {"é": {"id": 5}}},
+    {"params": {"id": 5}, "method": "id", "x": "id"},
+    {"id": 1.5, "params": {"id": 5}},
+    {"id": [5], "params": {"id": 5}},
+]
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("frame", FRAMES, ids=range(len(FRAMES)))
+def test_wherever_a_frame_is_cut_its_head_shows_its_own_id_or_none(
+    frame: dict[str, Any], indent: int | None, ascii_only: bool
+) -> None:
+    text = json.dumps(frame, indent=indent, ensure_ascii=ascii_only).encode()
+    id = frame.get("id")
+    id = id if type(id) in (int, str) else None
+    found = [salvage_id(text[:end]) for end in range(len(text) + 1)]
+    assert set(found) <= {None, id}
+    assert found[-1] == id
+    # Once seen it is not lost again.
+    assert found == sorted(found, key=lambda one: one is not None)
+
+
+def test_every_readable_id_at_the_top_level_is_listed() -> None:
+    assert top_level_ids(b'{"id":1,"id":null,"x":{"id":2},"id":"3","id":[4]}') == [1, "3"]
+
+
+def test_the_names_at_the_top_level_are_those_of_the_message() -> None:
+    text = rb'{"a":{"b":1},"\u0063":["d",{"e":1}],"f":"g","h'
+    assert top_level_names(text) == {b"a", b"c", b"f"}
+    assert top_level_names(b'[{"a":1}]') == set()
+
+
+# What a hostile text costs
+
+
+def test_a_long_string_costs_no_memory() -> None:
+    # A repeat that can be taken back would cost some fifty bytes for each character.
+    text = b'{"a":"' + b"x" * 1_000_000 + rb"\n\"" * 500_000 + b'","b":1,"b":2}'
+    tracemalloc.start()
+    found = twice_in(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == Finding("jsonrpc.text.duplicate-key", "/b", "b")
+    assert peak < 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" + b"0," * 75_000,
+        b'["' + b"x" * 150_000,
+        b'"' * 150_001,
+        b"\\" * 150_000,
+        b'"\\' * 75_000,
+        b'""' + b" " * 150_000,
+        b'"" ' * 50_000,
+        b'{"' + b"\\u0061" * 25_000 + b'":',
+        b"9" * 150_000 + b".",
+        (b"9" * 4300 + b".") * 35,
+        b"-" * 150_000,
+    ],
+    ids=[
+        "numbers",
+        "open-string",
+        "quotes",
+        "backslashes",
+        "escaped-quotes",
+        "blanks",
+        "blanks-between",
+        "escapes-in-a-name",
+        "one-number",
+        "long-numbers",
+        "signs",
+    ],
+)
+def test_a_hostile_text_is_scanned_in_linear_time(text: bytes) -> None:
+    # A pattern that starts again from each character takes half a minute for one of these;
+    # one that does not, a few milliseconds.
+    start = process_time()
+    find_excess(text, depth=256, digits=DIGITS, unique_names=True)
+    find_excess(text, depth=256, digits=5, unique_names=True)
+    top_level_ids(text)
+    assert process_time() - start < 3

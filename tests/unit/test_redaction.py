@@ -1,0 +1,688 @@
+"""A secret stays out of sight wherever it was put: canaries in every place, looked for in
+everything that is printed.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pprint import pformat
+from time import process_time
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from msgspec import Raw, Struct
+from msgspec import field as named
+from msgspec import json as msgspec_json
+
+from trunkline.errors import InvalidMessage, LocalProtocolError, RemoteProtocolError
+from trunkline.jsonrpc import (
+    Asked,
+    Batch,
+    Call,
+    Codec,
+    ErrorObject,
+    ExtendedCall,
+    ExtendedNotification,
+    ExtendedRequest,
+    Failure,
+    Limits,
+    Notification,
+    Pending,
+    Policy,
+    Reply,
+    Request,
+    Success,
+)
+from trunkline.jsonrpc.messages import SentRequest
+from trunkline.redaction import HIDDEN, first_and_last, is_secret_name, redact, show
+
+# Looks like nothing in particular: only its place says that it is a secret.
+CANARY = "tweety-sylvester-granny"
+
+SECRET_NAMES = [
+    "token",
+    "Token",
+    "access_token",
+    "accessToken",
+    "refresh-token",
+    "id_token",
+    "auth",
+    "authToken",
+    "x-auth",
+    "x-auth-token",
+    "X-Access-Token",
+    "api-key",
+    "apiKey",
+    "API_KEY",
+    "api.key",
+    "api key",
+    "x-api-key",
+    "Authorization",
+    "authorization",
+    "proxy-authorization",
+    "www-authenticate",
+    "cookie",
+    "set-cookie",
+    "client_secret",
+    "clientSecret",
+    "secret",
+    "jwt_secret",
+    "jwt",
+    "password",
+    "Password",
+    "db_password",
+    "passwd",
+    "pass",
+    "pwd",
+    "passphrase",
+    "private_key",
+    "privateKey",
+    "encryption_key",
+    "signing-key",
+    "aws_secret_access_key",
+    "accessKey",
+    "credentials",
+    "bearer",
+    "client_assertion",
+    "code_verifier",
+    "session_id",
+    "Mcp-Session-Id",
+    "tokens",
+]
+PLAIN_NAMES = [
+    "progressToken",
+    "progress_token",
+    "maxTokens",
+    "max_tokens",
+    "name",
+    "uri",
+    "method",
+    "author",
+    "keyboard",
+    "key",
+    "compass",
+    "pin",
+    "description",
+    "",
+]
+
+
+class Account(Struct):
+    user: str
+    password: Any
+
+
+class Renamed(Struct):
+    plain: Any = named(name="api_key")
+
+
+class Frozen(Struct, frozen=True, kw_only=True):
+    account: Any = None
+    raw: Any = None
+
+
+@dataclass
+class Record:
+    inner: Any
+
+
+class Stranger:
+    def __repr__(self) -> str:
+        return CANARY
+
+
+class TalkativeInt(int):
+    def __repr__(self) -> str:
+        return CANARY
+
+    __str__ = __repr__
+
+
+class TalkativeFloat(float):
+    def __repr__(self) -> str:
+        return CANARY
+
+
+class TalkativeStr(str):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return CANARY
+
+
+def hidden_places() -> Iterator[Any]:
+    """Yield JSON values with the canary where its place gives it away."""
+    for name in SECRET_NAMES:
+        yield {name: CANARY}
+    yield {"a": [{"b": ({"token": CANARY},)}]}
+    yield {"password": {"deep": [CANARY]}, "secret": [CANARY, CANARY]}
+    yield {"headers": {"authorization": CANARY, "cookie": [CANARY], "x-api-key": CANARY}}
+    yield {"headers": [["X-Api-Key", CANARY], ("cookie", CANARY)]}
+    yield {"env": [{"name": "API_KEY", "value": CANARY}, {"key": "DB_PASSWORD", "value": CANARY}]}
+    yield Account("tom", CANARY)
+    yield [Account("tom", [CANARY])]
+    yield Renamed(CANARY)
+    yield Frozen(account={"x": Account("tom", CANARY)})
+
+
+def strange_places() -> Iterator[Any]:
+    """Yield values with the canary in what JSON has not, or does not keep."""
+    yield {b"authorization": CANARY}
+    yield [(b"authorization", CANARY)]
+    yield {("token", 1): CANARY}
+    yield MappingProxyType({"token": CANARY})
+    yield {"body": Raw(msgspec_json.encode({"plain": CANARY}))}
+    yield [CANARY.encode(), bytearray(CANARY.encode()), memoryview(CANARY.encode())]
+    yield Stranger()
+    yield Record(CANARY)
+    yield {"x": [Stranger()]}
+    yield TalkativeInt(5)
+    yield [TalkativeFloat(1.5), TalkativeStr("fine")]
+
+
+JSON_PLACES = list(hidden_places())
+PLACES = JSON_PLACES + list(strange_places())
+
+
+def messages_with(value: Any) -> Iterator[Any]:
+    """Yield every kind of message with `value` in every place that takes one."""
+    yield Request("m", value, id=1)
+    yield Notification("m", value)
+    yield SentRequest(1, "m", value)
+    yield Success(1, value)
+    yield Failure(1, ErrorObject(5, "text", value))
+    yield ErrorObject(5, "text", value)
+    yield Batch([Request("m", value, id=1), Success(2, value)])
+    yield ExtendedRequest("m", value, id=1, auth=CANARY, headers={"h": value}, metadata={})
+    yield ExtendedNotification("m", value, auth=CANARY, headers={"cookie": CANARY})
+    yield Call(id=1, method="m", params=value)
+    yield ExtendedCall(id=1, method="m", params=value, auth=CANARY)
+    if any(value is place for place in JSON_PLACES):
+        raw = Raw(msgspec_json.encode(value))
+        assert CANARY.encode() in bytes(raw)
+        yield Call(id=1, method="m", params=raw)
+        yield Reply(id=1, result=raw)
+
+
+def printed(thing: Any) -> str:
+    """Return everything that the usual ways of printing make of a thing."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = logging.Logger("canary")
+    logger.addHandler(handler)
+    logger.error("%s %r", thing, thing)
+    logger.error("in a dict: %s", {"thing": thing, "list": [thing]})
+    rich = [f"{part}" for part in getattr(thing, "__rich_repr__", list)()]
+    percent = "%s %r" % (thing, thing)  # noqa: UP031
+    texts = [repr(thing), str(thing), f"{thing} {thing!r}", format(thing), percent, pformat(thing)]
+    return "\n".join([*texts, stream.getvalue(), *rich])
+
+
+@pytest.mark.parametrize("value", PLACES, ids=range(len(PLACES)))
+def test_a_canary_is_hidden_in_every_place(value: Any) -> None:
+    assert CANARY not in repr(redact(value))
+    assert CANARY not in show(value)
+
+
+@pytest.mark.parametrize("value", PLACES, ids=range(len(PLACES)))
+def test_no_message_prints_a_canary(value: Any) -> None:
+    for message in messages_with(value):
+        assert CANARY not in printed(message)
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy.pierre(), Policy.jsonrpc()])
+@pytest.mark.parametrize("value", PLACES, ids=range(len(PLACES)))
+def test_no_codec_describes_a_canary(value: Any, policy: Policy) -> None:
+    codec = Codec(policy)
+    for message in messages_with(value):
+        assert CANARY not in codec.describe(message)
+
+
+@pytest.mark.parametrize("kind", [LocalProtocolError, RemoteProtocolError, InvalidMessage])
+@pytest.mark.parametrize("value", PLACES, ids=range(len(PLACES)))
+def test_no_error_prints_a_canary(kind: Any, value: Any) -> None:
+    facts = {"code": -32600, "message": "x"} if kind is InvalidMessage else {}
+    error = kind("a.rule", got=value, where="/params", **facts)
+    assert CANARY not in printed(error)
+    try:
+        raise error
+    except kind:
+        assert CANARY not in traceback.format_exc()
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_a_name_that_speaks_of_a_secret_is_known(name: str) -> None:
+    assert is_secret_name(name)
+    assert redact({name: 5 if name != "tokens" else "5"}) == {name: HIDDEN}
+
+
+@pytest.mark.parametrize("name", PLAIN_NAMES)
+def test_a_name_that_does_not_is_left_alone(name: str) -> None:
+    assert not is_secret_name(name)
+    assert redact({name: "visible"}) == {name: "visible"}
+
+
+def test_progress_tokens_and_counts_of_tokens_stay_visible() -> None:
+    params = {
+        "_meta": {"progressToken": "abc"},
+        "maxTokens": 100,
+        "usage": {"inputTokens": 5, "output_tokens": 6, "completionTokens": 7.5, "tokens": 8},
+    }
+    assert redact(params) == params
+    assert "'progressToken': 'abc'" in repr(Request("m", params, id=1))
+    assert "'maxTokens': 100" in repr(Request("m", params, id=1))
+
+
+def test_a_list_of_tokens_is_no_count() -> None:
+    assert redact({"tokens": ["a", "b"], "inputTokens": "a"}) == {
+        "tokens": HIDDEN,
+        "inputTokens": HIDDEN,
+    }
+
+
+# Raised errors
+
+
+def raised(run: Any) -> tuple[Exception, str]:
+    """Return what `run` raises, and all that a traceback and a log tell of it."""
+    stream = io.StringIO()
+    logger = logging.Logger("canary")
+    logger.addHandler(logging.StreamHandler(stream))
+    try:
+        run()
+    except Exception as error:
+        logger.exception("it failed: %r", error)
+        text = "".join(traceback.format_exception(error)) + stream.getvalue() + printed(error)
+        return error, text
+    pytest.fail("nothing was raised")
+
+
+TEXTS_WITH_A_CANARY = [
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":"CANARY"}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"token":"CANARY"}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":["CANARY"]}',
+    '{"jsonrpc":"2.0","id":["CANARY"],"method":"m"}',
+    '{"jsonrpc":"2.0","id":1,"method":["CANARY"]}',
+    '{"jsonrpc":{"token":"CANARY"},"id":1,"method":"m"}',
+    '{"id":1,"method":"m","params":{"password":"CANARY"}}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","result":"CANARY"}',
+    '{"jsonrpc":"2.0","id":1,"result":"CANARY"}',
+    '{"jsonrpc":"2.0","id":1,"error":"CANARY"}',
+    '{"jsonrpc":"2.0","id":1,"error":{"code":"CANARY","message":"x"}}',
+    '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":["CANARY"],"data":"CANARY"}}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","auth":["CANARY"]}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","auth":"CANARY","headers":"CANARY"}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","auth":"CANARY","metadata":{"k":["CANARY"]}}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"CANARY","a":"CANARY"}}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"CANARY","n":1e999}}',
+    '"CANARY"',
+    '["CANARY"]',
+    "CANARY",
+    '{"CANARY',
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"CANARY","b":"\\ud800"}}',
+]
+POLICIES = [
+    Policy(),
+    Policy.jsonrpc(),
+    Policy.pierre().but(batch="accept"),
+    Policy(strictness="strict"),
+    Policy(limits=Limits(default=20)),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=range(len(POLICIES)))
+@pytest.mark.parametrize("text", TEXTS_WITH_A_CANARY)
+def test_a_fault_tells_nobody_what_was_in_the_message(text: str, policy: Policy) -> None:
+    codec = Codec(policy)
+    data = text.replace("CANARY", CANARY).encode()
+    for fault in [*faults_of(codec.decode, data), *faults_of(codec.envelope, data)]:
+        assert CANARY not in printed(fault)
+        assert CANARY.encode() not in (fault.answer() or b"")
+
+
+def faults_of(read: Callable[[bytes], object], data: bytes) -> list[InvalidMessage]:
+    try:
+        found = read(data)
+    except InvalidMessage as fault:
+        return [fault]
+    elements = found if isinstance(found, list | tuple) else []
+    return [one for one in elements if isinstance(one, InvalidMessage)]
+
+
+def test_a_version_that_is_a_credential_is_not_shown_either() -> None:
+    data = b'{"jsonrpc":"Bearer tweety-sylvester-granny","id":1,"method":"m"}'
+    error, text = raised(lambda: Codec().decode(data))
+    assert isinstance(error, InvalidMessage)
+    assert CANARY not in text
+    assert CANARY.encode() not in (error.answer() or b"")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Request("m", {"token": CANARY, "n": float("nan")}, id=1),
+        Request("m", {"token": Stranger()}, id=1),
+        Request("m", {"a": Stranger()}, id=1),
+        Request("m", {"token": {CANARY, 2j}}, id=1),
+        Request("m", [CANARY, object()], id=1),
+        Request("m", {"token": CANARY + "\ud800"}, id=1),
+        Request("m", CANARY, id=1),
+        Request("m", id={"token": CANARY}),  # type: ignore[arg-type]
+        ExtendedRequest("m", id=1, auth=CANARY, headers={"cookie": object()}),
+        Batch([CANARY]),  # type: ignore[list-item]
+        {"token": CANARY},
+        CANARY,
+        Stranger(),
+    ],
+    ids=range(13),
+)
+def test_a_refusal_tells_nobody_what_was_to_be_written(message: Any) -> None:
+    codec = Codec(Policy(strictness="strict"))
+    error, text = raised(lambda: codec.encode(message))
+    assert isinstance(error, LocalProtocolError)
+    assert CANARY not in text
+
+
+@pytest.mark.parametrize("field", ["batch", "codes", "limits", "first_id", "explain"])
+def test_a_policy_does_not_repeat_a_credential_that_got_into_it(field: str) -> None:
+    wrong: Any = {field: "Bearer " + CANARY}
+    error, text = raised(lambda: Policy(**wrong))
+    assert isinstance(error, ValueError)
+    assert CANARY not in text
+    for policy in POLICIES:
+        assert CANARY not in printed(policy)
+
+
+def test_what_waits_for_an_answer_shows_neither_params_nor_waiter() -> None:
+    pending = Pending(1, "m", waiter={"token": CANARY, "plain": CANARY})
+    asked = Asked(1, "m", {"token": CANARY, "plain": CANARY}, route={"plain": CANARY})
+    for thing in (pending, asked):
+        assert CANARY not in repr(thing)
+        assert CANARY not in f"{thing} {[thing]}"
+
+
+# The one preset that shows a part of a token
+
+
+def test_pierre_shows_the_first_ten_and_last_eight_of_a_token() -> None:
+    # the rows: P-11, K-59
+    token = "eyJhbGciOi.SECRETMIDDLEPART.V6T6QMBv"
+    message = ExtendedRequest("m", id=1, auth=token, headers={"authorization": token})
+    text = Codec(Policy.pierre()).describe(message)
+    assert "auth=eyJhbGciOi...V6T6QMBv" in text
+    rest = text.replace("auth=eyJhbGciOi...V6T6QMBv", "")
+    assert all(token[at : at + 4] not in rest for at in range(len(token) - 3))
+    assert "SECRET" not in text
+    assert "eyJh" not in repr(message)
+    assert "eyJh" not in Codec().describe(message)
+
+
+@pytest.mark.parametrize("kind", [ExtendedNotification, ExtendedCall])
+def test_pierre_shows_a_part_of_a_token_in_every_call(kind: Any) -> None:
+    message = kind(method="m", auth="a" * 10 + "SECRET" + "b" * 8)
+    assert "auth=aaaaaaaaaa...bbbbbbbb" in Codec(Policy.pierre()).describe(message)
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        ("", "[REDACTED]"),
+        ("short", "[REDACTED]"),
+        ("x" * 20, "[REDACTED]"),
+        ("a" * 10 + "MID" + "b" * 8, "a" * 10 + "..." + "b" * 8),
+        ("é" * 10 + "🙂" * 20 + "ü" * 8, "é" * 10 + "..." + "ü" * 8),
+    ],
+)
+def test_a_part_is_shown_only_of_a_long_token(secret: str, text: str) -> None:
+    # the rows: P-11, K-59
+    assert first_and_last(secret) == text
+    described = Codec(Policy.pierre()).describe(ExtendedRequest("m", id=1, auth=secret))
+    assert f"auth={text}," in described
+
+
+@pytest.mark.parametrize("secret", [b"x" * 40, 10**40, ["x" * 40], None, object()])
+def test_what_is_no_text_is_hidden_whole(secret: Any) -> None:
+    assert first_and_last(secret) == "[REDACTED]"
+
+
+def test_an_absent_token_stays_absent() -> None:
+    codec = Codec(Policy.pierre())
+    assert "auth=None" in codec.describe(ExtendedRequest("m", id=1))
+    assert "auth" not in codec.describe(Request("m", id=1))
+    assert "auth" not in codec.describe(Batch([Request("m", id=1)]))
+
+
+# Credentials by their looks
+
+BODY = "A1b2C3d4E5f6G7h8I9j0" * 2
+CREDENTIALS = [
+    f"Bearer {BODY}",
+    f"bearer   {BODY}",
+    f"Basic {BODY}==",
+    f"eyJ{BODY}.eyJ{BODY}.{BODY}",
+    f"eyJ{BODY}.eyJ{BODY}",
+    f"eyJ{BODY}..{BODY}.{BODY}.{BODY}",
+    f"sk_live_{BODY}",
+    f"pk_test_{BODY}",
+    f"rk_live_{BODY}",
+    f"sk-ant-api03-{BODY}",
+    f"sk-proj-{BODY}",
+    f"sk-{BODY}",
+    f"ghp_{BODY}",
+    f"gho_{BODY}",
+    f"github_pat_{BODY}",
+    f"glpat-{BODY}",
+    f"xoxb-{BODY}",
+    f"xapp-1-{BODY}",
+    "AKIAIOSFODNN7EXAMPLE",
+    "ASIAIOSFODNN7EXAMPLE",
+    f"AIza{BODY}",
+    f"ya29.{BODY}",
+    f"npm_{BODY}",
+    f"hf_{BODY}",
+    f"whsec_{BODY}",
+    f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----",
+]
+
+
+def secret_part(credential: str) -> str:
+    return BODY if BODY in credential else credential
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS)
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "it is {} indeed", "({})", '"{}"', "a={}&b=1", "x_{}", "/{}/", "{},{}", "\n{}\n"],
+)
+def test_a_credential_in_free_text_is_hidden(credential: str, text: str) -> None:
+    written = text.replace("{}", credential)
+    shown = redact({"message": written, "list": [written]})
+    assert secret_part(credential) not in repr(shown)
+    assert HIDDEN in repr(shown)
+    assert secret_part(credential) not in repr(Success(1, {"text": written}))
+    assert secret_part(credential) not in str(LocalProtocolError("a.rule", got=written))
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS)
+@pytest.mark.parametrize("before", [0, 100, 150, 180, 195, 199, 200, 250])
+def test_a_credential_at_the_edge_of_what_is_shown_is_hidden(credential: str, before: int) -> None:
+    text = ". " * (before // 2) + credential + " and so on" * 100
+    shown = str(redact(text))
+    part = secret_part(credential)
+    assert all(part[at : at + 9] not in shown for at in range(len(part) - 8))
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS)
+def test_what_was_hidden_makes_no_room_for_what_comes_after(credential: str) -> None:
+    # The first takes most of what is looked at and shrinks to a word; the second is cut in two.
+    text = f"Bearer {'x' * 360} {credential}" + " tail" * 100
+    shown = str(redact(text))
+    part = secret_part(credential)
+    assert all(part[at : at + 9] not in shown for at in range(len(part) - 8))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://tom:CANARY@example.org/x",
+        "postgres://tom:CANARY@db:5432/x",
+        "https://CANARY@example.org",
+        "https://tom:p@CANARY@example.org",
+        "https://tom:" + "x" * 300 + "CANARY@example.org",
+        "https://example.org/?access_token=CANARY&x=1",
+        "https://example.org/?x=1&api_key=CANARY",
+        "password=CANARY",
+        "password: CANARY",
+        'PASSWORD = "CANARY"',
+        "Server=x;Pwd=CANARY;Database=y",
+        '{"client_secret": "CANARY"}',
+        '{"api-key":"CANARY","x":1}',
+        "{'token': 'CANARY'}",
+        '{\\"token\\": \\"CANARY\\"}',
+        "Authorization: CANARY",
+        "Authorization: Digest username=tom, response=CANARY",
+        '{"authorization": "Custom CANARY"}',
+        "Cookie: a=b; sid=CANARY",
+        "set-cookie: sid=CANARY; path=/",
+        "session_id=CANARY",
+    ],
+)
+def test_a_secret_that_its_surroundings_give_away_is_hidden(text: str) -> None:
+    shown = str(redact(text.replace("CANARY", CANARY)))
+    assert CANARY not in shown
+    assert HIDDEN in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a plain sentence about tokens and passwords",
+        "https://example.org:8080/path?x=1",
+        "https://medium.com/@someone/a-post",
+        "mail tom@example.org",
+        "progressToken=5",
+        "maxTokens: 5",
+        "skip_test_of_something",
+        "Method not found",
+        "tools/call",
+        "sk-learn",
+        "eyJ",
+    ],
+)
+def test_text_that_only_resembles_a_secret_is_left_alone(text: str) -> None:
+    assert redact(text) == text
+
+
+# Bulk
+
+
+def test_long_text_is_cut() -> None:
+    assert redact("x" * 200) == "x" * 200
+    assert redact("x" * 201) == "x" * 200 + "… (201 characters)"
+    assert redact({"k" * 300: 1}) == {"k" * 200 + "… (300 characters)": 1}
+
+
+def test_large_containers_are_cut() -> None:
+    assert redact(list(range(40))) == [*range(32), "… 8 more"]
+    assert redact(tuple(range(33))) == [*range(32), "… 1 more"]
+    shown = redact({n: n for n in range(100)})
+    assert isinstance(shown, dict)
+    assert len(shown) == 33
+    assert shown["…"] == "68 more"
+    assert len(str(redact(set(range(1000))))) < 300
+
+
+def test_deep_values_are_cut() -> None:
+    value: Any = "bottom"
+    for _ in range(50):
+        value = [value]
+    assert repr(redact(value)).count("[") == 8
+    assert "bottom" not in repr(redact(value))
+    assert redact([[["x"]]], depth=2) == [["…"]]
+
+
+def test_a_value_that_contains_itself_is_cut() -> None:
+    value: dict[str, Any] = {}
+    value["self"] = value
+    assert "…" in repr(redact(value))
+
+
+def test_a_value_that_branches_at_every_depth_is_cut() -> None:
+    # Thirty-two to the eighth are a million million.
+    value: Any = ["x" * 200] * 32
+    for _ in range(7):
+        value = [value] * 32
+    assert len(repr(redact(value))) < 150_000
+    assert len(show(value)) <= 201
+
+
+def test_an_integer_that_python_does_not_print_is_described() -> None:
+    assert redact(10**5000) == "<integer of 16610 bits>"
+    assert redact(-(10**5000)) == "<integer of 16610 bits>"
+    assert redact(10**100) == 10**100
+    assert "<integer of 16610 bits>" in repr(Request("m", {"n": 10**5000}, id=10**5000))
+
+
+@pytest.mark.parametrize("value", [None, True, False, 0, -1, 1.5, "", "text", [], {}])
+def test_what_is_plain_and_small_is_shown_as_it_is(value: Any) -> None:
+    assert redact(value) == value
+    assert type(redact(value)) is type(value)
+    assert show(value) == repr(value)
+
+
+def test_what_is_shown_is_a_copy() -> None:
+    inner = [1]
+    value = {"a": inner}
+    shown = redact(value)
+    inner.append(2)
+    assert shown == {"a": [1]}
+
+
+def test_one_line_is_one_line() -> None:
+    text = show({"a": "line\nbreak\r\x1b[31m", "b": ["x" * 500] * 500})
+    assert "\n" not in text
+    assert "\x1b" not in text
+    assert len(text) <= 201
+    assert len(show("x" * 500, limit=50)) == 51
+
+
+ADVERSARIAL = [
+    "Bearer " * 150_000,
+    "bearer" + " " * 1_000_000,
+    "eyJ" * 350_000,
+    "eyJ" + "a" * 1_000_000,
+    "eyJaaaaaaaa" + "." * 1_000_000,
+    "://" * 350_000,
+    "://" + "a:" * 500_000,
+    "://" + "@" * 1_000_000,
+    "sk-" * 350_000,
+    "-----BEGIN " * 90_000,
+    "-----BEGIN " + "A" * 1_000_000,
+    "token=" * 160_000,
+    "token" + " " * 1_000_000,
+    "authorization:" * 70_000,
+    "x" * 1_000_000,
+    '\\"' * 500_000,
+]
+
+
+@pytest.mark.parametrize("text", ADVERSARIAL, ids=range(len(ADVERSARIAL)))
+def test_hostile_text_is_looked_at_up_to_a_bound(text: str) -> None:
+    start = process_time()
+    for _ in range(20):
+        redact(text)
+        redact({text: text})
+    # Microseconds each; a pattern let loose on a megabyte takes seconds at the least.
+    assert process_time() - start < 1
+
+
+def test_hostile_names_are_looked_at_in_linear_time() -> None:
+    start = process_time()
+    for name in ("-_." * 100_000, "token" * 60_000, "passwor" * 40_000):
+        is_secret_name(name)
+    assert process_time() - start < 1
