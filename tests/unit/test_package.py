@@ -71,9 +71,9 @@ def test_printing_the_version_loads_nothing_of_the_library() -> None:
     found = loaded("sys.argv = ['trunkline', '--version']; import trunkline.__main__")
     # `trunkline.__main__` was there too, until it ended the program.
     ours = {name for name in found if name.startswith("trunkline")}
-    assert ours == {"trunkline", "trunkline.cli"}
+    assert ours == {"trunkline", "trunkline.cli", "trunkline.cli.exits"}
     assert packages(found).isdisjoint(HEAVY)
-    # Two of ours, `__future__`, and the ten that `collections.abc` brings where it is not
+    # Three of ours, `__future__`, and the ten that `collections.abc` brings where it is not
     # there yet; in a start with site-packages it is.
     assert len(found) <= 16
 
@@ -154,7 +154,7 @@ def test_the_version_has_two_spellings(
 def test_an_unknown_argument_ends_with_two_and_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serv"]) == 2
     shown = capsys.readouterr()
-    assert shown.err == "trunkline: unknown argument 'serv'; try --help\n"
+    assert shown.err == "trunkline: unknown verb 'serv'; try --help\n"
     assert shown.out == ""
 
 

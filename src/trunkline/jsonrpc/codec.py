@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import UNSET
 from msgspec.json import Encoder
 
-from ..errors import NOTHING, InvalidMessage
+from ..errors import NOTHING, InvalidMessage, LocalProtocolError
 from ..redaction import first_and_last
 from . import misuse
 from .faults import UNREADABLE, Diagnosis, elements_of, kind_of
@@ -264,8 +264,24 @@ class Codec:
                 misuse.check_large(message, written)
             elif written.replace(b"null", b"") is not written:
                 misuse.check_finite(message)
+            if not self._plainly and self.policy.strictness == "strict":
+                self._read_back(written)
             return written
         raise problem
+
+    def _read_back(self, written: bytes) -> None:
+        """Raise if what we wrote is not what we would accept."""
+        broken: list[InvalidMessage]
+        try:
+            read = self.decode(written)
+            broken = read.faults if isinstance(read, Batch) else []
+        except InvalidMessage as fault:
+            broken = [fault]
+        if broken:
+            first = broken[0]
+            raise LocalProtocolError(
+                first.rule, where=first.where, got=first.got, expected=first.expected
+            )
 
     def describe(self, message: Message | Batch) -> str:
         """Return a message as this policy lets it be printed."""

@@ -319,11 +319,13 @@ class Peer:
 
         Raises:
             IdsExhausted: the counter has no id left.
-            LocalProtocolError: an id is taken or twice in the batch, the batch is empty or
-                cannot be written, or this peer is closed. Nothing was sent and nothing is
-                expected.
+            LocalProtocolError: this revision has no batches, an id is taken or twice in the
+                batch, the batch is empty or cannot be written, or this peer is closed.
+                Nothing was sent and nothing is expected.
         """
         self._check_open()
+        if not self._codec.policy.sends_batches:
+            misuse.refuse("jsonrpc.batch.not-allowed", got=self._codec.policy.revision)
         calls = list(calls)
         own: set[RequestId] = set()
         for call in calls:

@@ -100,6 +100,13 @@ class Policy(Struct, frozen=True, kw_only=True):
         return self.batch == "accept"
 
     @property
+    def sends_batches(self) -> bool:
+        """Whether several calls may be sent as one."""
+        if self.batch == "by-revision":
+            return wire.BATCHES_SENT.holds(self.revision)
+        return self.batch == "accept"
+
+    @property
     def omits_unreadable_id(self) -> bool:
         """Whether the answer to a message without a readable id leaves the id out."""
         if self.unreadable_id == "by-revision":

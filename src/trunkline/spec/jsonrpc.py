@@ -85,6 +85,7 @@ LOCAL_RULES: Final = {
     "jsonrpc.message.kind": "a Request, Notification, Success, Failure or Batch",
     "jsonrpc.reply.one-outcome": "a result or an error, not both and not neither",
     "jsonrpc.batch.empty": "at least one message in a batch",
+    "jsonrpc.batch.not-allowed": "single messages: this revision has no batches to send",
     "jsonrpc.batch.mixed": "a batch of requests and notifications, or a batch of replies",
     "jsonrpc.error.unknown-code": "a code that the profile defines",
     "jsonrpc.method.type": "a method name: a str of at least one character",
@@ -94,7 +95,6 @@ LOCAL_RULES: Final = {
     "sse.field.line-break": "text without CR, LF and NUL",
     "sse.retry.negative": "a number of milliseconds",
     "jsonrpc.peer.closed": "an open peer: this one was closed",
-    "jsonrpc.request.not-open": "a request that is still open: it was answered, cancelled or timed out",
 }
 
 

@@ -39,7 +39,7 @@ from trunkline.jsonrpc.misuse import UNWRITABLE, check_finite, explain
 from trunkline.spec.jsonrpc import LOCAL_RULES
 
 NAN = math.nan
-STRICT = Policy(strictness="strict")
+STRICT = Policy(strictness="strict", batch="accept", params="structured")
 REJECT = Policy(unknown_code="reject")
 
 
@@ -132,7 +132,7 @@ def used_up() -> None:
 
 # What another part refuses is in its own tests; a name here only says that it is theirs.
 ELSEWHERE = {
-    "jsonrpc.request.not-open",
+    "jsonrpc.batch.not-allowed",
     "jsonrpc.framing.newline-inside",
     "jsonrpc.framing.too-long",
     "sse.field.line-break",

@@ -31,6 +31,7 @@ from trunkline.jsonrpc import (
     StrayReply,
 )
 from trunkline.jsonrpc.ledger import CLOSED_IDS_KEPT
+from trunkline.spec.revisions import REVISIONS
 
 # Ids last a session in the first and only while open in the second; both take batches.
 SESSION = Policy.mcp("2025-03-26")
@@ -875,8 +876,21 @@ def test_a_batch_of_notifications_expects_nothing() -> None:
     assert client.sent == [[notice("a"), notice("b")]]
 
 
+def test_a_batch_is_sent_only_where_the_revision_has_them() -> None:
+    for revision in REVISIONS:
+        client = Side(Policy.mcp(revision))
+        if revision == "2025-03-26":
+            client.peer.send_batch([Request("a", id=None)])
+            assert len(client.sent) == 1
+            continue
+        with pytest.raises(LocalProtocolError, match=r"jsonrpc\.batch\.not-allowed"):
+            client.peer.send_batch([Request("a", id=None)])
+        assert client.sent == []
+        assert len(client.peer.ledger) == 0
+
+
 def test_an_extended_request_keeps_its_extensions_when_it_is_given_an_id() -> None:
-    client = Side(Policy.pierre())
+    client = Side(Policy.pierre().but(batch="accept"))
     client.peer.send_batch([ExtendedRequest("a", id=None, auth="token")])
     assert (client.sent[0][0]["id"], client.sent[0][0]["auth"]) == (1, "token")
 
