@@ -1,7 +1,8 @@
-"""The command `trunkline`.
+"""The command `trunkline`: finds the verb, hands over, returns the exit status.
 
-Each verb is imported when it is used, so that `--version` and `--help` load
-nothing of the library.
+A verb is a module beside this one, imported when it is used, so that `--version`
+and `--help` load nothing of the library. It has `SUMMARY`, `configure(parser)` and
+`run(options) -> int`.
 """
 
 from __future__ import annotations
@@ -10,31 +11,57 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
+from .exits import EXITS, FINE, MISUSED
 
-__all__ = ["main"]
+__all__ = ["VERBS", "main"]
 
-_USAGE = """\
-usage: trunkline [--version] [--help]
-
-JSON-RPC 2.0, the Model Context Protocol and Agent2Agent.
-
-options:
-  --version  print the version
-  --help     print this
-
-There are no verbs yet: this release is the library. Start with
-https://www.jsonrpc.org/specification and `python -m pydoc trunkline.jsonrpc`.
-"""
+# Each verb, and what `--help` says of it.
+VERBS = {
+    "spec": "look up what the protocol says, in any revision",
+    "validate": "judge a message, a list of them or a trace",
+    "completion": "print a completion script for bash, zsh or fish",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 fine, 2 misused."""
+    """Run the command and return its exit status, one of `trunkline.cli.exits`."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in (["--version"], ["-V"]):
+    if not words or words[0] in ("--help", "-h", "help"):
+        print(_help(), end="")
+        return FINE
+    if words[0] in ("--version", "-V"):
         print(f"trunkline {__version__}")
-        return 0
-    if not words or words[0] in ("--help", "-h"):
-        print(_USAGE, end="")
-        return 0
-    print(f"trunkline: unknown argument {words[0]!r}; try --help", file=sys.stderr)
-    return 2
+        return FINE
+    if words[0] not in VERBS:
+        print(_unknown(words[0]), file=sys.stderr)
+        return MISUSED
+    # Imported here: only a verb needs it.
+    from .verbs import run
+
+    return run(words[0], words[1:])
+
+
+def _help() -> str:
+    verbs = "\n".join(f"  {name:12}{summary}" for name, summary in VERBS.items())
+    exits = "\n".join(f"  {code:<12}{meaning}" for code, meaning in EXITS.items())
+    return f"""\
+usage: trunkline VERB ...
+       trunkline [--version] [--help]
+
+JSON-RPC 2.0, the Model Context Protocol and Agent2Agent.
+
+verbs:
+{verbs}
+
+`trunkline VERB --help` says more. Exit status, for every verb:
+{exits}
+"""
+
+
+def _unknown(word: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, VERBS, n=1)
+    advice = f"did you mean {near[0]!r}?" if near else "try --help"
+    kind = "option" if word.startswith("-") else "verb"
+    return f"trunkline: unknown {kind} {word!r}; {advice}"

@@ -1,0 +1,19 @@
+"""What the exit status of every verb means. Plain numbers: `--version` loads this too."""
+
+from __future__ import annotations
+
+__all__ = ["EXITS", "FINE", "FOUND", "INTERRUPTED", "MALFORMED", "MISUSED"]
+
+FINE = 0
+FOUND = 1
+MISUSED = 2
+MALFORMED = 6
+INTERRUPTED = 130
+
+EXITS = {
+    FINE: "fine",
+    FOUND: "something was found: a broken rule, a breaking change",
+    MISUSED: "the command was misused, or names something there is not",
+    MALFORMED: "the input could not be read at all",
+    INTERRUPTED: "interrupted",
+}

@@ -1,0 +1,71 @@
+"""Run one verb: parse its arguments, call it, and turn what goes wrong into a sentence."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn, Protocol, cast
+
+from . import VERBS
+from .exits import FINE, INTERRUPTED, MISUSED
+
+__all__ = ["Misuse", "Verb", "load", "parser_of", "run"]
+
+
+class Misuse(Exception):
+    """The command names something there is not; the text is for whoever typed it."""
+
+
+class Verb(Protocol):
+    """A module of this package that is a verb."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        ...
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Do it and return the exit status."""
+        ...
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says how to get help, on one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(MISUSED, f"{self.prog}: {message}; try {self.prog} --help\n")
+
+
+def load(name: str) -> Verb:
+    """Return the module of a verb."""
+    return cast(Verb, import_module(f".{name}", __package__))
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a verb."""
+    parser = _Parser(prog=f"trunkline {name}", description=f"{VERBS[name]}.".capitalize())
+    load(name).configure(parser)
+    return parser
+
+
+def run(name: str, words: Sequence[str]) -> int:
+    """Run a verb with the words that follow it; return the exit status."""
+    try:
+        return load(name).run(parser_of(name).parse_args(words))
+    except SystemExit as end:  # argparse ends the program for --help and for misuse
+        return end.code if isinstance(end.code, int) else MISUSED
+    except (Misuse, LookupError) as error:
+        print(f"trunkline {name}: {_sentence(error)}", file=sys.stderr)
+        return MISUSED
+    except OSError as error:
+        print(f"trunkline {name}: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        return MISUSED
+    except BrokenPipeError:
+        return FINE  # whoever reads has seen enough
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _sentence(error: Exception) -> str:
+    return str(error.args[0]) if error.args else str(error)
