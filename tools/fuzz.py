@@ -28,7 +28,9 @@ def main() -> int:
     options = parser.parse_args()
     targets = {path.stem.removeprefix("fuzz_"): path for path in sorted(FUZZ.glob("fuzz_*.py"))}
     if unknown := set(options.names) - set(targets):
-        parser.error(f"no target named {', '.join(sorted(unknown))}; there are {', '.join(targets)}")
+        parser.error(
+            f"no target named {', '.join(sorted(unknown))}; there are {', '.join(targets)}"
+        )
     failed = [
         name
         for name in options.names or targets
@@ -44,7 +46,11 @@ def survives(name: str, target: Path, seconds: int) -> bool:
     with tempfile.TemporaryDirectory() as found:
         command = [sys.executable, str(target), found]
         command += [str(saved)] if saved.is_dir() else []
-        command += [f"-max_total_time={seconds}", f"-timeout={SLOWEST_SECONDS}", "-rss_limit_mb=2048"]
+        command += [
+            f"-max_total_time={seconds}",
+            f"-timeout={SLOWEST_SECONDS}",
+            "-rss_limit_mb=2048",
+        ]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = (run.stdout + run.stderr).splitlines()
     summary = [line for line in lines if line.startswith("Done ")] or lines[-25:]
