@@ -1,0 +1,316 @@
+"""What changes from one revision of MCP to another, and what to do about it.
+
+    diff("2025-11-25", "2026-07-28").of("method", "removed")
+
+The rows hold every fact: a row that ends was removed, one that begins was added, and where
+one begins as another of its name ends, their columns are compared. What to do is a column
+too (`adopt`, `instead`), or a row of `mcp/advice.py` for errors, types and fields.
+
+Rows know the way forward only. From a newer revision to an older one the differences are
+the same, the other way round, but without renamings and advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+from .features import Advice, How, Subject
+from .lookup import (
+    capabilities,
+    error,
+    errors,
+    headers,
+    meta_keys,
+    methods,
+    must_be_released,
+    transports,
+)
+from .mcp.advice import ADVICE
+from .rows import ErrorCode
+from .types import FieldView, TypeView, types
+
+__all__ = ["Change", "Detail", "Diff", "diff"]
+
+
+class Detail(NamedTuple):
+    """One column that changes."""
+
+    what: str
+    before: str
+    after: str
+
+
+class Change(NamedTuple):
+    """One thing that differs between two revisions."""
+
+    subject: Subject
+    how: How
+    # A field has the name of its type before it: `Tool.title`.
+    name: str
+    # Whose it is, of a capability.
+    role: str = ""
+    renamed_to: str = ""
+    details: tuple[Detail, ...] = ()
+    # What to do, where a row knows.
+    to_do: str = ""
+
+
+class Diff(NamedTuple):
+    """What changes from one revision to another."""
+
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+
+    def of(self, subject: Subject, how: How | None = None) -> tuple[Change, ...]:
+        """Return the changes of one subject, all or those of one kind, in the rows' order."""
+        return tuple(
+            change
+            for change in self.changes
+            if change.subject == subject and how in (None, change.how)
+        )
+
+
+def diff(before: str, after: str) -> Diff:
+    """Return what changes from the revision `before` to the revision `after`.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+    """
+    must_be_released(before)
+    must_be_released(after)
+    changes = [change for table in _TABLES for change in _of_rows(table, before, after)]
+    changes += _of_errors(before, after)
+    changes += _of_types(before, after)
+    return Diff(before, after, tuple(changes))
+
+
+# Rows that know what to do
+
+
+class _Row(Protocol):
+    """What rows have that know about their own changes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def adopt(self) -> str: ...
+    @property
+    def instead(self) -> str: ...
+    @property
+    def renamed_to(self) -> str: ...
+
+
+class _Table(NamedTuple):
+    """Where the rows of a subject come from, and which of their columns are compared."""
+
+    subject: Subject
+    of: Callable[[str], Iterable[_Row]]
+    # A column, and what to call it.
+    columns: Mapping[str, str]
+
+
+_TABLES: Final = (
+    _Table(
+        "method",
+        methods,
+        {
+            "by": "sender",
+            "params": "params",
+            "result": "result",
+            "params_required": "params required",
+            "required": "required",
+            "replies": "replies",
+            "lasting": "lasting",
+            "capability": "capability",
+            "holder": "declared by",
+            "stream": "only on the stream of",
+            "form": "form",
+            "status": "status",
+            "extension": "extension",
+        },
+    ),
+    _Table(
+        "capability",
+        capabilities,
+        {"kind": "kind", "depends": "depends on", "rules": "rules", "status": "status"},
+    ),
+    _Table(
+        "transport",
+        transports,
+        {"framing": "framing", "required": "required", "optional": "optional", "status": "status"},
+    ),
+    _Table(
+        "header",
+        headers,
+        {"by": "sender", "required_on": "required on", "base64": "base64", "status": "status"},
+    ),
+    _Table(
+        "meta key",
+        meta_keys,
+        {"on": "on", "type": "type", "required": "required", "status": "status"},
+    ),
+)
+
+
+def _of_rows(table: _Table, before: str, after: str) -> Iterator[Change]:
+    """Yield what changes in one table: what goes or stays in its order, then what comes."""
+    old = {(row.name, _role(row)): row for row in table.of(before)}
+    new = {(row.name, _role(row)): row for row in table.of(after)}
+    forward = before < after
+    renamed = set()
+    for key, row in old.items():
+        if key in new:
+            yield from _if_changed(table, row, new[key], forward)
+        elif forward and (row.renamed_to, _role(row)) in new:
+            renamed.add((row.renamed_to, _role(row)))
+            yield Change(table.subject, "renamed", *key, row.renamed_to, to_do=row.instead)
+        else:
+            yield Change(table.subject, "removed", *key, to_do=row.instead if forward else "")
+    for key, row in new.items():
+        if key not in old and key not in renamed:
+            yield Change(table.subject, "added", *key, to_do=row.adopt if forward else "")
+
+
+def _role(row: _Row) -> str:
+    """Return whose a row is; only capabilities have two of the same name."""
+    return getattr(row, "role", "")
+
+
+def _if_changed(table: _Table, old: _Row, new: _Row, forward: bool) -> Iterator[Change]:
+    """Yield the change from one row to another, if there is any."""
+    if old is new:
+        return
+    details = _details(table.columns, old, new)
+    to_do = new.adopt if forward else ""
+    # A row may begin because of something that is no column: its advice tells.
+    if details or to_do:
+        yield Change(table.subject, "changed", old.name, _role(old), details=details, to_do=to_do)
+
+
+def _details(columns: Mapping[str, str], old: object, new: object) -> tuple[Detail, ...]:
+    """Return the columns in which two rows differ."""
+    pairs = ((what, getattr(old, name), getattr(new, name)) for name, what in columns.items())
+    return tuple(Detail(what, _text(was), _text(is_)) for what, was, is_ in pairs if was != is_)
+
+
+def _text(value: Any) -> str:
+    """Return a value of a column as it would be said."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, frozenset):
+        return " | ".join(sorted(value)) or "none"
+    if isinstance(value, tuple):
+        # Limits are pairs: a keyword and its value.
+        parts = (" ".join(map(str, part)) if isinstance(part, tuple) else part for part in value)
+        return "; ".join(parts) or "none"
+    return "none" if value in (None, "") else str(value)
+
+
+# Errors, types and fields: what to do is in rows of its own
+
+
+def _of_errors(before: str, after: str) -> Iterator[Change]:
+    """Yield what changes about error symbols."""
+    old, new = _by_symbol(before), _by_symbol(after)
+    columns = {"number": "number", "http": "HTTP status", "sent": "may be sent"}
+    for symbol in {**old, **new}:
+        if symbol not in new:
+            yield _advised("error", "removed", symbol, before, after)
+        elif symbol not in old:
+            yield _advised("error", "added", symbol, before, after)
+        elif details := _details(columns, old[symbol], new[symbol]):
+            yield _advised("error", "changed", symbol, before, after, details)
+
+
+def _by_symbol(revision: str) -> dict[str, ErrorCode]:
+    """Return the row that counts for each symbol: the one that may be sent, if any may."""
+    counts = (error(row.symbol, revision=revision) for row in errors(revision))
+    return {str(row.symbol): row for row in counts if row is not None}
+
+
+def _of_types(before: str, after: str) -> Iterator[Change]:
+    """Yield what changes about types, and about the fields of those that stay."""
+    old, new = types(before), types(after)
+    yield from _of_names("type", old, new, before, after)
+    for name, view in old.items():
+        if name in new:
+            yield from _of_type(view, new[name], before, after)
+
+
+def _of_names(
+    subject: Subject, old: Iterable[str], new: Iterable[str], before: str, after: str
+) -> Iterator[Change]:
+    """Yield which names come, go, or go on as others."""
+    gone = [name for name in old if name not in frozenset(new)]
+    come = [name for name in new if name not in frozenset(old)]
+    for name in gone:
+        change = _advised(subject, "renamed", name, before, after)
+        if change.renamed_to in come:
+            come.remove(change.renamed_to)
+            yield change
+        else:
+            yield _advised(subject, "removed", name, before, after)
+    for name in come:
+        yield _advised(subject, "added", name, before, after)
+
+
+def _of_type(old: TypeView, new: TypeView, before: str, after: str) -> Iterator[Change]:
+    """Yield what changes about a type that stays, then about its fields."""
+    shapes = _Shape.of(old), _Shape.of(new)
+    if details := _details({"kind": "kind", "members": "may be", "open": "open"}, *shapes):
+        yield _advised("type", "changed", old.name, before, after, details)
+    if old.kind == new.kind:
+        was = {f"{old.name}.{name}": field for name, field in old.fields.items()}
+        now = {f"{new.name}.{name}": field for name, field in new.fields.items()}
+        yield from _of_names("field", was, now, before, after)
+        yield from _of_fields(was, now, before, after)
+
+
+def _of_fields(
+    old: Mapping[str, FieldView], new: Mapping[str, FieldView], before: str, after: str
+) -> Iterator[Change]:
+    """Yield what changes about fields that stay."""
+    columns = {"type": "type", "required": "required", "limits": "limits"}
+    for name, field in old.items():
+        if name in new and (details := _details(columns, field, new[name])):
+            yield _advised("field", "changed", name, before, after, details)
+
+
+class _Shape(NamedTuple):
+    """What counts about a type apart from its fields; the order of a union does not."""
+
+    kind: str
+    members: frozenset[str]
+    open: bool | None
+
+    @classmethod
+    def of(cls, view: TypeView) -> _Shape:
+        return cls(view.kind, frozenset(view.of), view.open)
+
+
+def _advised(
+    subject: Subject,
+    how: How,
+    name: str,
+    before: str,
+    after: str,
+    details: tuple[Detail, ...] = (),
+) -> Change:
+    """Return a change with what the rows of advice know about it."""
+    found = _advice(subject, how, name, before, after)
+    renamed_to, says = (found.renamed_to, found.says) if found else ("", "")
+    return Change(subject, how, name, renamed_to=renamed_to, details=details, to_do=says)
+
+
+def _advice(subject: Subject, how: How, name: str, before: str, after: str) -> Advice | None:
+    """Return the newest advice on a change; what is said of the very name goes first."""
+    found = [
+        row
+        for row in ADVICE
+        if (row.subject, row.how) == (subject, how)
+        and (row.name == name or (row.name[0] == "*" and name.endswith(row.name[1:])))
+        and before < row.since <= after
+    ]
+    return max(found, key=lambda row: (row.name == name, row.since), default=None)

@@ -1,0 +1,116 @@
+"""The methods and notifications of every MCP revision.
+
+In the order of the specification: opening, what servers offer, what clients offer, tasks,
+then the notifications. The rows of a changing method stand below each other, oldest first.
+
+Up to 2025-11-25 both sides send requests. In 2026-07-28 only the client does: what a server
+would ask for travels inside its result (`form`), and every request has params, because
+`_meta` is in them.
+
+Names of types are those of `types.py` and `tasks_extension.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..features import Method
+from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from .tasks_extension import EXTENSION
+
+__all__ = ["METHODS"]
+
+HANDSHAKE: Final = Window(until=V2026_07_28)
+PER_REQUEST: Final = Window(V2026_07_28)
+# What came with 2025-11-25 and went with it, tasks above all.
+ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
+
+TASKS_DECLARED: Final = f"extensions.{EXTENSION}"
+
+# What to do, where several methods ask for the same.
+META: Final = "Send the protocol version and the client's capabilities in _meta, on every request."
+CACHED: Final = (
+    f"{META} A server adds ttlMs and cacheScope to the result, a client may keep it that long."
+)
+ROUNDS: Final = f"{META} Be ready for a result of type input_required: answer what it asks, then send the request again with inputResponses and requestState."
+AS_TASK: Final = (
+    "The receiver may answer with a task if the request asks for one and it declared that."
+)
+INSIDE: Final = "Put it into the inputRequests of an input_required result; the answer comes with the next attempt."
+LISTENING: Final = "It reaches only clients that ask for it with subscriptions/listen, and carries the id of that request in _meta."
+EXTENDED: Final = f"Declare the extension {EXTENSION}."
+
+# One row per line, so that the table can be read beside the specification.
+# fmt: off
+METHODS: Final[tuple[Method, ...]] = (
+    # Opening a conversation, and asking whether it is still there.
+    Method("initialize", "request", "client", "InitializeRequestParams", "InitializeResult", HANDSHAKE, params_required=True, required=True, doc="Opens a session: the client offers a protocol version and its capabilities, the server answers with its own.", anchor="2025-11-25 · basic/lifecycle#initialization", instead="Put the protocol version and the client's capabilities into the _meta of every request; ask server/discover what the server can do."),
+    Method("server/discover", "request", "client", "RequestParams", "DiscoverResult", PER_REQUEST, params_required=True, required=True, doc="Tells which protocol versions and capabilities a server has.", anchor="2026-07-28 · server/discover", adopt="A server must answer it; a client may ask it first, and on stdio learns by it which era a server belongs to."),
+    Method("ping", "request", "both", "RequestParams", "EmptyResult", HANDSHAKE, required=True, doc="Asks whether the other side still answers.", anchor="2025-11-25 · basic/utilities/ping#message-format", instead="Send nothing: every request stands alone, so there is no session whose health could be asked for."),
+
+    # What servers offer.
+    Method("resources/list", "request", "client", "PaginatedRequestParams", "ListResourcesResult", HANDSHAKE, capability="resources", doc="Lists the resources of a server, page by page.", anchor="2025-11-25 · server/resources#listing-resources"),
+    Method("resources/list", "request", "client", "PaginatedRequestParams", "ListResourcesResult", PER_REQUEST, params_required=True, capability="resources", doc="Lists the resources of a server, page by page.", anchor="2026-07-28 · server/resources#listing-resources", adopt=CACHED),
+    Method("resources/templates/list", "request", "client", "PaginatedRequestParams", "ListResourceTemplatesResult", HANDSHAKE, capability="resources", doc="Lists the URI templates from which resources can be named, page by page.", anchor="2025-11-25 · server/resources#resource-templates"),
+    Method("resources/templates/list", "request", "client", "PaginatedRequestParams", "ListResourceTemplatesResult", PER_REQUEST, params_required=True, capability="resources", doc="Lists the URI templates from which resources can be named, page by page.", anchor="2026-07-28 · server/resources#resource-templates", adopt=CACHED),
+    Method("resources/read", "request", "client", "ReadResourceRequestParams", "ReadResourceResult", HANDSHAKE, params_required=True, capability="resources", doc="Reads what a resource holds.", anchor="2025-11-25 · server/resources#reading-resources"),
+    Method("resources/read", "request", "client", "ReadResourceRequestParams", "InputRequiredResult | ReadResourceResult", PER_REQUEST, params_required=True, capability="resources", doc="Reads what a resource holds; the server may ask for something first.", anchor="2026-07-28 · server/resources#reading-resources", adopt=f"{ROUNDS} A server adds ttlMs and cacheScope, and answers a missing resource with -32602."),
+    Method("resources/subscribe", "request", "client", "SubscribeRequestParams", "EmptyResult", HANDSHAKE, params_required=True, capability="resources.subscribe", doc="Asks to be told when one resource changes.", anchor="2025-11-25 · server/resources#subscriptions", instead="Open a stream with subscriptions/listen and name the URI under resourceSubscriptions."),
+    Method("resources/unsubscribe", "request", "client", "UnsubscribeRequestParams", "EmptyResult", HANDSHAKE, params_required=True, capability="resources.subscribe", doc="Ends a subscription to one resource.", anchor="2025-11-25 · server/resources#subscriptions", instead="End the subscriptions/listen stream that named the URI, and open one without it."),
+    Method("subscriptions/listen", "request", "client", "SubscriptionsListenRequestParams", "SubscriptionsListenResult", PER_REQUEST, params_required=True, lasting=True, doc="Opens a stream of the change notifications that its filter names, until one side ends it.", anchor="2026-07-28 · basic/patterns/subscriptions#opening-a-stream", adopt="Use it for every change notification; it takes the place of the GET stream and of resource subscriptions."),
+    Method("prompts/list", "request", "client", "PaginatedRequestParams", "ListPromptsResult", HANDSHAKE, capability="prompts", doc="Lists the prompts of a server, page by page.", anchor="2025-11-25 · server/prompts#listing-prompts"),
+    Method("prompts/list", "request", "client", "PaginatedRequestParams", "ListPromptsResult", PER_REQUEST, params_required=True, capability="prompts", doc="Lists the prompts of a server, page by page.", anchor="2026-07-28 · server/prompts#listing-prompts", adopt=CACHED),
+    Method("prompts/get", "request", "client", "GetPromptRequestParams", "GetPromptResult", HANDSHAKE, params_required=True, capability="prompts", doc="Fills in a prompt and returns its messages.", anchor="2025-11-25 · server/prompts#getting-a-prompt"),
+    Method("prompts/get", "request", "client", "GetPromptRequestParams", "InputRequiredResult | GetPromptResult", PER_REQUEST, params_required=True, capability="prompts", doc="Fills in a prompt and returns its messages; the server may ask for something first.", anchor="2026-07-28 · server/prompts#getting-a-prompt", adopt=ROUNDS),
+    Method("tools/list", "request", "client", "PaginatedRequestParams", "ListToolsResult", HANDSHAKE, capability="tools", doc="Lists the tools of a server, page by page.", anchor="2025-11-25 · server/tools#listing-tools"),
+    Method("tools/list", "request", "client", "PaginatedRequestParams", "ListToolsResult", PER_REQUEST, params_required=True, capability="tools", doc="Lists the tools of a server, page by page.", anchor="2026-07-28 · server/tools#listing-tools", adopt=f"{CACHED} The list must not depend on the connection."),
+    Method("tools/call", "request", "client", "CallToolRequestParams", "CallToolResult", Window(until=V2025_11_25), params_required=True, capability="tools", doc="Runs a tool.", anchor="2025-06-18 · server/tools#calling-tools"),
+    Method("tools/call", "request", "client", "CallToolRequestParams", "CallToolResult | CreateTaskResult", ONE_REVISION, params_required=True, capability="tools", doc="Runs a tool, or starts a task that runs it.", anchor="2025-11-25 · server/tools#calling-tools", adopt=f"{AS_TASK} Arguments that do not fit are a result with isError, not an error."),
+    Method("tools/call", "request", "client", "CallToolRequestParams", "InputRequiredResult | CallToolResult", PER_REQUEST, params_required=True, capability="tools", doc="Runs a tool; the server may ask for something first or, with the tasks extension, answer with a task.", anchor="2026-07-28 · server/tools#calling-tools", adopt=f"{ROUNDS} Arguments that do not fit are a result with isError. A task is not asked for: with the tasks extension the server decides."),
+    Method("logging/setLevel", "request", "client", "SetLevelRequestParams", "EmptyResult", HANDSHAKE, params_required=True, capability="logging", doc="Sets how much a server logs to the client.", anchor="2025-11-25 · server/utilities/logging#setting-log-level", instead="Put io.modelcontextprotocol/logLevel into the _meta of each request whose log is wanted."),
+    Method("completion/complete", "request", "client", "CompleteRequestParams", "CompleteResult", Window(until=V2025_03_26), params_required=True, doc="Suggests values for an argument of a prompt or a URI template.", anchor="2024-11-05 · server/utilities/completion#requesting-completions"),
+    Method("completion/complete", "request", "client", "CompleteRequestParams", "CompleteResult", Window(V2025_03_26, V2026_07_28), params_required=True, capability="completions", doc="Suggests values for an argument of a prompt or a URI template.", anchor="2025-11-25 · server/utilities/completion#requesting-completions", adopt="A server that answers it declares completions."),
+    Method("completion/complete", "request", "client", "CompleteRequestParams", "CompleteResult", PER_REQUEST, params_required=True, capability="completions", doc="Suggests values for an argument of a prompt or a URI template.", anchor="2026-07-28 · server/utilities/completion#requesting-completions", adopt=META),
+
+    # What clients offer.
+    Method("sampling/createMessage", "request", "server", "CreateMessageRequestParams", "CreateMessageResult", Window(until=V2025_11_25), params_required=True, capability="sampling", doc="Asks the client to have its model write a message.", anchor="2025-06-18 · client/sampling#creating-messages"),
+    Method("sampling/createMessage", "request", "server", "CreateMessageRequestParams", "CreateMessageResult | CreateTaskResult", ONE_REVISION, params_required=True, capability="sampling", doc="Asks the client to have its model write a message, with tools if it likes.", anchor="2025-11-25 · client/sampling#creating-messages", adopt=f"{AS_TASK} Ask for tools only where the client declared sampling.tools."),
+    Method("sampling/createMessage", "request", "server", "CreateMessageRequestParams", "CreateMessageResult", PER_REQUEST, params_required=True, capability="sampling", form="inside-result", status="deprecated", doc="Asks, inside a result, that the client have its model write a message.", anchor="2026-07-28 · client/sampling#creating-messages", adopt=f"{INSIDE} Better still, call a model yourself: sampling is on its way out."),
+    Method("roots/list", "request", "server", "RequestParams", "ListRootsResult", HANDSHAKE, capability="roots", doc="Asks the client which directories the work is about.", anchor="2025-11-25 · client/roots#listing-roots"),
+    Method("roots/list", "request", "server", "ListRootsRequestParams", "ListRootsResult", PER_REQUEST, capability="roots", form="inside-result", status="deprecated", doc="Asks, inside a result, which directories the work is about.", anchor="2026-07-28 · client/roots#listing-roots", adopt=f"{INSIDE} Better still, take directories as tool arguments, resource URIs or settings: roots are on their way out."),
+    Method("elicitation/create", "request", "server", "ElicitRequestParams", "ElicitResult", Window(V2025_06_18, V2025_11_25), params_required=True, capability="elicitation", doc="Asks the user to fill in a form.", anchor="2025-06-18 · client/elicitation#creating-elicitation-requests", adopt="A server may ask the user through a client that declared elicitation."),
+    Method("elicitation/create", "request", "server", "ElicitRequestParams", "ElicitResult | CreateTaskResult", ONE_REVISION, params_required=True, capability="elicitation", doc="Asks the user to fill in a form or to visit a page.", anchor="2025-11-25 · client/elicitation#elicitation-requests", adopt=f"{AS_TASK} Ask for secrets by URL, and only where the client declared elicitation.url."),
+    Method("elicitation/create", "request", "server", "ElicitRequestParams", "ElicitResult", PER_REQUEST, params_required=True, capability="elicitation", form="inside-result", doc="Asks, inside a result, that the user fill in a form or visit a page.", anchor="2026-07-28 · client/elicitation#elicitation-requests", adopt=f"{INSIDE} A page has no elicitationId: keep your own in requestState."),
+
+    # Tasks: for one revision in the core, where either side may run them; then an extension.
+    Method("tasks/get", "request", "both", "GetTaskRequestParams", "GetTaskResult", ONE_REVISION, params_required=True, capability="tasks", status="experimental", doc="Asks how a task stands.", anchor="2025-11-25 · basic/utilities/tasks#getting-tasks"),
+    Method("tasks/get", "request", "client", "GetTaskRequestParams", "GetTaskResult", PER_REQUEST, params_required=True, capability=TASKS_DECLARED, holder="both", extension=EXTENSION, doc="Asks how a task stands, and gets what it has brought or still needs.", anchor="2026-07-28 · extensions/tasks/overview", adopt=f"{EXTENDED} The answer carries the result, the error or the open questions."),
+    Method("tasks/result", "request", "both", "GetTaskPayloadRequestParams", "GetTaskPayloadResult", ONE_REVISION, params_required=True, lasting=True, capability="tasks", status="experimental", doc="Waits for a task to end and returns its result.", anchor="2025-11-25 · basic/utilities/tasks#retrieving-task-results", instead="Poll tasks/get: it carries the result, the error or the open questions."),
+    Method("tasks/update", "request", "client", "UpdateTaskRequestParams", "UpdateTaskResult", PER_REQUEST, params_required=True, capability=TASKS_DECLARED, holder="both", extension=EXTENSION, doc="Hands a task the answers it is waiting for.", anchor="2026-07-28 · extensions/tasks/overview", adopt=f"{EXTENDED} Send the answers to a task's inputRequests with it."),
+    Method("tasks/cancel", "request", "both", "CancelTaskRequestParams", "CancelTaskResult", ONE_REVISION, params_required=True, capability="tasks.cancel", status="experimental", doc="Ends a task.", anchor="2025-11-25 · basic/utilities/tasks#cancelling-tasks"),
+    Method("tasks/cancel", "request", "client", "CancelTaskRequestParams", "CancelTaskResult", PER_REQUEST, params_required=True, capability=TASKS_DECLARED, holder="both", extension=EXTENSION, doc="Asks that a task be ended, some time.", anchor="2026-07-28 · extensions/tasks/overview", adopt=f"{EXTENDED} The answer only acknowledges: look with tasks/get whether the task has ended."),
+    Method("tasks/list", "request", "both", "PaginatedRequestParams", "ListTasksResult", ONE_REVISION, capability="tasks.list", status="experimental", doc="Lists the tasks of the other side, page by page.", anchor="2025-11-25 · basic/utilities/tasks#listing-tasks", instead="Keep the ids of the tasks you started: nothing lists them."),
+
+    # Notifications.
+    Method("notifications/cancelled", "notification", "both", "CancelledNotificationParams", None, HANDSHAKE, params_required=True, doc="Says that the sender no longer wants the answer to its request.", anchor="2025-11-25 · basic/utilities/cancellation#cancellation-flow"),
+    Method("notifications/cancelled", "notification", "both", "CancelledNotificationParams", None, PER_REQUEST, params_required=True, doc="Says that the client no longer wants an answer, or that the server ends a subscriptions/listen stream.", anchor="2026-07-28 · basic/patterns/cancellation#cancellation-flow", adopt="Over HTTP close the response stream instead; a server sends it for nothing but the end of a subscriptions/listen stream."),
+    Method("notifications/initialized", "notification", "client", "NotificationParams", None, HANDSHAKE, required=True, doc="Says that the client is ready for the session it opened.", anchor="2025-11-25 · basic/lifecycle#initialization", instead="Send nothing: there is no session to be ready for."),
+    Method("notifications/progress", "notification", "both", "ProgressNotificationParams", None, HANDSHAKE, params_required=True, doc="Tells how far a request has come that carried a progress token.", anchor="2025-11-25 · basic/utilities/progress#progress-flow"),
+    Method("notifications/progress", "notification", "server", "ProgressNotificationParams", None, PER_REQUEST, params_required=True, doc="Tells how far a request has come that carried a progress token.", anchor="2026-07-28 · basic/patterns/progress#progress-flow", adopt="Only servers report progress, on the response stream of the request."),
+    Method("notifications/tasks/status", "notification", "both", "TaskStatusNotificationParams", None, ONE_REVISION, params_required=True, capability="tasks", holder="sender", status="experimental", doc="Tells how a task stands, without having been asked.", anchor="2025-11-25 · basic/utilities/tasks#task-status-notification", instead="Read notifications/tasks on a subscriptions/listen stream whose filter has the task's id.", renamed_to="notifications/tasks"),
+    Method("notifications/tasks", "notification", "server", "TaskStatusNotificationParams", None, PER_REQUEST, params_required=True, capability=TASKS_DECLARED, holder="both", stream="subscriptions/listen", extension=EXTENSION, doc="Tells how a task stands, with what it has brought or still needs.", anchor="2026-07-28 · extensions/tasks/overview", adopt=f"{EXTENDED} Name the task under taskIds in the filter of subscriptions/listen."),
+    Method("notifications/roots/list_changed", "notification", "client", "NotificationParams", None, HANDSHAKE, capability="roots.listChanged", holder="sender", doc="Says that the list of roots has changed.", anchor="2025-11-25 · client/roots#root-list-changes", instead="Send nothing: a server that needs the roots asks for them each time."),
+    Method("notifications/resources/list_changed", "notification", "server", "NotificationParams", None, HANDSHAKE, capability="resources.listChanged", holder="sender", doc="Says that the list of resources has changed.", anchor="2025-11-25 · server/resources#list-changed-notification"),
+    Method("notifications/resources/list_changed", "notification", "server", "NotificationParams", None, PER_REQUEST, capability="resources.listChanged", holder="sender", stream="subscriptions/listen", doc="Says that the list of resources has changed.", anchor="2026-07-28 · server/resources#list-changed-notification", adopt=LISTENING),
+    Method("notifications/subscriptions/acknowledged", "notification", "server", "SubscriptionsAcknowledgedNotificationParams", None, PER_REQUEST, params_required=True, stream="subscriptions/listen", doc="Opens a stream of notifications and names those that will come.", anchor="2026-07-28 · basic/patterns/subscriptions#acknowledgment", adopt="A server sends it first on each subscriptions/listen stream; a client looks for what is missing from it."),
+    Method("notifications/resources/updated", "notification", "server", "ResourceUpdatedNotificationParams", None, HANDSHAKE, params_required=True, capability="resources.subscribe", holder="sender", doc="Says that a subscribed resource, or one below it, has changed.", anchor="2025-11-25 · server/resources#subscriptions"),
+    Method("notifications/resources/updated", "notification", "server", "ResourceUpdatedNotificationParams", None, PER_REQUEST, params_required=True, capability="resources.subscribe", holder="sender", stream="subscriptions/listen", doc="Says that a resource which the stream names, or one below it, has changed.", anchor="2026-07-28 · basic/patterns/subscriptions#receiving-notifications", adopt=LISTENING),
+    Method("notifications/prompts/list_changed", "notification", "server", "NotificationParams", None, HANDSHAKE, capability="prompts.listChanged", holder="sender", doc="Says that the list of prompts has changed.", anchor="2025-11-25 · server/prompts#list-changed-notification"),
+    Method("notifications/prompts/list_changed", "notification", "server", "NotificationParams", None, PER_REQUEST, capability="prompts.listChanged", holder="sender", stream="subscriptions/listen", doc="Says that the list of prompts has changed.", anchor="2026-07-28 · server/prompts#list-changed-notification", adopt=LISTENING),
+    Method("notifications/tools/list_changed", "notification", "server", "NotificationParams", None, HANDSHAKE, capability="tools.listChanged", holder="sender", doc="Says that the list of tools has changed.", anchor="2025-11-25 · server/tools#list-changed-notification"),
+    Method("notifications/tools/list_changed", "notification", "server", "NotificationParams", None, PER_REQUEST, capability="tools.listChanged", holder="sender", stream="subscriptions/listen", doc="Says that the list of tools has changed.", anchor="2026-07-28 · server/tools#list-changed-notification", adopt=LISTENING),
+    Method("notifications/message", "notification", "server", "LoggingMessageNotificationParams", None, HANDSHAKE, params_required=True, capability="logging", holder="sender", doc="Carries a line of the server's log.", anchor="2025-11-25 · server/utilities/logging#log-message-notifications"),
+    Method("notifications/message", "notification", "server", "LoggingMessageNotificationParams", None, PER_REQUEST, params_required=True, capability="logging", holder="sender", status="deprecated", doc="Carries a line of the server's log about one request.", anchor="2026-07-28 · server/utilities/logging#log-message-notifications", adopt="Send it only for a request whose _meta has a log level. Better still, log to stderr or OpenTelemetry: this is on its way out."),
+    Method("notifications/elicitation/complete", "notification", "server", "ElicitationCompleteNotificationParams", None, ONE_REVISION, params_required=True, capability="elicitation.url", doc="Says that what the user was sent to a page for is done.", anchor="2025-11-25 · client/elicitation#completion-notifications-for-url-mode-elicitation", adopt="A server may send it once the user is done with the page.", instead="Send nothing: the client finds out when it sends its request again."),
+)
+# fmt: on

@@ -1,0 +1,96 @@
+"""What is wrong with a key of `_meta`, in one revision of MCP.
+
+    check_meta_key("com.example.mcp/trace", "2025-06-18")   None
+    check_meta_key("mcp.dev/trace", "2025-06-18").rule      "mcp.meta.key-reserved"
+
+The rules, whose rows are in `mcp/meta.py`:
+
+* Before 2025-06-18 a key is any text.
+* From then on a key is a name, with a prefix of labels and a slash before it if one likes.
+* Some prefixes are the specification's: in 2025-06-18 those where `mcp` or
+  `modelcontextprotocol` comes before another label, later those where it is the second.
+  A key that the revision itself defines under such a prefix is in order.
+
+Labels compare letter by letter: the specification does not say that case is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from .features import MetaGrammar
+from .lookup import meta_key, must_be_released
+from .mcp.meta import GRAMMARS
+from .revisions import LATEST, REVISIONS
+
+__all__ = ["KEY_RESERVED", "KEY_SYNTAX", "MetaProblem", "check_meta_key", "meta_grammar"]
+
+KEY_SYNTAX: Final = "mcp.meta.key-syntax"
+KEY_RESERVED: Final = "mcp.meta.key-reserved"
+
+# Neither can match a text in two ways, so that a long key costs what its length does.
+_LABEL: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
+_NAME: Final = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+
+
+class MetaProblem(NamedTuple):
+    """Why a key is not in order."""
+
+    rule: str
+    says: str
+    anchor: str
+
+
+_GRAMMARS: Final = {
+    revision: grammar
+    for revision in REVISIONS
+    for grammar in GRAMMARS
+    if grammar.when.holds(revision)
+}
+
+
+def meta_grammar(revision: str = LATEST) -> MetaGrammar:
+    """Return what keys may look like in `revision`.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+    """
+    must_be_released(revision)
+    return _GRAMMARS[revision]
+
+
+def check_meta_key(key: str, revision: str = LATEST) -> MetaProblem | None:
+    """Return what is wrong with `key`, or None.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+    """
+    grammar = meta_grammar(revision)
+    if not grammar.formed:
+        return None
+    prefix, slash, name = key.partition("/")
+    labels = prefix.split(".") if slash else []
+    fault = _misspelt(labels, name if slash else key)
+    if fault:
+        return MetaProblem(KEY_SYNTAX, fault, grammar.anchor)
+    if _is_reserved(labels, grammar) and meta_key(key, revision) is None:
+        says = f"this prefix is kept for the specification, and {revision} does not define the key"
+        return MetaProblem(KEY_RESERVED, says, grammar.anchor)
+    return None
+
+
+def _misspelt(labels: list[str], name: str) -> str:
+    """Return the rule of form that a key breaks, or nothing."""
+    if not all(_LABEL.fullmatch(label) for label in labels):
+        return "a label starts with a letter, ends with a letter or digit, and has only those and hyphens"
+    if not _NAME.fullmatch(name):
+        return "a name starts and ends with a letter or digit, and has only those, '-', '_' and '.'"
+    return ""
+
+
+def _is_reserved(labels: list[str], grammar: MetaGrammar) -> bool:
+    """Say whether a prefix is the specification's own."""
+    if grammar.reserved == "before-another":
+        return any(label in grammar.labels for label in labels[:-1])
+    return len(labels) > 1 and labels[1] in grammar.labels

@@ -1,0 +1,176 @@
+"""What a specification asks of each party, and by what means a breach can be shown.
+
+    requirement("mcp.progress.grows").says
+    requirements(revision="2025-06-18", actor="server", judge="trace")
+
+A requirement whose breach nothing here can show says so and why (`judge` is "unit" or
+"none"). A report may then leave it out or call it unjudged, but never call it passed.
+
+The rows are in `mcp/requirements.py`; they are loaded on the first lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+from .profiles import UnknownRevision
+from .revisions import REVISIONS, Window
+
+__all__ = [
+    "ACTORS",
+    "JUDGES",
+    "LEVELS",
+    "Actor",
+    "Judge",
+    "Level",
+    "Requirement",
+    "UnknownRequirement",
+    "requirement",
+    "requirements",
+]
+
+# How strongly it is asked for: the words of BCP 14.
+Level: TypeAlias = Literal["must", "must-not", "should", "should-not", "may"]
+
+# Who has to keep it. "host" is the application around a client: what a person sees and decides.
+Actor: TypeAlias = Literal["client", "server", "both", "host", "authorization-server"]
+
+# The least that shows a breach to an outsider:
+#   trace          a recording of ordinary traffic: frames in order and, over HTTP, methods,
+#                  addresses, headers, statuses and which stream each event was on
+#   probe-server   acting as a client: it takes an occasion that ordinary traffic does not
+#                  offer, or knowledge that is in no recording (that a token had expired)
+#   probe-client   the same, acting as a server or an authorization server
+#   unit           nobody outside: the implementation's own tests
+#   none           no program: a permission, a question of meaning, or what a person sees
+Judge: TypeAlias = Literal["trace", "probe-server", "probe-client", "unit", "none"]
+
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+ACTORS: Final[tuple[Actor, ...]] = get_args(Actor)
+JUDGES: Final[tuple[Judge, ...]] = get_args(Judge)
+
+# A longer name is not compared with those there are: the cost grows with its length.
+_LONGEST_NAME: Final = 100
+
+
+class UnknownRequirement(LookupError):
+    """No one requirement has this id or ref."""
+
+
+class Requirement(NamedTuple):
+    """One thing that a specification asks of a party. One that changes has a row for each form."""
+
+    id: str
+    # The numbered statement it belongs to. One that asks for several things has several rows.
+    ref: str
+    level: Level
+    actor: Actor
+    when: Window
+    # What holds when the requirement is kept, whichever way its level is worded.
+    says: str
+    # The newest revision that asks for it, and the page.
+    anchor: str
+    judge: Judge
+    # Why no outsider can show a breach; elsewhere, what limits the verdict.
+    why: str = ""
+    # Of a probe: a recording that happens to hold the occasion shows the breach as well.
+    also_trace: bool = False
+    # The extension that asks for it; the core has no name.
+    extension: str = ""
+    # The rule of the message layer that states the same.
+    same_as: str = ""
+
+
+def requirements(
+    revision: str | None = None,
+    actor: Actor | None = None,
+    judge: Judge | None = None,
+    level: Level | None = None,
+    ref: str | None = None,
+) -> tuple[Requirement, ...]:
+    """Return the requirements that fit, in the order of the rows.
+
+    A requirement on both parties is one on the client and one on the server.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+        LookupError: no row could ever have this actor, judge, level or ref.
+    """
+    if revision is not None and revision not in REVISIONS:
+        known = ", ".join(REVISIONS)
+        raise UnknownRevision(f"no revision {revision!r} of MCP was released; there are {known}")
+    # A misspelt filter would select nothing, which reads like "nothing is asked".
+    _known("actor", actor, ACTORS)
+    _known("judge", judge, JUDGES)
+    _known("level", level, LEVELS)
+    if ref is not None and ref not in _by_ref():
+        raise UnknownRequirement(f"no requirement has the ref {ref!r}{_near(ref, _by_ref())}")
+    return tuple(
+        row
+        for row in (_rows() if ref is None else _by_ref()[ref])
+        if (revision is None or row.when.holds(revision))
+        and (actor is None or _binds(row, actor))
+        and judge in (None, row.judge)
+        and level in (None, row.level)
+    )
+
+
+def requirement(id_or_ref: str) -> Requirement:
+    """Return the requirement with this id, or the only one with this ref.
+
+    Raises:
+        UnknownRequirement: there is none, and the text names the nearest;
+            or the ref has several, and the text names them all.
+    """
+    row = _by_id().get(id_or_ref)
+    if row is not None:
+        return row
+    sharing = _by_ref().get(id_or_ref)
+    if sharing is None:
+        near = _near(id_or_ref, (*_by_id(), *_by_ref()))
+        raise UnknownRequirement(f"no requirement {id_or_ref!r}{near}")
+    if len(sharing) > 1:
+        ids = ", ".join(row.id for row in sharing)
+        raise UnknownRequirement(f"{id_or_ref} has {len(sharing)} requirements: {ids}")
+    return sharing[0]
+
+
+def _rows() -> tuple[Requirement, ...]:
+    # Imported here: most programs are never asked which requirement they keep.
+    from .mcp.requirements import REQUIREMENTS
+
+    return REQUIREMENTS
+
+
+@cache
+def _by_id() -> Mapping[str, Requirement]:
+    return {row.id: row for row in _rows()}
+
+
+@cache
+def _by_ref() -> Mapping[str, tuple[Requirement, ...]]:
+    table: dict[str, tuple[Requirement, ...]] = {}
+    for row in _rows():
+        table[row.ref] = (*table.get(row.ref, ()), row)
+    return table
+
+
+def _binds(row: Requirement, actor: Actor) -> bool:
+    """Say whether `actor` has to keep this."""
+    return row.actor == actor or (row.actor == "both" and actor in ("client", "server"))
+
+
+def _known(column: str, value: str | None, values: Iterable[str]) -> None:
+    if value is not None and value not in values:
+        raise LookupError(f"no {column} {value!r}; there are {', '.join(values)}")
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    """Return a hint at the nearest of `names`, or nothing where none is near."""
+    # Imported here: it is large, and only a mistake needs it.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, n=1) if len(name) <= _LONGEST_NAME else []
+    return f"; did you mean {near[0]!r}?" if near else ""
