@@ -280,6 +280,14 @@ def test_tags_must_have_one_name_and_two_values(other: Column) -> None:
         generator.set_tags({"A": a, "B": model("B", other), "C": model("C", column("x", EITHER))})
 
 
+def test_a_map_beside_a_struct_is_refused_unless_it_holds_anything() -> None:
+    one = frozenset({"A"})
+    anything = Shape(structs=one, values=Shape(simple=frozenset({"Any"})))
+    assert generator.Reader().settled(anything) == Shape(structs=one)
+    with pytest.raises(CannotExpress, match="a map or A"):
+        generator.Reader().settled(Shape(structs=one, values=TEXT))
+
+
 def test_constants_that_differ_tell_structs_apart() -> None:
     a, b = (model(n, column("type", constant(n))) for n in "AB")
     generator.set_tags({"A": a, "B": b, "C": model("C", column("x", EITHER))})
