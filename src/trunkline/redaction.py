@@ -166,10 +166,16 @@ def _fields(
 ) -> dict[str, object]:
     """Return the fields of a Struct; either of the two names one can have may speak of a secret."""
     written = type(value).__struct_encode_fields__  # type: ignore[attr-defined]  # a Struct has it
+    value_is_secret = _speaks_of_a_secret(getattr(value, "name", None))
     shown: dict[str, object] = {}
     for name, wire_name in zip(fields, written, strict=True):
         item = getattr(value, name)
+        if (
+            type(item).__name__ == "UnsetType"
+        ):  # absent; told by name, for no decoder is loaded here
+            continue
         hidden = _is_hidden(name, item) or _is_hidden(wire_name, item)
+        hidden = hidden or (value_is_secret and wire_name == "value")
         shown[wire_name] = HIDDEN if hidden else _redacted(item, depth - 1, left)
     return shown
 

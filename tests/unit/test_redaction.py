@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec import field as named
 from msgspec import json as msgspec_json
 
@@ -686,3 +686,20 @@ def test_hostile_names_are_looked_at_in_linear_time() -> None:
     for name in ("-_." * 100_000, "token" * 60_000, "passwor" * 40_000):
         is_secret_name(name)
     assert process_time() - start < 1
+
+
+def test_absent_members_of_a_struct_are_not_shown() -> None:
+    class Icon(Struct):
+        src: str
+        theme: str | UnsetType = UNSET
+
+    assert redact([Icon("a")]) == [{"src": "a"}]
+
+
+def test_a_struct_that_names_a_secret_hides_its_value() -> None:
+    class Argument(Struct):
+        name: str
+        value: str
+
+    assert redact(Argument("password", CANARY)) == {"name": "password", "value": HIDDEN}
+    assert redact(Argument("city", "Oslo")) == {"name": "city", "value": "Oslo"}
