@@ -6,7 +6,8 @@ that live here, and only here:
 
 * a member whose name speaks of a secret is hidden whole, whatever its type;
 * text that looks like a credential is hidden wherever it stands;
-* long text and large containers are cut, because a log line is not a store.
+* long text and large containers are cut, because a log line is not a store. `conceal`
+  alone cuts nothing: it is for recordings, which are.
 
 Nothing here is reversible and nothing here is sent to a peer.
 """
@@ -18,7 +19,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-__all__ = ["HIDDEN", "first_and_last", "is_secret_name", "redact", "show"]
+__all__ = ["HIDDEN", "conceal", "first_and_last", "is_secret_name", "redact", "show"]
 
 HIDDEN: Final = "[redacted]"
 
@@ -78,6 +79,12 @@ _TEXT: Final = 200
 _BITS: Final = 640
 # Values in all, because containers within containers multiply.
 _VALUES: Final = 500
+# A text that is kept whole is searched piece by piece, each with as much again behind it: one
+# pattern takes quadratic time where a hostile text begins many credentials and ends none.
+_PIECE: Final = 1024
+_LINE_END: Final = re.compile(r"[\r\n]")
+_TOKEN_END: Final = re.compile(r"[\s\"'&,;}\]\\]")
+_KEY_END: Final = re.compile(r"-----END [A-Z ]*-----")
 
 
 def is_secret_name(name: str) -> bool:
@@ -91,6 +98,26 @@ def is_secret_name(name: str) -> bool:
 def redact(value: object, *, depth: int = _DEPTH) -> object:
     """Return a copy of `value` that is safe to print: secrets hidden, bulk cut."""
     return _redacted(value, depth, [_VALUES])
+
+
+def conceal(value: object) -> object:
+    """Return a copy of JSON `value` with its secrets hidden, and all else as it is."""
+    top: list[object] = [None]
+    # A stack and no recursion: how deep a value nests is a peer's choice.
+    waiting: list[tuple[object, dict[str, object] | list[object], str | int]] = [(value, top, 0)]
+    while waiting:
+        item, holder, place = waiting.pop()
+        kept: object
+        if isinstance(item, str):
+            kept = _concealed_text(item)
+        elif isinstance(item, Mapping):
+            kept = _concealed_members(item, waiting)
+        elif isinstance(item, list | tuple):
+            kept = _concealed_items(item, waiting)
+        else:
+            kept = item if item is None or isinstance(item, int | float) else redact(item)
+        holder[place] = kept  # type: ignore[index]  # a name with a dict, a number with a list
+    return top[0]
 
 
 def show(value: object, *, limit: int = _TEXT) -> str:
@@ -212,3 +239,62 @@ def _plain_text(text: str) -> str:
         at = found.end()
     shown += window[at:end]
     return shown if end == len(text) else f"{shown}… ({len(text)} characters)"
+
+
+# Without cuts
+
+
+def _concealed_members(
+    value: Mapping[object, object],
+    waiting: list[tuple[object, dict[str, object] | list[object], str | int]],
+) -> dict[str, object]:
+    """Return the members with secrets hidden; what has members of its own is put on the stack."""
+    value_is_secret = _speaks_of_a_secret(value.get("name", value.get("key")))
+    kept: dict[str, object] = {}
+    for key, item in value.items():
+        name = _name(key)
+        shown = _concealed_text(name)
+        kept[shown] = HIDDEN
+        if not _is_hidden(name, item) and not (value_is_secret and name == "value"):
+            waiting.append((item, kept, shown))
+    return kept
+
+
+def _concealed_items(
+    value: list[object] | tuple[object, ...],
+    waiting: list[tuple[object, dict[str, object] | list[object], str | int]],
+) -> list[object]:
+    if len(value) == 2 and _speaks_of_a_secret(value[0]):
+        return [_concealed_text(_name(value[0])), HIDDEN]  # a header, as some write them
+    kept: list[object] = [HIDDEN] * len(value)
+    waiting.extend((item, kept, place) for place, item in enumerate(value))
+    return kept
+
+
+def _concealed_text(text: str) -> str:
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        piece = min(at + _PIECE, len(text))
+        window = min(at + 2 * _PIECE, len(text))
+        # One that begins in the part behind belongs to the next piece, which sees more of it.
+        found = _CREDENTIAL.search(text, at, window)
+        if found is None or found.start() >= piece:
+            parts.append(text[at:piece])
+            at = piece
+            continue
+        parts += (text[at : found.start()], found["name"] or found["key"] or "", HIDDEN)
+        at = found.end() if found.end() < window else _end_of(found, text)
+    return "".join(parts)
+
+
+def _end_of(found: re.Match[str], text: str) -> int:
+    """Return where a credential ends that is longer than what was searched."""
+    if found["name"]:
+        end = _LINE_END.search(text, found.end())
+    elif found[0].startswith("-----BEGIN"):
+        end = _KEY_END.search(text, found.end())
+        return end.end() if end else len(text)
+    else:
+        end = _TOKEN_END.search(text, found.end())
+    return end.start() if end else len(text)
