@@ -1,0 +1,79 @@
+"""Judge one message, or a batch of them, by a revision of MCP.
+
+    for finding in judge(b'{"jsonrpc":"2.0","id":1,"method":"tools/cal"}'):
+        print(finding)
+
+The message is judged by itself: what it may be in a conversation is for another judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..jsonrpc.messages import Request
+from ..jsonrpc.policy import Policy
+from ..spec.features import Role
+from ..spec.mcp.rules import RULES
+from ..spec.revisions import LATEST
+from ..spec.types import types
+from .calls import judge_call
+from .envelope import Members, reader_for, reader_of
+from .finding import Finding
+from .hints import near
+from .replies import judge_reply
+from .setting import Setting, asked
+from .sink import Path, Sink
+
+__all__ = ["judge"]
+
+_ENVELOPE: Final = ("jsonrpc", "id", "method", "params", "result", "error")
+_EXTENDED: Final = (*_ENVELOPE, "auth", "headers", "metadata")
+
+
+def judge(
+    message: Any,
+    revision: str = LATEST,
+    sender: Role | None = None,
+    request: str | Request | Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
+) -> list[Finding]:
+    """Return what is wrong with a message, in order; nothing is wrong with an empty list.
+
+    `message` is text, bytes, a message object, or JSON as Python reads it. `request` is what
+    a reply answers: a method name, or the request itself. A `policy` replaces the official
+    rules about the envelope, and its `codes` are those of a profile.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+        TypeError: `request` is neither a method name nor a request.
+        ValueError: `sender` is neither client nor server.
+    """
+    types(revision)
+    if sender not in ("client", "server", None):
+        raise ValueError(f"a sender is 'client' or 'server', not {sender!r}")
+    reader = reader_of(revision) if policy is None else reader_for(policy)
+    setting = Setting(revision, sender, reader.policy, asked(request))
+    sink = Sink(revision)
+    messages = reader.messages(message, sink)
+    if messages and messages[0][0] and RULES["mcp.batch.unstated"].when.holds(revision):
+        sink.report("mcp.batch.unstated", None)
+    for path, members in messages:
+        _judge_one(members, path, setting, sink)
+        if sink.is_full():
+            break
+    return sink.findings()
+
+
+def _judge_one(members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+    known = _ENVELOPE if setting.policy.envelope == "plain" else _EXTENDED
+    for name, value in members.items():
+        if name not in known:
+            expected = f"no member but those of JSON-RPC{near(name, known)}"
+            sink.report("mcp.envelope.unknown-member", (path, name), value, expected)
+            if sink.is_full():
+                break
+    if "method" in members:
+        judge_call(members, path, setting, sink)
+    elif "result" in members or "error" in members:
+        judge_reply(members, path, setting, sink)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from trunkline.jsonrpc import (
+    Batch,
+    ErrorObject,
+    Failure,
+    Notification,
+    Policy,
+    Request,
+    Success,
+    decode,
+)
+from trunkline.judge import judge
+from trunkline.judge.finding import CUT, KEPT
+from trunkline.spec.revisions import REVISIONS, V2025_03_26, V2025_11_25
+from trunkline.spec.types import UnknownRevision
+
+PING: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"%s}}'
+
+
+def told(message: Any, revision: str = V2025_11_25, **facts: Any) -> list[tuple[str, str]]:
+    return [(item.rule, item.where) for item in judge(message, revision, **facts)]
+
+
+@pytest.mark.parametrize("form", [bytes, bytearray, memoryview, bytes.decode])
+def test_text_is_judged_in_every_form(form: Any) -> None:
+    assert told(form(CALL % b"")) == []
+    assert told(form(CALL.replace(b'"a"', b"7") % b"")) == [("mcp.type.json-type", "/params/name")]
+
+
+def test_message_objects_are_judged() -> None:
+    assert told(Request("ping", id=1)) == []
+    assert told(Notification("notifications/initialized")) == []
+    assert told(Success(1, {}), request=Request("ping", id=1)) == []
+    assert told(Failure(UNSET, ErrorObject(-32700, "Parse error"))) == []
+    assert told(Request("tools/call", {}, id=1)) == [("mcp.type.required", "/params/name")]
+    assert told(Success(1, {}), request=Request("tools/list", id=2)) == [
+        ("mcp.reply.id", "/id"),
+        ("mcp.type.required", "/result/tools"),
+    ]
+
+
+def test_a_batch_that_was_read_is_judged_with_its_faults() -> None:
+    read = decode(
+        '[{"jsonrpc":"2.0","id":1,"method":"ping"},7,{"jsonrpc":"2.0","id":1,"method":"x"}]'
+    )
+    assert isinstance(read, Batch)
+    assert told(read, V2025_03_26) == [
+        ("jsonrpc.message.object", "/1"),
+        ("mcp.method.unknown", "/2/method"),
+    ]
+    assert told(Batch(read.messages), V2025_03_26) == [("mcp.method.unknown", "/1/method")]
+
+
+def test_parsed_json_is_judged() -> None:
+    assert told(PING) == []
+    assert told([PING, {**PING, "id": 2}], V2025_03_26) == []
+    for value in (None, 7, "text", True):
+        assert told(value)[0][0].startswith("jsonrpc.")
+
+
+def test_what_has_no_json_form_is_a_finding() -> None:
+    assert told({**PING, "params": {"a": math.nan}}) == [("jsonrpc.number.finite", "/params/a")]
+    assert told({**PING, "params": {"a": object()}})[0][0] == "jsonrpc.value.unserialisable"
+    loop: dict[str, Any] = {}
+    loop["a"] = loop
+    assert told({**PING, "params": loop})[0][0] == "jsonrpc.value.cyclic"
+
+
+def test_a_fault_of_the_envelope_does_not_hide_the_others() -> None:
+    assert told({"id": 1.5, "method": "tools/call", "params": {}}) == [
+        ("jsonrpc.version.required", "/jsonrpc"),
+        ("mcp.type.required", "/params/name"),
+    ]
+
+
+def test_a_text_that_is_written_otherwise_is_read_as_well() -> None:
+    spaced = (
+        b' {"jsonrpc": "2.0",\n "id": 1, "method": "tools/call", "params": {"name": "\\u0061"}} '
+    )
+    assert told(spaced) == []
+    assert told(CALL % b',"arguments":{"x":1.50}') == []
+
+
+def test_a_member_that_is_there_twice_is_told_wherever_it_is() -> None:
+    assert told(CALL % b',"arguments":{"x":{"a":1,"a":1}}') == [
+        ("jsonrpc.text.duplicate-key", "/params/arguments/x/a")
+    ]
+
+
+def test_nesting_is_a_finding() -> None:
+    for depth in (300, 5000, 1_000_000):
+        nested = b"[" * depth + b"]" * depth
+        assert [rule for rule, _ in told(CALL % (b',"arguments":{"x":%s}' % nested))] == [
+            "jsonrpc.limit.depth"
+        ]
+    shallow = b"[" * 200 + b"]" * 200
+    assert told(CALL % (b',"arguments":{"x":[%s,%s]}' % (shallow, shallow))) == []
+
+
+def test_unknown_methods_are_explained() -> None:
+    found = judge({**PING, "method": "tool/list"}, V2025_11_25)
+    assert "did you mean 'tools/list'?" in found[0].expected
+    gone = judge({**PING, "method": "resources/subscribe"})
+    assert "removed in 2026-07-28" in gone[0].expected
+    assert "subscriptions/listen" in gone[0].expected
+
+
+def test_a_request_may_be_given_in_several_forms() -> None:
+    reply = Success(1, {})
+    for request in ("tools/list", Request("tools/list", id=1), {**PING, "method": "tools/list"}):
+        assert told(reply, request=request) == [("mcp.type.required", "/result/tools")]
+    assert told(reply, request={"id": 1}) == [("mcp.result.of-unknown-method", "/result")]
+    with pytest.raises(TypeError, match="method name"):
+        judge(reply, request=7)  # type: ignore[arg-type]
+
+
+def test_an_unknown_sender_or_revision_is_the_callers_mistake() -> None:
+    with pytest.raises(ValueError, match="'client' or 'server'"):
+        judge(PING, sender="proxy")  # type: ignore[arg-type]
+    with pytest.raises(UnknownRevision):
+        judge(PING, "2025-01-01")
+
+
+def test_a_policy_replaces_the_official_rules_of_the_envelope() -> None:
+    assert told([PING], policy=Policy.mcp(V2025_11_25).but(batch="accept")) == []
+    lenient = Policy.mcp(V2025_11_25).but(strictness="lenient")
+    assert told({"id": 1, "method": "ping"}, policy=lenient) == []
+
+
+def test_the_code_of_a_profile_is_known_to_it_alone() -> None:
+    failure = Failure(1, ErrorObject(-32001, "No"))
+    assert told(failure, "2026-07-28") == [("mcp.error.legacy-range", "/error/code")]
+    profile = Policy.mcp().but(codes="erlmcp")
+    assert told(failure, "2026-07-28", policy=profile) == []
+
+
+def test_a_flood_of_unknown_members_is_cut() -> None:
+    found = judge({**PING, **{f"k{number}": 1 for number in range(20_000)}}, V2025_11_25)
+    assert (len(found), found[-1].rule) == (KEPT + 1, CUT)
+
+
+def test_a_message_that_is_too_large_is_not_read() -> None:
+    text = CALL % (b',"arguments":{"x":"%s"}' % (b"a" * (16 * 1024 * 1024)))
+    assert told(text) == [("jsonrpc.limit.message-size", "")]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_nothing_that_is_judged_raises(revision: str) -> None:
+    odd: list[Any] = [None, True, 7, 1.5, "x", [], {}, [[]], {"a": []}, "", "\ud800"]
+    for name in ("jsonrpc", "id", "method", "params", "result", "error"):
+        for value in odd:
+            for base in (PING, {"jsonrpc": "2.0", "id": 1, "result": {}}, {}):
+                for sender in ("client", "server", None):
+                    judge({**base, name: value}, revision, sender, "tools/call")
+    for value in odd:
+        judge(value, revision)
