@@ -8,6 +8,7 @@ import json
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +38,8 @@ from trunkline.spec.profiles import profile
 # Where CI is set hypothesis is deterministic by itself, and a slow machine is no failure.
 quickly = settings(max_examples=100, deadline=None)
 thoroughly = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+CORPUS = Path(__file__).resolve().parents[1] / "fuzz" / "corpus" / "decode"
 
 POLICIES: dict[str, Policy] = {
     **{name: Policy.named(name) for name in ("mcp", "jsonrpc", "erlmcp", "pierre", "mcpp")},
@@ -229,6 +232,11 @@ def spoilt(draw: st.DrawFn) -> bytes:
         else:
             text = text[:at] + put
     return text
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
+def test_what_was_once_worth_keeping_gives_a_message_or_a_fault(path: Path) -> None:
+    check(path.read_bytes())
 
 
 @thoroughly

@@ -220,21 +220,31 @@ class Codec:
 
     def _one(self, text: bytes, where: str, reader: Reader) -> Any:
         """Return the message that a text is, or its fault."""
-        faults = self._faults
-        fault = faults.excess(text, where) if self._prescan else None
-        if fault is not None:
-            return fault
+        try:
+            return self._read_one(text, reader) or self._fault_of(text, where, reader)
+        except RecursionError:
+            # The guard counts our own frames too, so what could be skimmed may still not be read.
+            return self._faults.too_deep(text, where)
+
+    def _read_one(self, text: bytes, reader: Reader) -> Any:
+        if self._prescan:
+            return None  # not before it was looked at
         try:
             return reader.one(text)
         except UNREADABLE:
-            fault = faults.message(text, where)
+            return None
+
+    def _fault_of(self, text: bytes, where: str, reader: Reader) -> Any:
+        faults = self._faults
+        fault = faults.excess(text, where) if self._prescan else None
+        fault = fault or faults.message(text, where)
         if fault is not None:
             return fault
         try:
             return reader.one(faults.essence(text))
         except UNREADABLE:
             # A member within a member is there twice, and its first value does not fit.
-            return faults.fault("jsonrpc.text.duplicate-key", where=where)
+            return faults.twice(text, where)
 
     @property
     def _faults(self) -> Diagnosis:
@@ -251,6 +261,8 @@ class Codec:
             LocalProtocolError: it cannot be written; the text says where and what to do.
         """
         try:
+            # That it is a message at all is for type checkers, and for strict codecs: asking here
+            # would cost a tenth of the whole.
             kind = type(message.id)
             if (kind is not int and kind is not str) or not self._plainly:
                 message = misuse.checked(message, self.policy)

@@ -38,7 +38,9 @@ __all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of"]
 # All that reading a text can raise. UnicodeDecodeError is not a DecodeError.
 UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 
-_members: Final = Decoder(dict[str, Raw]).decode
+_CALL_MEMBERS: Final = ("jsonrpc", "id", "method", "params", "auth", "headers", "metadata")
+_REPLY_MEMBERS: Final = ("jsonrpc", "id", "result", "error")
+_ERROR_MEMBERS: Final = ("code", "message", "data")
 _value: Final = Decoder().decode
 # Reads a whole text and builds nothing.
 _skim: Final = Decoder(Raw).decode
@@ -51,8 +53,6 @@ _KINDS: Final = {
     ord("f"): "boolean",
     ord("n"): "null",
 }
-_CALL_MEMBERS: Final = ("jsonrpc", "id", "method", "params", "auth", "headers", "metadata")
-_REPLY_MEMBERS: Final = ("jsonrpc", "id", "result", "error")
 _BLANK: Final = b" \t\n\r"
 _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
@@ -135,9 +135,9 @@ class Diagnosis:
         )
         if found is None:
             return None
-        ids, names = scan.top_level_ids(text), scan.top_level_names(text)
+        ids = scan.top_level_ids(text)
         id = self.trusted(ids[0]) if len(ids) == 1 else None
-        is_answered = b"id" in names if b"method" in names else not names & {b"result", b"error"}
+        is_answered = _Members(self, self._policy, _members(text), where).answerable()
         return self.fault(
             found.rule, where=where + found.where, got=found.got, id=id, answerable=is_answered
         )
@@ -172,9 +172,11 @@ class Diagnosis:
             return _Members(self, self._policy, members, where).fault()
         except ValidationError:
             return self.fault("jsonrpc.message.object", where=where, got=kind_of(text))
-        except RecursionError:
-            # The guard counts our own frames too, so what could be skimmed may still not be read.
-            return self.too_deep(text, where)
+
+    def twice(self, text: bytes, where: str = "") -> InvalidMessage:
+        """Return the fault of a message in which a member of a member is there twice."""
+        members = _Members(self, self._policy, _members(text), where)
+        return members.broken("jsonrpc.text.duplicate-key")
 
     def essence(self, text: bytes) -> bytes:
         """Return the message that a text holds, each member once and with its last value.
@@ -218,9 +220,10 @@ class _Members:
             return self._call()
         if "result" in members or "error" in members:
             return self._reply()
-        return self._broken("jsonrpc.message.kind")
+        return self.broken("jsonrpc.message.kind")
 
-    def _broken(self, rule: str, member: str = "", *, got: Any = NOTHING) -> InvalidMessage:
+    def broken(self, rule: str, member: str = "", *, got: Any = NOTHING) -> InvalidMessage:
+        """Return the fault that breaking `rule` is in this message."""
         where = f"{self._where}/{member}" if member else self._where
         if got is NOTHING and member in self._members:
             got = kind_of(bytes(self._members[member]))
@@ -231,11 +234,12 @@ class _Members:
             where=where,
             got=got,
             id=self._id,
-            answerable=self._answerable(),
+            answerable=self.answerable(),
             null_id=null_id,
         )
 
-    def _answerable(self) -> bool:
+    def answerable(self) -> bool:
+        """Say whether this message may be answered: it is no reply and no notification."""
         members = self._members
         if "method" not in members:
             return not ("result" in members or "error" in members)
@@ -271,7 +275,7 @@ class _Members:
     def _call(self) -> InvalidMessage | None:
         for unwanted in ("result", "error"):
             if unwanted in self._members:
-                return self._broken("jsonrpc.message.mixed", unwanted)
+                return self.broken("jsonrpc.message.mixed", unwanted)
         return self._id_of_call() or self._method() or self._params() or self._extensions()
 
     def _id_of_call(self) -> InvalidMessage | None:
@@ -280,7 +284,7 @@ class _Members:
             return None
         if bytes(raw) == b"null":
             if self._policy.null_id == "reject":
-                return self._broken("jsonrpc.id.not-null", "id")
+                return self.broken("jsonrpc.id.not-null", "id")
             return None
         return self._id_type(raw)
 
@@ -289,11 +293,11 @@ class _Members:
         if isinstance(value, float) and self._policy.strictness == "lenient" and value.is_integer():
             return None
         if value is None and bytes(raw).lstrip(b"-").isdigit():
-            return self._broken("jsonrpc.limit.number", "id")
+            return self.broken("jsonrpc.limit.number", "id")
         if isinstance(value, bool) or not isinstance(value, int | str):
-            return self._broken("jsonrpc.id.type", "id")
+            return self.broken("jsonrpc.id.type", "id")
         if isinstance(value, str) and len(value) > self._policy.limits.id_length:
-            return self._broken("jsonrpc.limit.id-length", "id", got=f"{len(value)} characters")
+            return self.broken("jsonrpc.limit.id-length", "id", got=f"{len(value)} characters")
         return None
 
     def _method(self) -> InvalidMessage | None:
@@ -307,7 +311,7 @@ class _Members:
             rule, got = "jsonrpc.limit.method-length", f"{len(method)} characters"
         if not rule:
             return None
-        return self._broken(rule, "method", got=got)
+        return self.broken(rule, "method", got=got)
 
     def _params(self) -> InvalidMessage | None:
         raw = self._members.get("params")
@@ -320,7 +324,7 @@ class _Members:
         }[self._policy.params]
         if kind_of(bytes(raw)) not in allowed:
             only_objects = self._policy.params == "object"
-            return self._broken(
+            return self.broken(
                 "jsonrpc.params.object" if only_objects else "jsonrpc.params.type", "params"
             )
         return self._numbers(raw, "params")
@@ -330,7 +334,7 @@ class _Members:
         try:
             _value(raw)
         except ValidationError:
-            return self._broken("jsonrpc.limit.number", member)
+            return self.broken("jsonrpc.limit.number", member)
         return None
 
     def _extensions(self) -> InvalidMessage | None:
@@ -339,16 +343,20 @@ class _Members:
         kinds = {"auth": str | None, "headers": dict[str, Any] | None, "metadata": dict[str, str]}
         for member, kind in kinds.items():
             if member in self._members:
+                raw = self._members[member]
+                found = self._numbers(raw, member)
+                if found is not None:
+                    return found
                 try:
-                    convert(_read(self._members[member]), kind)
+                    convert(_read(raw), kind)
                 except ValidationError:
-                    return self._broken(f"jsonrpc.envelope.{member}", member)
+                    return self.broken(f"jsonrpc.envelope.{member}", member)
         return None
 
     def _reply(self) -> InvalidMessage | None:
         members = self._members
         if "result" in members and "error" in members:
-            return self._broken("jsonrpc.reply.one-outcome", "error")
+            return self.broken("jsonrpc.reply.one-outcome", "error")
         raw = members.get("id")
         if raw is not None and bytes(raw) != b"null":
             found = self._id_type(raw)
@@ -357,26 +365,26 @@ class _Members:
         elif raw is not None and self._policy.null_id == "as-request":
             found = None
         else:
-            found = self._broken("jsonrpc.reply.id-required", "id")
+            found = self.broken("jsonrpc.reply.id-required", "id")
         return found or (self._result() if "result" in members else self._error())
 
     def _result(self) -> InvalidMessage | None:
         raw = self._members["result"]
         if self._policy.results == "object" and kind_of(bytes(raw)) != "object":
-            return self._broken("jsonrpc.result.object", "result")
+            return self.broken("jsonrpc.result.object", "result")
         return self._numbers(raw, "result")
 
     def _error(self) -> InvalidMessage | None:
         raw = self._members["error"]
         try:
-            error = _members(raw)
+            error = _members_of(raw, _ERROR_MEMBERS)
         except ValidationError:
-            return self._broken("jsonrpc.error.object", "error")
+            return self.broken("jsonrpc.error.object", "error")
         code = _read(error["code"]) if "code" in error else None
         if isinstance(code, bool) or not isinstance(code, int):
-            return self._broken("jsonrpc.error.code", "error/code")
+            return self.broken("jsonrpc.error.code", "error/code")
         if "message" not in error or not isinstance(_read(error["message"]), str):
-            return self._broken("jsonrpc.error.message", "error/message")
+            return self.broken("jsonrpc.error.message", "error/message")
         return self._numbers(raw, "error")
 
     def _readable_id(self) -> RequestId | None:
@@ -389,6 +397,22 @@ class _Members:
         if isinstance(value, bool) or not isinstance(value, int | str):
             return None
         return self._diagnosis.trusted(value)
+
+
+def _members(text: bytes) -> dict[str, Raw]:
+    """Return the members of a message, each with its last value; others are not kept."""
+    return _members_of(text, (*_CALL_MEMBERS, "result", "error"))
+
+
+def _members_of(text: bytes | Raw, names: tuple[str, ...]) -> dict[str, Raw]:
+    read = _object_of(names)(text)
+    return {name: raw for name in names if (raw := getattr(read, name)) is not UNSET}
+
+
+@lru_cache(maxsize=8)
+def _object_of(names: tuple[str, ...]) -> Callable[[bytes | Raw], Struct]:
+    """Return a reader of objects that keeps these members, unread, and skips all others."""
+    return Decoder(defstruct("Members", [(name, Raw | UnsetType, UNSET) for name in names])).decode
 
 
 def kind_of(text: bytes) -> str:

@@ -105,8 +105,12 @@ def _read_as_is(policy: Policy) -> bool:
 
 
 def _decoder(policy: Policy, shape: Any) -> Read:
-    """Return a decoder of a `shape`, or where batches are accepted of a list of them."""
-    if policy.accepts_batches:
+    """Return a decoder of a `shape`, or where batches are accepted of a list of them.
+
+    Where every member may be missing, `{}` is a shape: a megabyte of those would be a list of a
+    hundred before its length is looked at. Such batches are read element by element.
+    """
+    if policy.accepts_batches and policy.strictness != "lenient":
         length = Meta(min_length=1, max_length=policy.limits.batch)
         shape = shape | Annotated[list[shape], length]
     return Decoder(shape).decode

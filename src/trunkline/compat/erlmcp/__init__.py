@@ -1,9 +1,10 @@
-"""erlmcp's names over our core: its codec, parser, limits, ids and error helpers.
+"""erlmcp's names over our core: its codec, parsers, limits, ids and error helpers.
 
-Everything here reads and writes under `Policy.erlmcp()`. The original returns ok and
-error pairs; here a function returns the value, or raises a typed error from which
-`reason_of` makes the original's reason. Its atoms are strings, its records our
-messages, and `undefined` is None.
+Everything here reads and writes under `Policy.erlmcp()`, apart from `SpecParser`, which
+answers for any revision by the official rules. The original returns ok and error pairs;
+here a function returns the value, or raises a typed error; `reason_of` makes the
+original's reason of an `InvalidMessage`. Its atoms are strings, its records our messages
+and rows, and `undefined` is None.
 
 The error numbers are here under their names in the original's header:
 `MCP_ERROR_TOOL_NOT_FOUND`, `JSONRPC_PARSE_ERROR`, `ELICITATION_FAILED`,
@@ -13,7 +14,7 @@ The error numbers are here under their names in the original's header:
 from __future__ import annotations
 
 from ...errors import IdsExhausted, InvalidMessage, LocalProtocolError
-from . import access, codec, constants, errors, helpers, ids, limits, parser
+from . import access, codec, constants, errors, helpers, ids, limits, parser, spec_parser
 from .access import *  # noqa: F403
 from .codec import *  # noqa: F403
 from .constants import *  # noqa: F403
@@ -22,6 +23,7 @@ from .helpers import *  # noqa: F403
 from .ids import *  # noqa: F403
 from .limits import *  # noqa: F403
 from .parser import *  # noqa: F403
+from .spec_parser import *  # noqa: F403
 
 # Beside the names of each module, what their functions raise.
 __all__ = ["IdsExhausted", "InvalidMessage", "LocalProtocolError"]
@@ -33,6 +35,7 @@ __all__ += helpers.__all__
 __all__ += ids.__all__
 __all__ += limits.__all__
 __all__ += parser.__all__
+__all__ += spec_parser.__all__
 
 
 def __getattr__(name: str) -> int:
