@@ -12,7 +12,8 @@ BENCH_READY := $(BENCH_VENV)/.ready
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types unit parity limits fuzz bench bench-quick clean
+.PHONY: help demo test check format lint types unit spec-check structs vectors requirements parity \
+	limits fuzz bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +39,20 @@ unit: $(READY)
 format: $(READY) ## Format the code and sort its imports
 	@$(BIN)/ruff check --select I --fix .
 	@$(BIN)/ruff format .
+
+spec-check: $(READY) ## Re-check the rows against official files: make spec-check SCHEMAS=DIR EXAMPLES=DIR
+	@test -n "$(SCHEMAS)" || { echo "name a folder of official schema files: SCHEMAS=DIR"; exit 2; }
+	@$(BIN)/python tools/import_schema.py tests/tables/digests --schemas $(SCHEMAS) --check
+	@test -z "$(EXAMPLES)" || $(BIN)/python tools/judge_examples.py $(EXAMPLES)
+
+structs: $(READY) ## Write the wire types anew from the rows
+	@$(BIN)/python tools/generate_structs.py
+
+vectors: $(READY) ## Write the judge's vectors anew from the rows
+	@$(BIN)/python tools/judge_vectors.py
+
+requirements: $(READY) ## Print which requirement is judged by what
+	@$(BIN)/python tools/requirements_table.py
 
 parity: $(READY) ## Count, per system, what works here already
 	@$(BIN)/python tools/parity.py

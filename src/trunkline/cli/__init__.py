@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status, one of `trunkline.cli.exits`."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("--help", "-h", "help"):
-        print(_help(), end="")
+        _say(_help())
         return FINE
     if words[0] in ("--version", "-V"):
-        print(f"trunkline {__version__}")
+        _say(f"trunkline {__version__}\n")
         return FINE
     if words[0] not in VERBS:
         print(_unknown(words[0]), file=sys.stderr)
@@ -39,6 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .verbs import run
 
     return run(words[0], words[1:])
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough. What is left must not be tried again on the way out.
+        sys.stdout = None
 
 
 def _help() -> str:

@@ -58,11 +58,11 @@ def run(name: str, words: Sequence[str]) -> int:
     except (Misuse, LookupError) as error:
         print(f"trunkline {name}: {_sentence(error)}", file=sys.stderr)
         return MISUSED
+    except BrokenPipeError:
+        return FINE  # whoever reads has seen enough
     except OSError as error:
         print(f"trunkline {name}: {error.filename or ''}: {error.strerror}", file=sys.stderr)
         return MISUSED
-    except BrokenPipeError:
-        return FINE  # whoever reads has seen enough
     except KeyboardInterrupt:
         return INTERRUPTED
 

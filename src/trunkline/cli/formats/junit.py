@@ -1,0 +1,79 @@
+"""A report for build servers: JUnit XML, one test case per message.
+
+What does not fail the run is in the output of its case, since JUnit knows no warnings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+from xml.sax.saxutils import escape
+
+from . import Judged, Report
+from .text import advice, sentence, where_it_is
+
+__all__ = ["render"]
+
+# What no XML document may hold, however it is written.  [XML 1.0, section 2.2]
+_FORBIDDEN: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render(report: Report) -> str:
+    """Return one test suite with a case for each message."""
+    failures = sum(1 for message in report.messages if _failures(report, message))
+    counts = {"tests": len(report.messages), "failures": failures, "errors": 0, "skipped": 0}
+    suite = _tag("testsuite", {"name": f"trunkline validate {report.name}", **counts})
+    properties = [
+        "<properties>",
+        _tag("property", {"name": "revision", "value": report.revision}, "/"),
+        _tag("property", {"name": "revision-because", "value": report.why}, "/"),
+        "</properties>",
+    ]
+    cases = (line for message in report.messages for line in _case(report, message))
+    return "\n".join(
+        ['<?xml version="1.0" encoding="UTF-8"?>', suite, *properties, *cases, "</testsuite>"]
+    )
+
+
+def _case(report: Report, message: Judged) -> Iterator[str]:
+    facts = {"classname": report.name, "name": f"message {message.number}: {message.label}"}
+    if message.line is not None:
+        facts |= {"file": report.name, "line": str(message.line)}
+    failures, others = _failures(report, message), _others(report, message)
+    if not failures and not others:
+        yield _tag("testcase", facts, "/")
+        return
+    yield _tag("testcase", facts)
+    if failures:
+        # One per case: that is what most readers expect.
+        yield _tag("failure", {"type": failures[0].split(":")[0], "message": failures[0]})
+        yield _text(f"{where_it_is(report, message)}\n" + "\n".join(failures))
+        yield "</failure>"
+    if others:
+        yield f"<system-out>{_text(chr(10).join(others))}</system-out>"
+    yield "</testcase>"
+
+
+def _failures(report: Report, message: Judged) -> list[str]:
+    return [line for fails, line in _lines(report, message) if fails]
+
+
+def _others(report: Report, message: Judged) -> list[str]:
+    return [line for fails, line in _lines(report, message) if not fails]
+
+
+def _lines(report: Report, message: Judged) -> Iterator[tuple[bool, str]]:
+    """Yield whether a finding fails the case, and what it says."""
+    for finding, _ in message.seen:
+        told = f"{finding.rule}: {sentence(finding)}; {advice(finding)} ({finding.source})"
+        yield report.fails(finding.level), told
+
+
+def _tag(tag: str, facts: Mapping[str, object], close: str = "") -> str:
+    written = "".join(f' {name}="{_text(value)}"' for name, value in facts.items())
+    return f"<{tag}{written}{close}>"
+
+
+def _text(value: object) -> str:
+    return escape(_FORBIDDEN.sub("\ufffd", str(value)), {'"': "&quot;"})

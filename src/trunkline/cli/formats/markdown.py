@@ -1,0 +1,65 @@
+"""A report for a page or a review: a heading, a table and the places, in Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from . import Judged, Report, Seen, address
+from .text import advice, marker, sentence, where_it_is
+
+__all__ = ["render"]
+
+# What would be read as markup, and turn a peer's text into links or pictures.
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()|~&])")
+
+
+def render(report: Report) -> str:
+    """Return the report as a section of a page."""
+    lines = [
+        f"## {_plain(report.name)}",
+        "",
+        f"{report.summary()}. The revision is {report.why}.",
+        *(line for message, seen in report.all_seen() for line in _finding(report, message, seen)),
+    ]
+    return "\n".join(lines)
+
+
+def _finding(report: Report, message: Judged, seen: Seen) -> Iterator[str]:
+    finding = seen.finding
+    yield ""
+    yield f"### {finding.level}: {_plain(finding.rule)}"
+    yield ""
+    place = f"{where_it_is(report, message)}, message {message.number}, {message.label}"
+    yield f"In {_plain(place)}: {_code(sentence(finding))}."
+    if finding.expected:
+        told = advice(finding)
+        yield _plain(f"{told[0].upper()}{told[1:].rstrip('.')}.")
+    yield f"Source: {_source(finding.source)}"
+    if seen.excerpt is not None:
+        yield ""
+        yield from _block(seen)
+
+
+def _block(seen: Seen) -> Iterator[str]:
+    """Yield the excerpt, indented: no text in it can end such a block, as a fence could."""
+    excerpt = seen.excerpt
+    for number, line in enumerate(excerpt.lines if excerpt else ()):
+        yield f"    {line}"
+        if excerpt and number == excerpt.line:
+            yield f"    {marker(excerpt)}"
+
+
+def _source(source: str) -> str:
+    page = address(source)
+    return f"[{_plain(source)}]({page})" if page else _plain(source)
+
+
+def _code(text: str) -> str:
+    """Return a peer's text so that nothing in it becomes a link, a mention or a picture."""
+    return f"`{' '.join(text.split()).replace('`', chr(39))}`"
+
+
+def _plain(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
