@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 EXPORTS = {
-    "trunkline": "TrunklineError __version__ jsonrpc spec",
+    "trunkline": "TrunklineError __version__ judge jsonrpc mcp spec",
     "trunkline.errors": """
         IdsExhausted InvalidMessage LocalProtocolError ProtocolError RemoteProtocolError
         TrunklineError
@@ -20,6 +20,10 @@ EXPORTS = {
         Message NewlineFraming Notification Oversize Peer Pending Policy Problem
         RemoteProtocolError Replies Reply Request RequestId Stray StrayReply Success Truncated
         decode encode encode_comment encode_event framing_named named_error
+    """,
+    "trunkline.spec.requirement": """
+        ACTORS Actor JUDGES Judge LEVELS Level Requirement UnknownRequirement requirement
+        requirements
     """,
     "trunkline.spec.profiles": """
         PROFILE_NAMES Profile UnknownProfile UnknownRevision UnknownSymbol candidates profile

@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "compat": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"},
     "cli": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"},
     "__main__": {"cli"},
-    "__init__": {"errors", "jsonrpc", "spec"},
+    "__init__": {"errors", "judge", "jsonrpc", "mcp", "spec"},
 }
 
 # The core works under any event loop, or none: it opens nothing and reads no clock.
