@@ -31,6 +31,7 @@ from trunkline.compat.erlmcp import (
     mcp_spec,
     method_req,
     method_validator,
+    spec_records,
     transport_req,
 )
 from trunkline.compat.erlmcp import spec_parser as module
@@ -347,7 +348,7 @@ def test_a_method_has_the_fields_of_the_guide(each: SpecParser) -> None:  # S-24
             "documentation",
         )
         assert found.method_type in ("request", "notification")
-        assert found.direction in get_args(module.Direction)
+        assert found.direction in get_args(spec_records.Direction)
         assert found.deprecation_status in ("stable", "experimental", "deprecated")
         assert found.documentation.endswith(".")
         assert bool(found.result_spec) == (found.method_type == "request")
@@ -497,7 +498,7 @@ def test_an_error_has_the_fields_of_the_guide(profile: str) -> None:  # S-25
             "retry_strategy",
         )
         assert found.code == code
-        assert found.category in get_args(module.ErrorCategory)
+        assert found.category in get_args(spec_records.ErrorCategory)
         assert found.severity in ("error", "warning")
         assert found.retry_strategy in ("retry", "abort", "fallback")
         assert found.description.startswith(found.name)
@@ -583,8 +584,8 @@ def test_a_transport_has_the_fields_of_the_guide(each: SpecParser) -> None:  # S
             "required_features",
             "optional_features",
         )
-        assert found.transport_type in get_args(module.TransportType)
-        assert found.framing in get_args(module.Framing)
+        assert found.transport_type in get_args(spec_records.TransportType)
+        assert found.framing in get_args(spec_records.Framing)
         assert found.required_features == found.row.required
         assert found.optional_features == found.row.optional
 
@@ -978,7 +979,7 @@ def test_a_uri_has_a_scheme(parser: SpecParser) -> None:
 
 
 def test_messages_and_things_have_schemas(each: SpecParser) -> None:
-    for message in get_args(module.MessageName):
+    for message in get_args(spec_records.MessageName):
         required = each.message_schema(message)["required"]
         assert "jsonrpc" in required
         assert ("method" in required) == (message in ("request", "notification"))

@@ -5,9 +5,9 @@
         parser.validate_message({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 
 A `SpecParser` answers for one revision and one profile of error codes. It needs no process:
-rows never change, so any number of threads may ask at once. The records have the fields and
-the words of the original (`client_to_server`, `json_delimiter`), and as their last field the
-row they were made from, which says more.
+rows never change, so any number of threads may ask at once. What it returns and raises is
+described in `spec_records`, and offered here too; how rows become records, only `spec_tables`
+knows. Here are the questions, the cache, and the names by which the original asks.
 
 Where the original's tables contradict the specification, the specification counts:
 `initialize` is a request, the arguments of `tools/call` are optional, `ping` goes both ways
@@ -17,21 +17,48 @@ and there is no `tasks/create`. Its ok and error pairs are values and typed erro
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from ...errors import NOTHING, RemoteProtocolError, TrunklineError, show_pointer
 from ...jsonrpc import Policy
 from ...redaction import show
 from ...spec import lookup
-from ...spec.features import Capability, Method, Role, Status, Transport
+from ...spec.features import Role
 from ...spec.profiles import UnknownRevision
 from ...spec.revisions import V2025_11_25
-from ...spec.rows import ErrorCode, Limits, Retry
 from ...spec.schemas import json_schema
-from ...spec.types import Expr, FieldView, TypeView, need, parse, type_
+from ...spec.types import type_
+from .spec_records import (
+    Compatibility,
+    Fields,
+    MessageName,
+    NotSpecified,
+    ParserStopped,
+    SpecViolation,
+    UnknownCapability,
+    UnknownErrorCode,
+    UnknownMethod,
+    UnknownTransport,
+    cached_spec,
+    capability_req,
+    error_code_req,
+    judge_params,
+    mcp_spec,
+    method_req,
+    method_validator,
+    only_warnings,
+    transport_req,
+    validation_rule,
+)
+from .spec_tables import (
+    capability_record,
+    error_record,
+    rule_records,
+    specification,
+    transport_record,
+    validator_record,
+)
 
 if TYPE_CHECKING:
     from ...judge import Finding
@@ -55,201 +82,24 @@ __all__ = [
     "validation_rule",
 ]
 
-Direction: TypeAlias = Literal["client_to_server", "server_to_client", "bidirectional"]
-ErrorCategory: TypeAlias = Literal["json_rpc", "mcp_protocol", "transport", "validation"]
-TransportType: TypeAlias = Literal["stream_based", "message_based"]
-Framing: TypeAlias = Literal["json_delimiter", "length_prefixing", "custom"]
-Compatibility: TypeAlias = Literal["compatible", "incompatible"]
-MessageName: TypeAlias = Literal["request", "response", "error", "notification"]
-Tag: TypeAlias = Literal["invalid_message", "invalid_params"]
-# By name, in the order of the specification.
-Fields: TypeAlias = Mapping[str, FieldView]
-
-PROTOCOL_TYPE: Final = "JSON-RPC 2.0"
 OFFICIAL: Final = "mcp"
 DEFAULT_TTL: Final = 300.0
 
-
-# -- what goes wrong -----------------------------------------------------------------------------
-
-
-class ParserStopped(TrunklineError):
-    """The parser was stopped; a new one can be made."""
-
-
-class NotSpecified(TrunklineError, LookupError):
-    """The revision, or the profile, has nothing of this name; the text says what it has."""
-
-
-class UnknownMethod(NotSpecified):
-    """The revision has no such method; the text says which does, or what was meant."""
-
-
-class UnknownErrorCode(NotSpecified):
-    """The profile has no such error in this revision."""
-
-
-class UnknownTransport(NotSpecified):
-    """The revision has no such transport."""
-
-
-class UnknownCapability(NotSpecified):
-    """The revision has no such capability, or not on this side, or not with these features."""
-
-
-class SpecViolation(RemoteProtocolError):
-    """A message, or the params of a call, that the specification does not allow.
-
-    `rule`, `where`, `got` and `expected` are those of the first error; `findings` are all,
-    warnings included. `tag` says what is to blame: `invalid_params` where nothing else is wrong.
-    """
-
-    def __init__(self, findings: list[Finding]) -> None:
-        first = findings[0]
-        super().__init__(
-            first.rule,
-            where=first.where,
-            got=first.got or NOTHING,
-            expected=first.expected,
-            source=first.source,
-        )
-        self.findings = tuple(findings)
-
-    @property
-    def tag(self) -> Tag:
-        """Which of the two checks of the original would have failed."""
-        errors = [finding for finding in self.findings if finding.level == "error"]
-        in_params = all(finding.where.startswith("/params") for finding in errors)
-        return "invalid_params" if in_params else "invalid_message"
-
-    def __str__(self) -> str:
-        # What a finding holds as `got` was cut and redacted when it was made.
-        first = self.findings[0]
-        at = f" at {show_pointer(first.where)}" if first.where else ""
-        got = f" got {first.got}" if first.got else ""
-        more = sum(finding.level == "error" for finding in self.findings) - 1
-        also = f" (and {more} more)" if more else ""
-        return f"{first.rule}{at}{got}: expected {first.expected}{also}"
-
-
-# -- the records, named as in the original -------------------------------------------------------
-
-
-class method_req(NamedTuple):
-    """What one method or notification asks for."""
-
-    name: str
-    method_type: Literal["request", "notification"]
-    direction: Direction
-    required: bool
-    params_spec: Fields
-    result_spec: Fields
-    capability_required: str | None
-    deprecation_status: Status
-    documentation: str
-    row: Method
-
-
-class error_code_req(NamedTuple):
-    """What one error number means. `symbols` are the names of all that it is sent for."""
-
-    code: int
-    name: str
-    category: ErrorCategory
-    description: str
-    severity: Literal["error", "warning"]
-    retry_strategy: Retry
-    symbols: tuple[str, ...]
-    row: ErrorCode
-
-
-class transport_req(NamedTuple):
-    """What one transport asks for."""
-
-    name: str
-    transport_type: TransportType
-    framing: Framing
-    connection_oriented: bool
-    multiplexing_support: bool
-    required_features: tuple[str, ...]
-    optional_features: tuple[str, ...]
-    row: Transport
-
-
-class capability_req(NamedTuple):
-    """What one capability asks for.
-
-    `features` are the members that can be declared inside it, then the requests it opens,
-    without their prefix: `subscribe`, `listChanged`, `list`, `read`. `category` is `both` where
-    both sides can declare it and no role was asked for; `rows` has a row for each side.
-    """
-
-    name: str
-    category: Literal["client", "server", "both"]
-    required: bool
-    dependencies: tuple[str, ...]
-    features: tuple[str, ...]
-    validation_rules: tuple[str, ...]
-    rows: tuple[Capability, ...]
-
-
-class mcp_spec(NamedTuple):
-    """One revision of MCP, whole."""
-
-    version: str
-    specification_date: str
-    protocol_type: str
-    methods: Mapping[str, method_req]
-    error_codes: Mapping[int, error_code_req]
-    transports: tuple[str, ...]
-    capabilities: Mapping[str, capability_req]
-
-
-class cached_spec(NamedTuple):
-    """A specification and for how long it has been kept, in milliseconds."""
-
-    spec: mcp_spec
-    age_ms: float
-
-
-class validation_rule(NamedTuple):
-    """One rule that messages are judged by, and what to do to keep it."""
-
-    name: str
-    severity: Literal["error", "warn", "info"]
-    category: Literal["json_rpc", "mcp_protocol"]
-    remediation: str
-    source: str
-
-
-class method_validator(NamedTuple):
-    """A check of the params of one method, to be called as often as needed."""
-
-    method_name: str
-    required_params: tuple[str, ...]
-    optional_params: tuple[str, ...]
-    param_types: Mapping[str, str]
-    # Beside the types: keywords of JSON Schema and their values.
-    param_validation: Mapping[str, Limits]
-    return_type: str | None
-    error_codes: tuple[int, ...]
-    preconditions: tuple[str, ...]
-    postconditions: tuple[str, ...]
-    revision: str
-
-    def __call__(self, params: Any = None) -> list[Finding]:
-        """Return warnings about `params`; None stands for no params at all.
-
-        Raises:
-            SpecViolation: they are not what the method takes.
-        """
-        row = lookup.method(self.method_name, self.revision)
-        if row is None:
-            raise UnknownMethod(lookup.explain_method(self.method_name, self.revision))
-        return _warnings(_judge_params(row, params, self.revision))
-
-
-# -- the parser ----------------------------------------------------------------------------------
+# The request that opens a session, in the revisions that have sessions to open.
+_OPENING: Final = "initialize"
+# Ours for the names that the original gives to transports.
+_TRANSPORT_NAMES: Final = {
+    "stdio-transport": ("stdio",),
+    "http": ("streamable-http", "http+sse"),
+    "sse": ("http+sse",),
+}
+# The type of each message, by its newest name first.
+_MESSAGES: Final = {
+    "request": ("JSONRPCRequest",),
+    "response": ("JSONRPCResultResponse", "JSONRPCResponse"),
+    "error": ("JSONRPCErrorResponse", "JSONRPCError"),
+    "notification": ("JSONRPCNotification",),
+}
 
 
 class SpecParser:
@@ -344,7 +194,7 @@ class SpecParser:
 
     def _fill(self) -> mcp_spec:
         self._must_run()
-        spec = _specification(self.revision, self.profile)
+        spec = specification(self.revision, self.profile)
         self._cached = (spec, self._clock())
         return spec
 
@@ -400,7 +250,7 @@ class SpecParser:
         if row is None:
             where = f"profile {self.profile!r} in {self.revision}"
             raise UnknownErrorCode(f"{where} has no error {show(code)}")
-        return _error_req(row, (row,))
+        return error_record(row, (row,))
 
     @overload
     def get_transport_requirements(self) -> Mapping[str, transport_req]: ...
@@ -417,11 +267,11 @@ class SpecParser:
         self._must_run()
         if name is None:
             rows = lookup.transports(self.revision)
-            return MappingProxyType({row.name: _transport_req(row) for row in rows})
+            return MappingProxyType({row.name: transport_record(row) for row in rows})
         for known in (name, *_TRANSPORT_NAMES.get(name, ())):
             row = lookup.transport(known, self.revision)
             if row is not None:
-                return _transport_req(row)
+                return transport_record(row)
         there = ", ".join(self.get_all_transports())
         raise UnknownTransport(f"MCP {self.revision} has no transport {show(name)}, but {there}")
 
@@ -460,7 +310,7 @@ class SpecParser:
             raise UnknownCapability(
                 f"MCP {self.revision} has no capability {show(name)}{side}; there are {there}"
             )
-        return _capability_req(rows, self.revision)
+        return capability_record(rows, self.revision)
 
     # Judging.
 
@@ -480,7 +330,7 @@ class SpecParser:
         # Imported here: most users of these tables judge nothing.
         from ...judge import judge
 
-        return _warnings(judge(message, self.revision, sender, request, self._policy))
+        return only_warnings(judge(message, self.revision, sender, request, self._policy))
 
     def validate_method_call(self, method: str, params: Any = None) -> list[Finding]:
         """Return warnings about params that a method takes; None stands for no params at all.
@@ -490,7 +340,7 @@ class SpecParser:
             SpecViolation: the params are not what the method takes.
         """
         row = self.get_method_requirements(method).row
-        return _warnings(_judge_params(row, params, self.revision))
+        return only_warnings(judge_params(row, params, self.revision))
 
     def validate_error_code(self, code: int) -> error_code_req:
         """Return what an error number means.
@@ -525,19 +375,8 @@ class SpecParser:
             UnknownMethod: the revision has no such method.
         """
         found = self.get_method_requirements(method)
-        params = found.params_spec
-        return method_validator(
-            found.name,
-            tuple(name for name, field in params.items() if field.required),
-            tuple(name for name, field in params.items() if not field.required),
-            MappingProxyType({name: field.type for name, field in params.items()}),
-            MappingProxyType({name: field.limits for name, field in params.items()}),
-            found.row.result,
-            self._general_codes() if found.method_type == "request" else (),
-            _preconditions(found.row),
-            (f"The result is {found.row.result}.",) if found.row.result else (),
-            self.revision,
-        )
+        codes = self._general_codes() if found.method_type == "request" else ()
+        return validator_record(found, codes, self.revision)
 
     def _general_codes(self) -> tuple[int, ...]:
         """Return the numbers that any request may be answered with."""
@@ -547,21 +386,7 @@ class SpecParser:
     def generate_validation_rules(self) -> tuple[validation_rule, ...]:
         """Return the rules that messages of this revision are judged by."""
         self._must_run()
-        # Imported here: the rules are for those who print them.
-        from ...spec.jsonrpc import RULES as OF_THE_ENVELOPE
-        from ...spec.mcp.rules import RULES as OF_THE_CONTENT
-
-        return (
-            *(
-                validation_rule(rule.id, "error", "json_rpc", rule.expected, rule.source)
-                for rule in OF_THE_ENVELOPE.values()
-            ),
-            *(
-                validation_rule(rule.id, rule.level, "mcp_protocol", rule.expected, rule.anchor)
-                for rule in OF_THE_CONTENT.values()
-                if rule.when.holds(self.revision)
-            ),
-        )
+        return rule_records(self.revision)
 
     # Names.
 
@@ -717,228 +542,6 @@ class SpecParser:
     list_capabilities = supported_capabilities = get_all_capabilities
 
 
-# -- from rows to records ------------------------------------------------------------------------
-
-# The request that opens a session, in the revisions that have sessions to open.
-_OPENING: Final = "initialize"
-# Ours for the names that the original gives to transports.
-_TRANSPORT_NAMES: Final = {
-    "stdio-transport": ("stdio",),
-    "http": ("streamable-http", "http+sse"),
-    "sse": ("http+sse",),
-}
-# The type of each message, by its newest name first.
-_MESSAGES: Final = {
-    "request": ("JSONRPCRequest",),
-    "response": ("JSONRPCResultResponse", "JSONRPCResponse"),
-    "error": ("JSONRPCErrorResponse", "JSONRPCError"),
-    "notification": ("JSONRPCNotification",),
-}
-_DIRECTIONS: Final[Mapping[str, Direction]] = {
-    "client": "client_to_server",
-    "server": "server_to_client",
-    "both": "bidirectional",
-}
-# What is not here is about MCP itself.
-_CATEGORIES: Final[Mapping[str, ErrorCategory]] = {
-    "jsonrpc": "json_rpc",
-    "json_rpc": "json_rpc",
-    "transport": "transport",
-    "validation": "validation",
-}
-_FRAMINGS: Final[Mapping[str, Framing]] = {"newline": "json_delimiter"}
-
-
-def _specification(revision: str, profile: str) -> mcp_spec:
-    """Return the record of a whole revision."""
-    methods = {row.name: _method_req(row, revision) for row in lookup.methods(revision)}
-    return mcp_spec(
-        revision,
-        revision,
-        PROTOCOL_TYPE,
-        MappingProxyType(methods),
-        MappingProxyType(_error_table(revision, profile)),
-        tuple(row.name for row in lookup.transports(revision)),
-        MappingProxyType(_capability_table(revision)),
-    )
-
-
-def _method_req(row: Method, revision: str) -> method_req:
-    return method_req(
-        row.name,
-        row.kind,
-        _DIRECTIONS[row.by],
-        row.required,
-        _fields(row.params, revision),
-        _fields(row.result, revision),
-        row.capability or None,
-        row.status,
-        row.doc,
-        row,
-    )
-
-
-# Each expression of the rows in each revision, twice over: a specification that is made again
-# after its time has not changed.
-@lru_cache(maxsize=512)
-def _fields(expression: str | None, revision: str) -> Fields:
-    """Return the members of a type, of all alternatives together where it has several."""
-    views = [] if expression is None else list(_objects(parse(expression), revision))
-    if len(views) == 1:
-        return views[0].fields
-    merged: dict[str, FieldView] = {}
-    for name in dict.fromkeys(name for view in views for name in view.fields):
-        merged[name] = _merged([view.fields.get(name) for view in views])
-    return MappingProxyType(merged)
-
-
-def _objects(expr: Expr, revision: str) -> Iterator[TypeView]:
-    """Yield the object types that an expression stands for."""
-    if expr.kind == "union":
-        for member in expr.of:
-            yield from _objects(member, revision)
-    elif expr.kind == "name":
-        view = need(expr.name, revision)
-        if view.kind == "object":
-            yield view
-        else:
-            yield from _objects(view.expr, revision)
-
-
-def _merged(fields: list[FieldView | None]) -> FieldView:
-    """Return what a field is in a union: required only if no alternative does without it."""
-    there = [field for field in fields if field is not None]
-    types = dict.fromkeys(field.type for field in there)
-    same = all(field.limits == there[0].limits for field in there)
-    return there[0]._replace(
-        type=" | ".join(types),
-        required=len(there) == len(fields) and all(field.required for field in there),
-        limits=there[0].limits if same else (),
-    )
-
-
-def _error_table(revision: str, profile: str) -> dict[int, error_code_req]:
-    """Return what each number means when it is read, and what else it is sent for."""
-    by_number: dict[int, list[ErrorCode]] = {}
-    for row in lookup.errors(revision, profile):
-        by_number.setdefault(row.number, []).append(row)
-    return {number: _error_req(rows[0], rows) for number, rows in by_number.items()}
-
-
-def _error_req(row: ErrorCode, sharing: Iterable[ErrorCode]) -> error_code_req:
-    rows = tuple(sharing)
-    return error_code_req(
-        row.number,
-        row.message,
-        _CATEGORIES.get(row.category, "mcp_protocol"),
-        "; ".join(dict.fromkeys(other.message for other in rows)),
-        "error" if row.severity in ("critical", "error") else "warning",
-        row.retry,
-        tuple(str(other.symbol) for other in rows),
-        row,
-    )
-
-
-def _transport_req(row: Transport) -> transport_req:
-    return transport_req(
-        row.name,
-        "stream_based" if row.kind == "stream" else "message_based",
-        _FRAMINGS.get(row.framing, "custom"),
-        row.connection_oriented,
-        row.multiplexing,
-        row.required,
-        row.optional,
-        row,
-    )
-
-
-def _capability_table(revision: str) -> dict[str, capability_req]:
-    """Return the capabilities that are inside no other, by name."""
-    by_name: dict[str, list[Capability]] = {}
-    for row in lookup.capabilities(revision):
-        if "." not in row.name:
-            by_name.setdefault(row.name, []).append(row)
-    return {name: _capability_req(tuple(rows), revision) for name, rows in by_name.items()}
-
-
-def _capability_req(rows: tuple[Capability, ...], revision: str) -> capability_req:
-    """Return one capability, of the sides that `rows` are of."""
-    first = rows[0]
-    roles = {row.role for row in rows}
-    inside = [
-        row
-        for row in lookup.capabilities(revision)
-        if row.name.startswith(f"{first.name}.") and row.role in roles
-    ]
-    declared = (row.name.removeprefix(f"{first.name}.") for row in inside)
-    return capability_req(
-        first.name,
-        "both" if len(roles) == 2 else first.role,
-        False,
-        _once(depends for row in rows for depends in row.depends),
-        _once((*declared, *_opened(first, revision))),
-        _once(rule for row in (*rows, *inside) for rule in row.rules),
-        rows,
-    )
-
-
-def _opened(capability: Capability, revision: str) -> Iterator[str]:
-    """Yield the requests that a capability opens, without their prefix."""
-    for row in lookup.methods(revision):
-        # What opens the methods of an extension is the extension, not the map it stands in.
-        inside = capability.kind != "map" and row.capability.startswith(f"{capability.name}.")
-        if row.kind == "request" and (row.capability == capability.name or inside):
-            yield row.name.partition("/")[2]
-
-
-def _once(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))
-
-
-# -- judging -------------------------------------------------------------------------------------
-
-
 def _policy_of(revision: str, profile: str) -> Policy:
     """Return what messages are judged by where error numbers are those of a profile."""
     return Policy.mcp(revision).but(strictness="strict", codes=profile)
-
-
-def _judge_params(row: Method, params: Any, revision: str) -> list[Finding]:
-    """Return what is wrong with the params of a method, with places as in a message."""
-    from ...judge import judge
-
-    message: dict[str, Any] = {"jsonrpc": "2.0", "method": row.name}
-    if row.kind == "request":
-        message["id"] = 1
-    if params is not None:
-        message["params"] = params
-    # A method that travels inside a result has params like any other.
-    return [found for found in judge(message, revision) if found.rule != _INSIDE_RESULT]
-
-
-_INSIDE_RESULT: Final = "mcp.method.inside-result"
-
-
-def _warnings(findings: list[Finding]) -> list[Finding]:
-    """Return findings none of which is an error.
-
-    Raises:
-        SpecViolation: one is.
-    """
-    # Errors sort before the rest.
-    if findings and findings[0].level == "error":
-        raise SpecViolation(findings)
-    return findings
-
-
-_HOLDERS: Final = {"sender": "sender", "receiver": "receiver", "both": "client and the server"}
-
-
-def _preconditions(row: Method) -> tuple[str, ...]:
-    """Return what has to hold before a method may be sent, a sentence each."""
-    found = [] if row.form == "wire" else ["It travels inside a result."]
-    if row.capability:
-        found.append(f"The {_HOLDERS[row.holder]} declared {row.capability}.")
-    if row.stream:
-        found.append(f"A stream of {row.stream} is open.")
-    return tuple(found)
