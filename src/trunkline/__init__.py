@@ -7,12 +7,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from . import judge, jsonrpc, mcp, spec
+    from . import jsonrpc, judge, mcp, spec
     from .errors import TrunklineError
 
 __version__ = "0.1.0"
 
-__all__ = ["TrunklineError", "__version__", "judge", "jsonrpc", "mcp", "spec"]
+__all__ = ["TrunklineError", "__version__", "jsonrpc", "judge", "mcp", "spec"]
 
 # Where each public name lives; it is loaded when first asked for.  [PEP 562]
 _HOMES = {"TrunklineError": "errors", "judge": "", "jsonrpc": "", "mcp": "", "spec": ""}

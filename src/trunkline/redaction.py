@@ -84,6 +84,7 @@ _VALUES: Final = 500
 _PIECE: Final = 1024
 _LINE_END: Final = re.compile(r"[\r\n]")
 _TOKEN_END: Final = re.compile(r"[\s\"'&,;}\]\\]")
+_HOST_END: Final = re.compile(r"[\s/]")
 _KEY_END: Final = re.compile(r"-----END [A-Z ]*-----")
 
 
@@ -295,6 +296,8 @@ def _end_of(found: re.Match[str], text: str) -> int:
     elif found[0].startswith("-----BEGIN"):
         end = _KEY_END.search(text, found.end())
         return end.end() if end else len(text)
+    elif text[max(0, found.start() - 3) : found.start()] == "://":
+        end = _HOST_END.search(text, found.end())
     else:
         end = _TOKEN_END.search(text, found.end())
     return end.start() if end else len(text)

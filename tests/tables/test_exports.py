@@ -21,6 +21,9 @@ EXPORTS = {
         RemoteProtocolError Replies Reply Request RequestId Stray StrayReply Success Truncated
         decode encode encode_comment encode_event framing_named named_error
     """,
+    "trunkline.judge": """
+        Conversation Finding Outcome TraceEntry TraceFault TraceWriter judge judge_type read_trace
+    """,
     "trunkline.spec.requirement": """
         ACTORS Actor JUDGES Judge LEVELS Level Requirement UnknownRequirement requirement
         requirements

@@ -40,7 +40,14 @@ from trunkline.jsonrpc import (
     Success,
 )
 from trunkline.jsonrpc.messages import SentRequest
-from trunkline.redaction import HIDDEN, first_and_last, is_secret_name, redact, show
+from trunkline.redaction import (
+    HIDDEN,
+    conceal,
+    first_and_last,
+    is_secret_name,
+    redact,
+    show,
+)
 
 # Looks like nothing in particular: only its place says that it is a secret.
 CANARY = "tweety-sylvester-granny"
@@ -710,3 +717,100 @@ def test_a_struct_that_names_a_secret_hides_its_value() -> None:
 
     assert redact(Argument("password", CANARY)) == {"name": "password", "value": HIDDEN}
     assert redact(Argument("city", "Oslo")) == {"name": "city", "value": "Oslo"}
+
+
+def test_what_has_no_shape_is_shown_by_its_type() -> None:
+    assert redact([Stranger(), 2j, Record(1), Stranger]) == [
+        "<Stranger>",
+        "<complex>",
+        "<Record>",
+        "<type>",
+    ]
+    assert redact([b"abc", bytearray(2), memoryview(b"")]) == [
+        "<3 bytes>",
+        "<2 bytes>",
+        "<0 bytes>",
+    ]
+
+
+def test_values_are_shown_up_to_a_number_of_them() -> None:
+    shown = repr(redact([[n] * 31 for n in range(32)]))
+    # The list, the lists in it, and what is in those: five hundred in all.
+    assert shown.count(", ") + 1 > 480
+    assert "15, 15" in shown
+    assert "16, 16" not in shown
+    assert "'…'" in shown
+
+
+# Kept whole
+
+
+@pytest.mark.parametrize("value", JSON_PLACES, ids=range(len(JSON_PLACES)))
+def test_a_canary_is_concealed_in_every_place(value: Any) -> None:
+    plain = msgspec_json.decode(msgspec_json.encode(value))
+    concealed = conceal(plain)
+    assert CANARY not in repr(concealed)
+    assert HIDDEN in repr(concealed)
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS)
+@pytest.mark.parametrize("before", [0, 1, 1000, 1015, 1023, 1024, 1025, 2040, 5000])
+def test_a_credential_anywhere_in_a_long_text_is_concealed(credential: str, before: int) -> None:
+    text = ". " * (before // 2) + "." * (before % 2) + credential + " and so on" * 500
+    concealed = conceal({"a": [text]})
+    part = secret_part(credential)
+    assert all(part[at : at + 9] not in repr(concealed) for at in range(len(part) - 8))
+    assert repr(concealed).count("and so on") == 500
+
+
+def test_a_credential_longer_than_a_piece_is_concealed_to_its_end() -> None:
+    secret = "A1b2" * 2000
+    for text in (
+        f"Bearer {secret} tail",
+        f"password={secret} tail",
+        f"Authorization: {secret}\n tail",
+        f"-----BEGIN PRIVATE KEY-----{secret}-----END PRIVATE KEY----- tail",
+        f"https://tom:{secret}@example.org tail",
+        f'https://tom:{secret},"{secret}@example.org tail',
+    ):
+        concealed = str(conceal(text))
+        assert "A1b2" not in concealed
+        assert concealed.endswith(" tail")
+
+
+def test_what_is_no_secret_is_kept_whole() -> None:
+    value: Any = {
+        "text": "plain words " * 5000,
+        "list": list(range(1000)),
+        "deep": [[[[[[[[[[[["bottom"]]]]]]]]]]]],
+        "many": {f"k{n}": [n, None, True, 1.5, ""] for n in range(100)},
+        "_meta": {"progressToken": "abc"},
+        "maxTokens": 5,
+    }
+    concealed = conceal(value)
+    assert concealed == value
+    assert list(concealed) == list(value)  # type: ignore[call-overload]
+    assert conceal("x" * 100_000) == "x" * 100_000
+    assert conceal(()) == []
+    for scalar in (None, True, 0, 1.5, "", 10**30):
+        assert conceal(scalar) == scalar
+
+
+def test_a_value_of_any_depth_is_concealed() -> None:
+    value: Any = {"token": CANARY}
+    for _ in range(5000):
+        value = [value]
+    concealed = conceal(value)
+    for _ in range(5000):
+        assert isinstance(concealed, list)
+        (concealed,) = concealed
+    assert concealed == {"token": HIDDEN}
+
+
+def test_what_json_has_not_is_concealed_as_it_is_shown() -> None:
+    assert conceal([b"abc", Stranger(), Account("tom", CANARY)]) == [
+        "<3 bytes>",
+        "<Stranger>",
+        {"user": "tom", "password": HIDDEN},
+    ]
+    assert conceal({b"authorization": CANARY}) == {"authorization": HIDDEN}

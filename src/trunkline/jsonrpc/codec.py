@@ -6,7 +6,8 @@ a typed decoder first, which checks everything in C; only what it refuses is
 looked at again, slowly, to name the fault.
 
 Whatever bytes come in, the only exception that goes out is `InvalidMessage`.
-Whatever value a caller hands in to be written, it is `LocalProtocolError`.
+Whatever a message holds that cannot be written, it is `LocalProtocolError`. Only a
+strict codec also asks whether what it writes is a message that it would accept.
 """
 
 from __future__ import annotations
@@ -151,12 +152,15 @@ class Codec:
         return Request(read.method, read.params, id=read.id)
 
     def _first_envelope(self, data: bytes) -> Any:
-        self._envelope = self._envelopes().first
-        return self._envelope(data)
+        read = self._envelope = self._envelopes().first
+        return read(data)
 
     def _first_whole(self, data: bytes) -> Any:
-        self._whole, self._shape = self._wholes().first, self._wholes().shape
-        return self._whole(data)
+        reader = self._wholes()
+        # The shape first: another thread may come along as soon as the reader is in place.
+        self._shape = reader.shape
+        self._whole = reader.first
+        return reader.first(data)
 
     def oversize(self, head: bytes, limit: int, size: int | None = None) -> InvalidMessage:
         """Return the fault of a frame that was too large to be read, given how it began."""
@@ -167,6 +171,17 @@ class Codec:
     ) -> InvalidMessage:
         """Return the fault of a message that reads well and breaks a rule of its surroundings."""
         return self._faults.fault(rule, where=where, got=got, id=id)
+
+    def faults(self, fault: InvalidMessage, text: bytes) -> list[InvalidMessage]:
+        """Return all that is wrong with the envelope of a message, given why it was refused.
+
+        What keeps a text from being read, such as its size, hides all else.
+        """
+        try:
+            found = list(self._faults.every(text))
+        except UNREADABLE:
+            found = []
+        return found if any(each.rule == fault.rule for each in found) else [fault]
 
     def _look_again(self, data: Readable, reader: Reader) -> Any:
         """Read what was not expected, or raise the fault it is."""
@@ -314,13 +329,11 @@ def _as_bytes(data: Readable) -> bytes:
 
 def _lazy(make: Callable[[], Reader]) -> Callable[[], Reader]:
     """Return what `make` makes, made once: decoders cost to make, and not all are needed."""
-    made: Reader | None = None
+    made: dict[str, Reader] = {}
 
     def get() -> Reader:
-        nonlocal made
-        if made is None:
-            made = make()
-        return made
+        # Two threads may both make one; both are given the one that was put in first.
+        return made.get("reader") or made.setdefault("reader", make())
 
     return get
 

@@ -14,8 +14,9 @@ Rules that live here, and only here:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, convert, defstruct
@@ -137,7 +138,10 @@ class Diagnosis:
             return None
         ids = scan.top_level_ids(text)
         id = self.trusted(ids[0]) if len(ids) == 1 else None
-        is_answered = _Members(self, self._policy, _members(text), where).answerable()
+        try:
+            is_answered = _Members(self, self._policy, _members(text), where).answerable()
+        except ValidationError:
+            is_answered = True  # no object, so neither a reply nor a notification
         return self.fault(
             found.rule, where=where + found.where, got=found.got, id=id, answerable=is_answered
         )
@@ -167,11 +171,16 @@ class Diagnosis:
 
     def message(self, text: bytes, where: str = "") -> InvalidMessage | None:
         """Return the fault of a text that is JSON, or None if no rule is broken."""
+        return next(self.every(text, where), None)
+
+    def every(self, text: bytes, where: str = "") -> Iterator[InvalidMessage]:
+        """Yield the fault of each rule that a text, which is JSON, breaks."""
         try:
             members = _members(text)
-            return _Members(self, self._policy, members, where).fault()
         except ValidationError:
-            return self.fault("jsonrpc.message.object", where=where, got=kind_of(text))
+            yield self.fault("jsonrpc.message.object", where=where, got=kind_of(text))
+        else:
+            yield from _Members(self, self._policy, members, where).faults()
 
     def twice(self, text: bytes, where: str = "") -> InvalidMessage:
         """Return the fault of a message in which a member of a member is there twice."""
@@ -210,17 +219,16 @@ class _Members:
         self._where = where
         self._id = self._readable_id()
 
-    def fault(self) -> InvalidMessage | None:
-        """Return the first broken rule, or None."""
+    def faults(self) -> Iterator[InvalidMessage]:
+        """Yield each broken rule, in the order of the pipeline."""
         members = self._members
-        found = self._version()
-        if found is not None:
-            return found
         if "method" in members:
-            return self._call()
-        if "result" in members or "error" in members:
-            return self._reply()
-        return self.broken("jsonrpc.message.kind")
+            found = self._call()
+        elif "result" in members or "error" in members:
+            found = self._reply()
+        else:
+            found = iter([self.broken("jsonrpc.message.kind")])
+        yield from (fault for fault in chain([self._version()], found) if fault is not None)
 
     def broken(self, rule: str, member: str = "", *, got: Any = NOTHING) -> InvalidMessage:
         """Return the fault that breaking `rule` is in this message."""
@@ -272,11 +280,14 @@ class _Members:
             rule, where=f"{self._where}/jsonrpc", got=got, id=self._id, answerable=not is_reply
         )
 
-    def _call(self) -> InvalidMessage | None:
+    def _call(self) -> Iterator[InvalidMessage | None]:
         for unwanted in ("result", "error"):
             if unwanted in self._members:
-                return self.broken("jsonrpc.message.mixed", unwanted)
-        return self._id_of_call() or self._method() or self._params() or self._extensions()
+                yield self.broken("jsonrpc.message.mixed", unwanted)
+        yield self._id_of_call()
+        yield self._method()
+        yield self._params()
+        yield self._extensions()
 
     def _id_of_call(self) -> InvalidMessage | None:
         raw = self._members.get("id")
@@ -353,20 +364,23 @@ class _Members:
                     return self.broken(f"jsonrpc.envelope.{member}", member)
         return None
 
-    def _reply(self) -> InvalidMessage | None:
+    def _reply(self) -> Iterator[InvalidMessage | None]:
         members = self._members
         if "result" in members and "error" in members:
-            return self.broken("jsonrpc.reply.one-outcome", "error")
-        raw = members.get("id")
+            yield self.broken("jsonrpc.reply.one-outcome", "error")
+        yield self._id_of_reply()
+        yield self._result() if "result" in members else None
+        yield self._error() if "error" in members else None
+
+    def _id_of_reply(self) -> InvalidMessage | None:
+        raw = self._members.get("id")
         if raw is not None and bytes(raw) != b"null":
-            found = self._id_type(raw)
-        elif "error" in members:
-            found = None  # the answer to a request whose id could not be read
-        elif raw is not None and self._policy.null_id == "as-request":
-            found = None
-        else:
-            found = self.broken("jsonrpc.reply.id-required", "id")
-        return found or (self._result() if "result" in members else self._error())
+            return self._id_type(raw)
+        if "error" in self._members:
+            return None  # the answer to a request whose id could not be read
+        if raw is not None and self._policy.null_id == "as-request":
+            return None
+        return self.broken("jsonrpc.reply.id-required", "id")
 
     def _result(self) -> InvalidMessage | None:
         raw = self._members["result"]

@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from ..redaction import show
 from .deadlines import Deadlines
 from .messages import RequestId
 
@@ -38,7 +39,11 @@ class Asked(Struct, frozen=True, eq=False):
     envelope: Any = None
 
     def __repr__(self) -> str:
-        return f"Asked(id={self.id!r}, method={self.method!r})"
+        return f"Asked(id={show(self.id)}, method={show(self.method)})"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        # A Struct's own would show params and route, secrets and all.
+        return [("id", show(self.id)), ("method", show(self.method))]
 
 
 class Inbox:

@@ -23,6 +23,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ..errors import LocalProtocolError
+from ..redaction import show
 from ..spec.jsonrpc import LOCAL_RULES
 from .deadlines import Deadlines
 from .messages import RequestId
@@ -59,7 +60,11 @@ class Pending(Struct, frozen=True, eq=False):
     waiter: Any = None
 
     def __repr__(self) -> str:
-        return f"Pending(id={self.id!r}, method={self.method!r}, replies={self.replies})"
+        return f"Pending(id={show(self.id)}, method={show(self.method)}, replies={self.replies})"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        # A Struct's own would show the waiter, whatever that holds.
+        return [("id", show(self.id)), ("method", show(self.method))]
 
 
 class Ledger:

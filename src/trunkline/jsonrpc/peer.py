@@ -17,6 +17,7 @@ The rules that live here, and only here:
   sent is not sent again, and a request that may not have gone out is not waited
   for. The exception goes to whoever made the call.
 
+A peer belongs to one thread, or to one event loop.
 Callbacks may call back: answer, send, cancel or close from inside `feed`. What
 one raises comes out of `feed`; a batch that it interrupts is not answered.
 """
@@ -250,7 +251,8 @@ class Peer:
         if asked not in self._inbox:
             return False
         written = self._codec.encode(reply)
-        self._inbox.take(asked)
+        if not self._inbox.take(asked):
+            return False
         self._settle(written, asked.route, asked.slot)
         return True
 

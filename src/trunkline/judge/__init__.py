@@ -8,14 +8,36 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .conversation import Conversation, Outcome
     from .finding import Finding
     from .message import judge
+    from .trace import TraceEntry, TraceFault, TraceWriter, read_trace
     from .values import judge_type
 
-__all__ = ["Finding", "judge", "judge_type"]
+__all__ = [
+    "Conversation",
+    "Finding",
+    "Outcome",
+    "TraceEntry",
+    "TraceFault",
+    "TraceWriter",
+    "judge",
+    "judge_type",
+    "read_trace",
+]
 
 # Loaded when first asked for: a judge reads the rows of the whole specification.  [PEP 562]
-_HOMES = {"Finding": "finding", "judge": "message", "judge_type": "values"}
+_HOMES = {
+    "Conversation": "conversation",
+    "Finding": "finding",
+    "Outcome": "conversation",
+    "TraceEntry": "trace",
+    "TraceFault": "trace",
+    "TraceWriter": "trace",
+    "judge": "message",
+    "judge_type": "values",
+    "read_trace": "trace",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -112,7 +112,8 @@ class Reader:
         try:
             found = self._strict.decode(text)
         except InvalidMessage as fault:
-            _tell(fault, sink)
+            for each in self._strict.faults(fault, text):
+                _tell(each, sink)
             if fault.rule != "jsonrpc.batch.not-allowed":
                 return {"": fault.rule}
             # No message, but messages all the same: each may have faults of its own.

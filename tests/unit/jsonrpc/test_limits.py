@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from trunkline.jsonrpc import Codec, InvalidMessage, Limits, Policy
-from trunkline.jsonrpc.limits import DECODER_DIGITS, TransportName
+from trunkline.jsonrpc.limits import DECODER_DIGITS, STRICT_DEPTH, TransportName
 
 MIB = 1024 * 1024
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
@@ -44,6 +44,19 @@ def test_each_transport_has_its_own_bound(transport: TransportName) -> None:
     for other in TRANSPORTS:
         if other != transport:
             Codec(policy, transport=other).decode(CALL)
+
+
+@pytest.mark.parametrize(("limits", "depth"), [(Limits(), STRICT_DEPTH), (Limits(depth=9), 9)])
+def test_a_strict_codec_stops_at_an_exact_depth(limits: Limits, depth: int) -> None:
+    codec = Codec(Policy(params="structured", strictness="strict", limits=limits))
+    text = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%s}'
+    codec.decode(text % (b"[" * (depth - 1) + b"]" * (depth - 1)))
+    with pytest.raises(InvalidMessage, match=r"jsonrpc\.limit\.depth"):
+        codec.decode(text % (b"[" * depth + b"]" * depth))
+
+
+def test_a_strict_codec_takes_the_documented_depth() -> None:
+    assert STRICT_DEPTH == 256
 
 
 def test_a_message_of_just_the_size_is_taken() -> None:

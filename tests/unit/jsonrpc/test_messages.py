@@ -277,14 +277,17 @@ def test_a_message_shows_what_it_holds(message: Any, text: str) -> None:
 
 
 def test_what_is_large_is_not_read_to_be_shown() -> None:
-    raw = Raw(b"[" + b"0," * 50_000 + b"0]")
-    assert repr(Call(method="m", params=raw)) == "Call(method='m', params='<100003 bytes of JSON>')"
+    at_most = Raw(b'"' + b"x" * 65_534 + b'"')
+    assert "xxx" in repr(Call(method="m", params=at_most))
+    more = Raw(b'"' + b"x" * 65_535 + b'"')
+    assert repr(Call(method="m", params=more)) == "Call(method='m', params='<65537 bytes of JSON>')"
 
 
 def test_a_large_batch_is_cut() -> None:
     text = repr(Batch([Notification("m")] * 1000))
     assert text.count("Notification") == 32
     assert text.endswith("… 968 more])")
+    assert "more" not in repr(Batch([Notification("m")] * 32))
 
 
 def test_what_nests_without_end_is_shown_to_a_depth() -> None:

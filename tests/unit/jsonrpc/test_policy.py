@@ -129,21 +129,22 @@ def test_a_preset_nobody_named_is_refused_with_the_names_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("revision", "batches", "omits_id", "session"),
+    ("revision", "batches", "sent", "omits_id", "session"),
     [
-        ("2024-11-05", True, False, True),
-        ("2025-03-26", True, False, True),
-        ("2025-06-18", False, False, True),
-        ("2025-11-25", False, True, True),
-        ("2026-07-28", False, True, False),
+        ("2024-11-05", True, False, False, True),
+        ("2025-03-26", True, True, False, True),
+        ("2025-06-18", False, False, False, True),
+        ("2025-11-25", False, False, True, True),
+        ("2026-07-28", False, False, True, False),
     ],
 )
 def test_what_a_revision_says_is_asked_of_the_revision(
-    revision: str, batches: bool, omits_id: bool, session: bool
+    revision: str, batches: bool, sent: bool, omits_id: bool, session: bool
 ) -> None:
     policy = Policy.mcp(revision)
     assert policy.revision == revision
     assert policy.accepts_batches is batches
+    assert policy.sends_batches is sent
     assert policy.omits_unreadable_id is omits_id
     assert policy.ids_last_a_session is session
 
@@ -152,7 +153,9 @@ def test_what_a_revision_says_is_asked_of_the_revision(
 def test_a_choice_that_was_made_wins_over_the_revision(revision: str) -> None:
     policy = Policy.mcp(revision)
     assert policy.but(batch="accept").accepts_batches
+    assert policy.but(batch="accept").sends_batches
     assert not policy.but(batch="reject").accepts_batches
+    assert not policy.but(batch="reject").sends_batches
     assert policy.but(unreadable_id="omit").omits_unreadable_id
     assert not policy.but(unreadable_id="null").omits_unreadable_id
     assert policy.but(id_reuse="session").ids_last_a_session

@@ -221,6 +221,7 @@ def test_the_middle_of_a_very_long_pointer_is_left_out() -> None:
     assert text.endswith("xxx/last")
     assert "…" in text
     assert pointer(["y" * 999]) == "/" + "y" * 999
+    assert pointer(["y" * 1000]) == "/" + "y" * 499 + "…" + "y" * 500
 
 
 # The id of a frame that is not read

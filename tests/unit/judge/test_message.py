@@ -76,6 +76,7 @@ def test_what_has_no_json_form_is_a_finding() -> None:
 
 def test_a_fault_of_the_envelope_does_not_hide_the_others() -> None:
     assert told({"id": 1.5, "method": "tools/call", "params": {}}) == [
+        ("jsonrpc.id.type", "/id"),
         ("jsonrpc.version.required", "/jsonrpc"),
         ("mcp.type.required", "/params/name"),
     ]

@@ -1,0 +1,532 @@
+"""Judge a conversation: what each message may be after those before it.
+
+    talk = Conversation()
+    for entry in read_trace(lines):
+        print(*talk.feed(entry), sep="\\n")
+    talk.end()
+    talk.outcomes()["mcp.progress.grows"].verdict
+
+One conversation is the traffic of one client with one server. Which revision a message is
+judged by is decided for each: `initialize` begins a session of the revision that is agreed
+on, and a request whose `_meta` has a protocol version stands for itself. Every message is
+also judged on its own. The rules are under `rules/`, by topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import to_builtins
+from msgspec.json import Decoder
+
+from ..errors import NOTHING
+from ..jsonrpc.faults import UNREADABLE
+from ..jsonrpc.misuse import UNWRITABLE
+from ..jsonrpc.policy import Policy
+from ..spec import lookup
+from ..spec.features import Role
+from ..spec.mcp.methods import METHODS
+from ..spec.requirement import Requirement, requirements
+from ..spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28, Window
+from .finding import Finding
+from .message import judge
+from .rules import (
+    elicitation,
+    headers,
+    http,
+    ids,
+    lifecycle,
+    listings,
+    per_request,
+    progress,
+    refusals,
+    rounds,
+    subscriptions,
+    tasks,
+)
+from .rules.envelope import translate, watch_envelope, watch_line
+from .rules.notes import Notes
+from .rules.state import (
+    SUBSCRIPTION,
+    VERSION,
+    Call,
+    Progress,
+    Seen,
+    Session,
+    State,
+    key_of,
+    object_at,
+)
+from .trace import Http, TraceEntry, TraceFault
+
+__all__ = ["UNJUDGED", "VERDICTS", "Conversation", "Outcome", "Verdict"]
+
+Verdict: TypeAlias = Literal[
+    "pass", "fail", "warn", "not-applicable", "not-observed", "not-testable", "excluded"
+]
+VERDICTS: Final[tuple[Verdict, ...]] = (
+    "pass",
+    "fail",
+    "warn",
+    "not-applicable",
+    "not-observed",
+    "not-testable",
+    "excluded",
+)
+
+
+class Outcome(NamedTuple):
+    """What became of one requirement. `why` says what keeps it from being judged, if anything."""
+
+    verdict: Verdict
+    why: str = ""
+    occasions: int = 0
+    breaches: int = 0
+
+
+# What a recording could show and this judge does not look for.
+UNJUDGED: Final[dict[str, str]] = {
+    "mcp.version.discover-answered": "an error may mean a server of the handshake revisions",
+    "mcp.version.http-body-read": "the fallback of a client over HTTP is not followed",
+    "mcp.http.refused-status": "a recording does not say whether a message was accepted",
+    "mcp.sse.replay-same-stream": "which stream an event was first meant for is not followed",
+    "mcp.headers.version-invalid-400": "which versions a handshake server speaks is not known",
+    "mcp.sse.resumed-by-get": "why a client opens a stream is not followed",
+    "mcp.headers.names-any-case": "it takes a header in another case that is then not found",
+    "mcp.headers.values-exact-case": "judged with the other mismatches of headers",
+    "mcp.headers.decoded": "judged with the other mismatches of headers",
+    "mcp.headers.bad-base64-refused": "judged with the other mismatches of headers",
+    "mcp.headers.params-missing-refused": "judged with the other missing headers",
+    "mcp.headers.bad-annotation-excluded": "annotations of a listing are not checked",
+    "mcp.http.notification-refused": "a recording does not say whether a message was accepted",
+    "mcp.http.lost-stream-new-id": "whether a stream was lost is not followed",
+    "mcp.rounds.missing-asked-again": "which answers a server needs is not known",
+    "mcp.tools.bad-input-result": "why a server answers with an error is not known",
+    "mcp.prompts.inputs-validated": "listings of prompts are not kept",
+}
+
+_HANDSHAKE: Final = Window(until=V2026_07_28)
+_NEW: Final = frozenset(row.name for row in METHODS if row.when.since == LATEST) - {
+    row.name for row in METHODS if row.when.since < LATEST
+}
+_PREFIX: Final = "io.modelcontextprotocol/"
+
+# The methods that only one side ever sends.
+_SENDERS: Final[dict[str, Role]] = {
+    row.name: row.by
+    for row in METHODS
+    if row.by != "both" and all(row.by == other.by for other in METHODS if other.name == row.name)
+}
+
+_Watch: TypeAlias = Callable[[Seen, State, Notes], None]
+
+# In this order: what a rule notes of a request, a later one may read.
+_WATCHES: Final[tuple[_Watch, ...]] = (
+    watch_envelope,
+    ids.watch_ids,
+    lifecycle.watch_lifecycle,
+    lifecycle.watch_negotiated,
+    lifecycle.watch_capabilities,
+    per_request.watch_sides,
+    per_request.watch_meta,
+    per_request.watch_result,
+    per_request.watch_error,
+    per_request.watch_discovery,
+    progress.watch_progress,
+    progress.watch_cancellation,
+    progress.watch_logging,
+    rounds.watch_rounds,
+    subscriptions.watch_subscriptions,
+    listings.watch_listings,
+    listings.watch_tools,
+    elicitation.watch_questions,
+    elicitation.watch_roots,
+    tasks.watch_tasks,
+    headers.watch_headers,
+    http.watch_stream,
+    refusals.watch_refusals,
+)
+
+_read: Final = Decoder().decode
+
+
+class Conversation:
+    """Judges one conversation, message by message.
+
+    `revision` is what a message is judged by that does not say, and whose session does not
+    say either. A `policy` replaces the official rules about the envelope.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+    """
+
+    def __init__(self, revision: str | None = None, policy: Policy | None = None) -> None:
+        if revision is not None:
+            lookup.must_be_released(revision)
+        self._given = revision
+        self._policy = policy
+        self._state = State()
+        self._notes = Notes()
+        self._count = 0
+        self._revisions: set[str] = set() if revision is None else {revision}
+
+    def feed(
+        self,
+        given: Any,
+        sender: Role | None = None,
+        transport: str = "",
+        http: Http | Mapping[str, Any] | None = None,
+    ) -> list[Finding]:
+        """Return what is wrong with the next message, in order.
+
+        `given` is an entry of a recording, or a message as `judge` takes it; then the other
+        arguments say how it was sent.
+        """
+        index, self._count = self._count, self._count + 1
+        if isinstance(given, TraceFault):
+            expected = f"an entry: {given.why}"
+            place = f"line {given.line}"
+            return [Finding("trace.line", "warn", "", place, expected, "Trunkline", index)]
+        if not isinstance(given, TraceEntry):
+            given = _as_entry(given, sender, transport, http)
+        self._notes.begin(index)
+        return sorted(self._judge(given, index))
+
+    def end(self) -> list[Finding]:
+        """Return what only the end shows: requests that nobody answered."""
+        notes, state = self._notes, self._state
+        notes.begin(self._count)
+        ids.watch_missing_replies(state, notes)
+        left = [
+            Finding(
+                "trace.unanswered",
+                "info",
+                "",
+                f"{call.method} with the id {call.id!r}",
+                "a reply before the recording ends",
+                "Trunkline",
+                call.index,
+            )
+            for call in state.open.values()
+            if not call.cancelled
+        ]
+        return sorted([*notes.found, *left])
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """Return what became of every requirement, so far."""
+        return {row.id: self._outcome(row) for row in requirements()}
+
+    def _outcome(self, row: Requirement) -> Outcome:
+        if self._revisions and not any(map(row.when.holds, self._revisions)):
+            return Outcome("not-applicable", "the revisions that were spoken do not ask for it")
+        if row.judge in ("unit", "none"):
+            return Outcome("excluded", row.why)
+        if row.judge != "trace" and not row.also_trace:
+            return Outcome("not-testable", "it takes a probe")
+        if row.id in UNJUDGED:
+            return Outcome("not-testable", UNJUDGED[row.id])
+        occasions, breaches = self._notes.occasions[row.id], self._notes.breaches[row.id]
+        if breaches:
+            bad: Verdict = "fail" if row.level in ("must", "must-not") else "warn"
+            return Outcome(bad, row.why, occasions, breaches)
+        if occasions:
+            return Outcome("pass", row.why, occasions)
+        return Outcome("not-observed", row.why)
+
+    # -- one entry ---------------------------------------------------------------------------
+
+    def _judge(self, entry: TraceEntry, index: int) -> list[Finding]:
+        text = entry.message if entry.raw is None else entry.raw
+        value = _value(entry)
+        if _is_metadata(entry, value, self._state):
+            return self._judge_metadata(entry, value)
+        items = [item for item in _items(value) if type(item) is dict]
+        seen = [self._see(item, entry, index) for item in items]
+        if seen and entry.sender is None and seen[0].sender is not None:
+            entry = seen[0].entry
+        revision = seen[0].revision if seen else self._revision_without_message(entry)
+        self._notes.turn_to(revision)
+        self._revisions.add(revision)
+        kinds = [_opening(each) for each in seen]
+        http.watch_exchange(entry, kinds, self._state, self._notes)
+        if text is not NOTHING and text not in ("", b""):
+            watch_line(entry, bool(seen), self._notes)
+        self._judge_items(seen, type(value) is list)
+        http.remember_exchange(entry, seen, self._state, revision)
+        alone: list[Finding] = []
+        if text is not NOTHING and text not in ("", b""):
+            alone = self._judge_alone(text, seen, entry, revision)
+        return [*self._notes.found, *alone]
+
+    def _judge_items(self, seen: list[Seen], in_batch: bool) -> None:
+        for place, each in enumerate(seen):
+            self._notes.base = f"/{place}" if in_batch else ""
+            each.in_batch = in_batch
+            self._notes.turn_to(each.revision)
+            if each.kind == "request":
+                each.call = Call(each)
+                if each.method in rounds.METHODS or each.revision == LATEST:
+                    each.call.likeness = per_request.likeness(each)
+            for watch in _WATCHES:
+                watch(each, self._state, self._notes)
+            self._remember(each)
+        self._notes.base = ""
+
+    def _judge_alone(
+        self, text: Any, seen: list[Seen], entry: TraceEntry, revision: str
+    ) -> list[Finding]:
+        """Return what the judge of single messages finds, apart from what is said already."""
+        call = seen[0].call if len(seen) == 1 and seen[0].kind == "reply" else None
+        method = call.method if call is not None else None
+        found = judge(text, revision, entry.sender, method, self._policy)
+        if not found:
+            return []
+        self._notes.turn_to(revision)
+        index = self._notes.index
+        return [
+            Finding(each.rule, each.level, each.where, each.got, each.expected, each.source, index)
+            for each in translate(found, self._notes)
+        ]
+
+    def _judge_metadata(self, entry: TraceEntry, value: Any) -> list[Finding]:
+        """Judge what a server publishes about its authorization."""
+        self._notes.turn_to(self._revision_without_message(entry))
+        scopes = value.get("scopes_supported") if type(value) is dict else None
+        if type(scopes) is list:
+            kept = "offline_access" not in scopes
+            where = "/scopes_supported"
+            self._notes.check("mcp.auth.no-offline-access", kept, where, scopes)
+        http.remember_exchange(entry, [], self._state, self._notes.revision)
+        return self._notes.found
+
+    # -- one message -------------------------------------------------------------------------
+
+    def _see(self, members: dict[str, Any], entry: TraceEntry, index: int) -> Seen:
+        sender = entry.sender or _sender_of(members, self._state)
+        if sender is not None and entry.sender is None:
+            entry = _with_sender(entry, sender)
+        seen = Seen(members, entry, index, sender)
+        if seen.kind == "reply":
+            key = key_of(ids.other(sender), seen.id)
+            seen.call = None if key is None else self._state.open.get(key)
+        seen.revision = self._revision_of(seen)
+        if seen.method:
+            seen.row = lookup.method(seen.method, seen.revision)
+        return seen
+
+    def _revision_of(self, seen: Seen) -> str:
+        """Return the revision that a message is to be judged by."""
+        if seen.kind == "reply":
+            return self._revision_of_reply(seen)
+        if seen.method == "initialize":
+            return _handshake(seen.params.get("protocolVersion"))
+        if VERSION in seen.meta:
+            version = seen.meta[VERSION]
+            is_known = version in REVISIONS and not _HANDSHAKE.holds(version)
+            return version if is_known else LATEST
+        if SUBSCRIPTION in seen.meta or seen.method in _NEW:
+            return LATEST
+        related = _related(seen, self._state)
+        if related is not None:
+            return related.revision
+        return self._usual(seen)
+
+    def _revision_of_reply(self, seen: Seen) -> str:
+        if seen.call is None:
+            return self._usual(seen)
+        if seen.call.method == "initialize" and seen.result is not None:
+            return _handshake(seen.result.get("protocolVersion"), seen.call.revision)
+        return seen.call.revision
+
+    def _usual(self, seen: Seen) -> str:
+        """Return the revision of what does not say: that of the session, or the likeliest."""
+        if self._state.session.phase != "none":
+            return self._state.session.revision
+        if self._given is not None:
+            return self._given
+        header = None if seen.entry.http is None else seen.entry.http.header("mcp-protocol-version")
+        if header in REVISIONS:
+            return header
+        is_new = self._state.per_request or any(key.startswith(_PREFIX) for key in seen.meta)
+        return LATEST if is_new else V2025_11_25
+
+    def _revision_without_message(self, entry: TraceEntry) -> str:
+        exchange = self._state.exchange(entry)
+        if exchange is not None:
+            return exchange.revision
+        return self._usual(Seen({}, entry, 0, entry.sender))
+
+    # -- memory ------------------------------------------------------------------------------
+
+    def _remember(self, seen: Seen) -> None:
+        state = self._state
+        self._revisions.add(seen.revision)
+        state.per_request = state.per_request or seen.revision == LATEST
+        if seen.sender is not None:
+            state.notified[seen.sender] = seen.kind == "notification"
+        listings.remember_listing(seen, state)
+        if seen.kind == "request":
+            _remember_request(seen, state)
+        elif seen.kind == "reply" and seen.call is not None:
+            _remember_reply(seen, seen.call, state)
+        elif seen.method == "notifications/initialized":
+            state.session.initialized = True
+        elif seen.method == "notifications/cancelled":
+            for asker in ("client", "server"):
+                key = key_of(asker, seen.params.get("requestId"))
+                if key is not None and key in state.open:
+                    state.open[key].cancelled = True
+        tasks.remember_task(seen, state)
+
+
+def _remember_request(seen: Seen, state: State) -> None:
+    call = seen.call
+    if call is None or seen.key is None:
+        return
+    if seen.method == "initialize" and state.session.phase != "asked":
+        _begin_session(seen, state)
+    state.open[seen.key] = call
+    state.closed.pop(seen.key, None)
+    state.ids[seen.key] = None
+    token = key_of(seen.sender, call.token)
+    if token is not None:
+        state.tokens[token] = Progress(call)
+
+
+def _begin_session(seen: Seen, state: State) -> None:
+    if seen.is_http or state.session.phase == "none":
+        # Ids are unique within a session, and this is another.
+        state.ids.clear()
+    state.session = Session()
+    state.session.phase = "asked"
+    state.session.revision = seen.revision
+    state.session.client = object_at(seen.params, "capabilities")
+
+
+def _remember_reply(seen: Seen, call: Call, state: State) -> None:
+    key = key_of(call.sender, call.id)
+    call.answered = True
+    if key is not None and state.open.get(key) is call:
+        del state.open[key]
+        state.closed[key] = call
+    rounds.remember_round(seen, state)
+    result = seen.result
+    if call.method == "initialize":
+        _settle(seen, state)
+    elif call.method == "server/discover" and result is not None:
+        state.discovered = result
+        state.supported = _texts(result.get("supportedVersions"))
+    if seen.code == -32022 and seen.error is not None:
+        supported = _texts(object_at(seen.error, "data").get("supported"))
+        state.modern_error = any(not _HANDSHAKE.holds(each) for each in supported)
+        if call.likeness is not None and supported:
+            state.refused[call.likeness] = supported
+
+
+def _settle(seen: Seen, state: State) -> None:
+    if seen.result is None:
+        state.session = Session()
+        return
+    state.session.phase = "agreed"
+    state.session.revision = seen.revision
+    state.session.server = object_at(seen.result, "capabilities")
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if type(each) is str) if type(value) is list else ()
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def _as_entry(
+    given: Any, sender: Role | None, transport: str, http: Http | Mapping[str, Any] | None
+) -> TraceEntry:
+    if http is not None and not isinstance(http, Http):
+        http = Http(**http)
+    if isinstance(given, str | bytes | bytearray | memoryview):
+        raw = given if isinstance(given, str) else bytes(given)
+        return TraceEntry(sender=sender, transport=transport, raw=raw, http=http)
+    if not isinstance(given, dict | list):
+        given = _plain(given)
+    return TraceEntry(sender=sender, transport=transport, message=given, http=http)
+
+
+def _plain(given: Any) -> Any:
+    """Return a message object as JSON; what is none is left for `judge` to refuse."""
+    try:
+        return to_builtins(given)
+    except UNWRITABLE:
+        return given
+
+
+def _value(entry: TraceEntry) -> Any:
+    """Return what an entry holds as JSON, or nothing."""
+    if entry.message is not NOTHING:
+        return entry.message
+    if not entry.raw:
+        return NOTHING
+    try:
+        return _read(entry.raw)
+    except UNREADABLE:
+        return NOTHING
+
+
+def _items(value: Any) -> list[Any]:
+    return value if type(value) is list else [value]
+
+
+def _opening(seen: Seen) -> str:
+    """Return the kind of a message, or that it opens a session."""
+    return "initialize" if seen.method == "initialize" else seen.kind
+
+
+def _is_metadata(entry: TraceEntry, value: Any, state: State) -> bool:
+    exchange = state.exchange(entry) if entry.sender == "server" else None
+    return exchange is not None and "/.well-known/" in exchange.path
+
+
+def _with_sender(entry: TraceEntry, sender: Role) -> TraceEntry:
+    return TraceEntry(
+        entry.at,
+        sender,
+        entry.transport,
+        entry.message,
+        entry.raw,
+        entry.http,
+        entry.stream,
+        entry.connection,
+        entry.event,
+        entry.ends,
+        entry.line,
+    )
+
+
+def _sender_of(members: dict[str, Any], state: State) -> Role | None:
+    """Return who must have sent a message of which the recording does not say it."""
+    method = members.get("method")
+    if type(method) is str:
+        return _SENDERS.get(method)
+    asked_by_client = key_of("client", members.get("id")) in state.open
+    asked_by_server = key_of("server", members.get("id")) in state.open
+    if asked_by_client == asked_by_server:
+        return None
+    return "server" if asked_by_client else "client"
+
+
+def _handshake(version: Any, otherwise: str = V2025_11_25) -> str:
+    return version if version in REVISIONS and _HANDSHAKE.holds(version) else otherwise
+
+
+def _related(seen: Seen, state: State) -> Call | None:
+    """Return the request that a message of the server is about, if it is known."""
+    if seen.sender != "server":
+        return None
+    if seen.method == "notifications/progress":
+        key = key_of("client", seen.params.get("progressToken"))
+        progress = None if key is None else state.tokens.get(key)
+        if progress is not None:
+            return progress.call
+    exchange = state.exchange(seen.entry)
+    return exchange.calls[0] if exchange is not None and exchange.calls else None

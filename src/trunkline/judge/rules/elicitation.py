@@ -1,0 +1,133 @@
+"""What a server asks of the client's user and model, and what a client says of its roots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from .notes import Notes
+from .state import Members, Seen, State, declares, object_at
+
+__all__ = ["is_declared", "watch_questions", "watch_roots"]
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def is_declared(params: Members, declared: Members) -> bool:
+    """Say whether an elicitation is in a mode that the client declared."""
+    if params.get("mode") == "url":
+        return declares(declared, "elicitation.url")
+    # An empty object means forms and nothing else.    [MCP 2025-11-25, client/elicitation]
+    has_forms = declares(declared, "elicitation.form")
+    return has_forms or (
+        declares(declared, "elicitation") and not object_at(declared, "elicitation")
+    )
+
+
+def watch_questions(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at each thing that a server asks for, on the wire or inside a result."""
+    for method, params, where, declared in _questions(seen, state):
+        if method == "elicitation/create":
+            _watch_elicitation(seen, params, where, declared, notes)
+        elif method == "sampling/createMessage":
+            _watch_sampling(params, where, notes)
+
+
+def _questions(seen: Seen, state: State) -> Iterator[tuple[Any, Members, str, Members | None]]:
+    if seen.kind == "request" and seen.sender == "server":
+        declared = state.session.client if state.session.phase == "agreed" else None
+        yield seen.method, seen.params, "/params", declared
+    elif seen.result is not None and seen.sender == "server" and "inputRequests" in seen.result:
+        declared = None if seen.call is None else seen.call.declared
+        for key, request in object_at(seen.result, "inputRequests").items():
+            if type(request) is dict:
+                step = key.replace("~", "~0").replace("/", "~1")
+                where = f"/result/inputRequests/{step}/params"
+                yield request.get("method"), object_at(request, "params"), where, declared
+
+
+def _watch_elicitation(
+    seen: Seen, params: Members, where: str, declared: Members | None, notes: Notes
+) -> None:
+    mode = params.get("mode", "form")
+    if declared is not None:
+        kept = is_declared(params, declared)
+        notes.check("mcp.elicitation.declared-mode", kept, f"{where}/mode", mode)
+        if not kept and seen.kind == "request" and seen.call is not None:
+            seen.call.extra.append(("mcp.elicitation.undeclared-refused", -32602))
+    url = params.get("url")
+    if mode == "url" and type(url) is str:
+        notes.check("mcp.elicitation.url-https", _is_safe(url), f"{where}/url", url)
+
+
+def _is_safe(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme == "https" or (parts.hostname or "") in _LOOPBACK
+    except ValueError:
+        return False
+
+
+# -- sampling --------------------------------------------------------------------------------
+
+
+def _watch_sampling(params: Members, where: str, notes: Notes) -> None:
+    messages = params.get("messages")
+    used: set[Any] = set()
+    for place, message in enumerate(messages if type(messages) is list else ()):
+        if type(message) is not dict:
+            continue
+        at = f"{where}/messages/{place}/content"
+        uses, results, others = _sorted_blocks(message)
+        if results:
+            notes.check("mcp.sampling.results-alone", not uses and not others, at)
+        if used or results:
+            notes.check("mcp.sampling.results-match", results == used, at)
+        used = uses
+    if used:
+        notes.check("mcp.sampling.results-match", False, f"{where}/messages")
+
+
+def _sorted_blocks(message: Members) -> tuple[set[Any], set[Any], int]:
+    """Return the ids of tool uses, those of tool results, and how many other blocks there are."""
+    content = message.get("content")
+    uses: set[Any] = set()
+    results: set[Any] = set()
+    others = 0
+    for block in content if type(content) is list else [content]:
+        if type(block) is not dict:
+            continue
+        kind = block.get("type")
+        if kind == "tool_use":
+            uses.add(str(block.get("id")))
+        elif kind == "tool_result":
+            results.add(str(block.get("toolUseId")))
+        else:
+            others += 1
+    return uses, results, others
+
+
+# -- roots -----------------------------------------------------------------------------------
+
+
+def watch_roots(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at the roots that a client names."""
+    if seen.sender != "client":
+        return
+    if seen.result is not None:
+        if seen.call is not None and seen.call.method == "roots/list":
+            _watch_uris(seen.result, "/result", notes)
+        return
+    for key, answer in object_at(seen.params, "inputResponses").items():
+        if type(answer) is dict and "roots" in answer:
+            _watch_uris(answer, f"/params/inputResponses/{key}", notes)
+
+
+def _watch_uris(holder: Members, where: str, notes: Notes) -> None:
+    roots = holder.get("roots")
+    for place, root in enumerate(roots if type(roots) is list else ()):
+        uri = root.get("uri") if type(root) is dict else None
+        if type(uri) is str:
+            kept = uri.startswith("file://") and ".." not in unquote(uri).split("/")
+            notes.check("mcp.roots.uris-valid", kept, f"{where}/roots/{place}/uri", uri)

@@ -1,0 +1,147 @@
+"""HTTP since 2026-07-28: one message per POST, and headers that repeat its body."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error
+from typing import Any, Final
+
+from ...spec.mcp.tasks_extension import EXTENSION
+from .notes import Notes
+from .state import VERSION, Seen, State, object_at
+
+__all__ = ["decoded", "is_unsafe", "watch_headers"]
+
+_START, _END = "=?base64?", "?="
+_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_OF_TASKS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
+
+
+def is_unsafe(value: str) -> bool:
+    """Say whether a value cannot stand in a header as it is."""
+    plain = value.isascii() and all(" " <= each <= "~" for each in value)
+    looks = value.startswith(_START) and value.endswith(_END)
+    return not plain or value != value.strip() or looks
+
+
+def decoded(value: str) -> str | None:
+    """Return what a header says, or None where its Base64 cannot be read."""
+    if not (value.startswith(_START) and value.endswith(_END)):
+        return value
+    try:
+        return b64decode(value[len(_START) : -len(_END)], validate=True).decode("utf-8")
+    except (Error, ValueError):
+        return None
+
+
+def watch_headers(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at a POST of the client."""
+    http = seen.entry.http
+    if http is None or seen.sender != "client" or not notes.asks("mcp.http.single-message"):
+        return
+    if http.method not in ("", "POST"):
+        return
+    single = not seen.in_batch and seen.kind in ("request", "notification")
+    notes.check("mcp.http.single-message", single)
+    notes.check("mcp.http.no-replies-posted", seen.kind != "reply", "/id", seen.id)
+    if http.headers is None:
+        return
+    accept = http.header("accept") or ""
+    notes.check("mcp.http.accept-both-types", _welcomes_both(accept), "", accept)
+    if any(name.lower().startswith("mcp-") for name in http.headers):
+        bad = [v for k, v in http.headers.items() if k.lower().startswith("mcp-") and _breaks(v)]
+        notes.check("mcp.security.header-injection", not bad, "", bad)
+    _watch_version(seen, notes)
+    if seen.kind == "request":
+        _watch_method(seen, notes)
+        _watch_name(seen, notes)
+        if seen.method == "tools/call":
+            _watch_params(seen, state, notes)
+
+
+def _breaks(value: str) -> bool:
+    return any(each < " " or each == "\x7f" for each in value)
+
+
+def _welcomes_both(accept: str) -> bool:
+    kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
+    json = kinds & {"application/json", "application/*", "*/*"}
+    events = kinds & {"text/event-stream", "text/*", "*/*"}
+    return bool(json and events)
+
+
+def _header(seen: Seen, name: str) -> str | None:
+    return None if seen.entry.http is None else seen.entry.http.header(name)
+
+
+def _fault(seen: Seen, fault: str) -> None:
+    if seen.call is not None and not seen.call.header_fault:
+        seen.call.header_fault = fault
+
+
+def _watch_version(seen: Seen, notes: Notes) -> None:
+    given, body = _header(seen, "mcp-protocol-version"), seen.meta.get(VERSION)
+    notes.check("mcp.headers.version-on-post", given is not None)
+    if given is None:
+        _fault(seen, "missing")
+    elif type(body) is str:
+        notes.check("mcp.headers.version-as-body", given == body, "", given, body)
+        if given != body:
+            _fault(seen, "version")
+
+
+def _watch_method(seen: Seen, notes: Notes) -> None:
+    given = _header(seen, "mcp-method")
+    kept = given == seen.method
+    notes.check("mcp.headers.method", kept, "", given, f"Mcp-Method: {seen.method}")
+    if not kept:
+        _fault(seen, "missing" if given is None else "mismatch")
+
+
+def _watch_name(seen: Seen, notes: Notes) -> None:
+    if seen.method in _NAMED:
+        rule, body = "mcp.headers.name", seen.params.get(_NAMED[seen.method])
+    elif seen.method in _OF_TASKS and EXTENSION:
+        rule, body = "mcp.tasks.name-header", seen.params.get("taskId")
+    else:
+        return
+    if type(body) is not str:
+        return
+    given = _header(seen, "mcp-name")
+    kept = given is not None and decoded(given) == body
+    notes.check(rule, kept, "", given, f"Mcp-Name: {body}")
+    if not kept:
+        _fault(seen, "missing" if given is None else "mismatch")
+    _watch_form(body, given, notes)
+
+
+def _watch_form(body: str, given: str | None, notes: Notes) -> None:
+    """Look whether a value that HTTP cannot carry went as Base64."""
+    if given is not None and is_unsafe(body):
+        kept = given.startswith(_START) and given.endswith(_END) and decoded(given) == body
+        notes.check("mcp.headers.encoded", kept, "", given)
+
+
+def _watch_params(seen: Seen, state: State, notes: Notes) -> None:
+    tool = state.tools.get(str(seen.params.get("name")))
+    arguments = object_at(seen.params, "arguments")
+    for argument, name in (tool.headers if tool is not None else {}).items():
+        given = _header(seen, f"mcp-param-{name.lower()}")
+        value: Any = arguments.get(argument)
+        if value is None:
+            where = f"/params/arguments/{argument}"
+            notes.check("mcp.headers.params-omitted", given is None, where, given)
+            continue
+        text = _as_text(value)
+        kept = given is not None and decoded(given) == text
+        expected = f"Mcp-Param-{name}: {text}"
+        notes.check("mcp.headers.params-mirrored", kept, "", given, expected)
+        if not kept:
+            _fault(seen, "missing" if given is None else "mismatch")
+        _watch_form(text, given, notes)
+
+
+def _as_text(value: Any) -> str:
+    if type(value) is bool:
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,262 @@
+"""HTTP: sessions, statuses and event streams of 2025-03-26 to 2025-11-25, and what stayed."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from ...redaction import HIDDEN
+from ...spec.revisions import REVISIONS
+from ..trace import Http, TraceEntry
+from .notes import Notes
+from .state import LISTEN, Exchange, Seen, State, fingerprint
+
+__all__ = ["remember_exchange", "watch_exchange", "watch_stream"]
+
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+_SESSION: Final = "mcp-session-id"
+_CHANGES: Final = "/list_changed"
+# Answers that say the GET was not authorised, or that its session is gone.
+_UNWANTED: Final = (400, 401, 403, 404)
+
+
+def watch_exchange(entry: TraceEntry, kinds: list[str], state: State, notes: Notes) -> None:
+    """Look at an HTTP request or answer, whatever it holds. `kinds` are those of its messages."""
+    if entry.sender == "client" and entry.http is not None:
+        _watch_request(entry.http, kinds, state, notes)
+    elif entry.sender == "server":
+        exchange = state.exchange(entry)
+        if entry.http is not None:
+            _watch_answer(entry.http, entry, exchange, state, notes)
+        if exchange is not None:
+            _watch_events(entry, kinds, exchange, state, notes)
+
+
+# -- requests --------------------------------------------------------------------------------
+
+
+def _watch_request(http: Http, kinds: list[str], state: State, notes: Notes) -> None:
+    path = [name.lower() for name, _ in parse_qsl(_query(http.path), keep_blank_values=True)]
+    kept = "access_token" not in path and "token" not in path
+    notes.check("mcp.auth.not-in-query", kept, "", http.path)
+    if http.headers is None or "/.well-known/" in http.path:
+        return
+    has_token = http.header("authorization") is not None
+    if state.has_token:
+        notes.check("mcp.auth.on-every-request", has_token)
+    state.has_token = state.has_token or has_token
+    if http.method == "POST" or (not http.method and kinds):
+        accept = {
+            each.partition(";")[0].strip() for each in (http.header("accept") or "").split(",")
+        }
+        notes.check("mcp.http.accept-both", {_JSON, _EVENTS} <= accept, "", http.header("accept"))
+    _watch_session(http, kinds, state, notes)
+
+
+def _query(path: str) -> str:
+    try:
+        return urlsplit(path).query
+    except ValueError:
+        return ""
+
+
+def _watch_session(http: Http, kinds: list[str], state: State, notes: Notes) -> None:
+    session = state.session
+    given = http.header(_SESSION)
+    opens = "initialize" in kinds
+    if session.lost:
+        notes.check("mcp.session.begun-anew", opens and given is None, "", given)
+        session.lost = False
+        return
+    if opens:
+        return
+    if session.http_id is not None:
+        notes.check("mcp.session.id-sent", given == session.http_id, "", given)
+    if session.phase == "agreed":
+        version = http.header("mcp-protocol-version")
+        notes.check("mcp.headers.version-sent", version is not None)
+        if version is not None:
+            kept = version == session.revision
+            notes.check("mcp.headers.version-negotiated", kept, "", version, session.revision)
+
+
+# -- answers ---------------------------------------------------------------------------------
+
+
+def _watch_answer(
+    http: Http, entry: TraceEntry, exchange: Exchange | None, state: State, notes: Notes
+) -> None:
+    challenge = http.header("www-authenticate")
+    if challenge is not None and challenge != HIDDEN:
+        kept = "offline_access" not in challenge
+        notes.check("mcp.auth.no-offline-access", kept, "", challenge)
+    given = http.header(_SESSION)
+    if given is not None and given != HIDDEN:
+        kept = bool(given) and all("!" <= each <= "~" for each in given)
+        notes.check("mcp.session.id-characters", kept, "", given)
+    if exchange is None or http.status is None or exchange.started:
+        return
+    content = (http.header("content-type") or "").partition(";")[0].strip().lower()
+    if exchange.method == "GET":
+        _watch_get(http.status, content, exchange, notes)
+    elif exchange.kind:
+        _watch_post(http, entry, content, exchange, state, notes)
+    if content == _EVENTS:
+        kept = (http.header("x-accel-buffering") or "").lower() == "no"
+        notes.check("mcp.sse.unbuffered", kept, "", http.header("x-accel-buffering"))
+
+
+def _watch_get(status: int, content: str, exchange: Exchange, notes: Notes) -> None:
+    if status not in _UNWANTED and "/.well-known/" not in exchange.path:
+        kept = status == 405 or (status == 200 and content in (_EVENTS, ""))
+        notes.check("mcp.http.get-stream-or-405", kept, "", status)
+
+
+def _watch_post(
+    http: Http,
+    entry: TraceEntry,
+    content: str,
+    exchange: Exchange,
+    state: State,
+    notes: Notes,
+) -> None:
+    status = http.status or 0
+    succeeded = 200 <= status < 300
+    if state.session.ended and exchange.session_id is not None:
+        notes.check("mcp.session.ended-404", status == 404, "", status)
+    if exchange.kind == "other" and succeeded:
+        empty = not entry.raw and not isinstance(entry.message, dict | list)
+        for rule in ("mcp.http.accepted-202", "mcp.http.notification-202"):
+            notes.check(rule, status == 202 and empty, "", status)
+    elif exchange.kind == "request" and succeeded and http.headers is not None:
+        notes.check("mcp.http.json-or-stream", content in (_JSON, _EVENTS), "", content)
+
+
+# -- events ----------------------------------------------------------------------------------
+
+
+def _watch_events(
+    entry: TraceEntry, kinds: list[str], exchange: Exchange, state: State, notes: Notes
+) -> None:
+    event = entry.event
+    is_events = exchange.is_events or _is_events(entry.http)
+    if event is not None and is_events:
+        id = event.get("id")
+        if not exchange.started:
+            kept = id is not None and not kinds and not entry.raw
+            notes.check("mcp.sse.priming-event", kept, "", id)
+        if id is not None:
+            now = fingerprint(entry.message if kinds else None)
+            kept = state.event_ids.get(str(id), now) == now
+            notes.check("mcp.sse.event-ids-unique", kept, "", id)
+            state.event_ids[str(id)] = now
+    if kinds and exchange.revision == REVISIONS[-1] and is_events:
+        notes.check("mcp.sse.reply-last", not exchange.had_reply)
+    if entry.ends and is_events and exchange.kind == "request":
+        _watch_ending(entry, kinds, exchange, notes)
+
+
+def _is_events(http: Http | None) -> bool:
+    content = "" if http is None else http.header("content-type") or ""
+    return content.partition(";")[0].strip().lower() == _EVENTS
+
+
+def _watch_ending(entry: TraceEntry, kinds: list[str], exchange: Exchange, notes: Notes) -> None:
+    answered = exchange.had_reply or "reply" in kinds
+    event = entry.event or {}
+    if answered or not (exchange.event_ids or event.get("id")):
+        # One that has event ids may be resumed, and bring the reply then.
+        notes.check("mcp.sse.reply-included", answered)
+    notes.check("mcp.sse.not-closed-early", answered)
+    if not answered:
+        kept = exchange.retry or event.get("retry") is not None
+        notes.check("mcp.sse.retry-before-close", kept)
+
+
+# -- messages on streams ---------------------------------------------------------------------
+
+
+def watch_stream(seen: Seen, state: State, notes: Notes) -> None:
+    """Look whether a message of the server is on the stream where it belongs."""
+    exchange = state.exchange(seen.entry)
+    if exchange is None or seen.sender != "server":
+        return
+    if exchange.method == "GET" and not exchange.resumes:
+        kept = seen.kind != "reply"
+        notes.check("mcp.sse.get-no-replies", kept, "/id", seen.id)
+    if seen.kind in ("reply", "request") and not exchange.resumes and seen.id is not None:
+        key = (seen.kind, type(seen.id).__name__, str(seen.id))
+        before = state.sent_on.get(key)
+        # A session may use an id again only if it is another session.
+        kept = before is None or before == seen.entry.stream or seen.call is not None
+        notes.check("mcp.sse.one-stream", kept, "/id", seen.id)
+        if seen.entry.stream is not None:
+            state.sent_on[key] = seen.entry.stream
+    if seen.kind == "notification" and exchange.calls:
+        _watch_related(seen, exchange, notes)
+
+
+def _watch_related(seen: Seen, exchange: Exchange, notes: Notes) -> None:
+    call = exchange.calls[0]
+    if call.method == LISTEN:
+        return
+    token = seen.params.get("progressToken")
+    if seen.method == "notifications/progress":
+        kept = type(token) is type(call.token) and token == call.token
+        notes.check("mcp.sse.notifications-related", kept, "/params/progressToken", token)
+    else:
+        is_change = (
+            seen.method.endswith(_CHANGES) or seen.method == "notifications/resources/updated"
+        )
+        notes.check("mcp.sse.notifications-related", not is_change, "/method", seen.method)
+
+
+# -- memory ----------------------------------------------------------------------------------
+
+
+def remember_exchange(entry: TraceEntry, seen: list[Seen], state: State, revision: str) -> None:
+    """Remember what was asked over HTTP, and what of the answer has come."""
+    http = entry.http
+    if entry.sender == "client" and http is not None:
+        if entry.stream is not None:
+            _open(entry, http, seen, state, revision)
+        return
+    exchange = state.exchange(entry)
+    if entry.sender != "server" or exchange is None:
+        return
+    if http is not None:
+        _begin(http, exchange, state)
+    exchange.started = True
+    event = entry.event or {}
+    exchange.event_ids = exchange.event_ids or event.get("id") is not None
+    exchange.retry = exchange.retry or event.get("retry") is not None
+    for each in seen:
+        answers = each.kind == "reply" and (not exchange.calls or each.call in exchange.calls)
+        exchange.had_reply = exchange.had_reply or answers
+
+
+def _open(entry: TraceEntry, http: Http, seen: list[Seen], state: State, revision: str) -> None:
+    exchange = Exchange(http.method or "POST", http.path, revision)
+    exchange.calls = [each.call for each in seen if each.kind == "request" and each.call]
+    if seen:
+        exchange.kind = "request" if exchange.calls else "other"
+    exchange.resumes = http.header("last-event-id") is not None
+    exchange.session_id = http.header(_SESSION)
+    assert entry.stream is not None
+    state.streams[entry.stream] = exchange
+
+
+def _begin(http: Http, exchange: Exchange, state: State) -> None:
+    exchange.status = exchange.status or http.status
+    exchange.is_events = exchange.is_events or _is_events(http)
+    session = state.session
+    if http.status == 404 and exchange.session_id is not None:
+        session.lost = True
+    if exchange.method == "DELETE" and http.status is not None and 200 <= http.status < 300:
+        session.ended = True
+    opens = any(call.method == "initialize" for call in exchange.calls)
+    given = http.header(_SESSION)
+    if opens and given is not None:
+        session.http_id = given
+        session.ended = session.lost = False

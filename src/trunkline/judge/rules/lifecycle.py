@@ -1,0 +1,156 @@
+"""Opening a session, what it settles, and keeping to that."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ...spec import lookup
+from ...spec.mcp.methods import METHODS
+from ...spec.revisions import LATEST, REVISIONS
+from .notes import Notes
+from .state import Members, Seen, State, declares
+
+__all__ = ["watch_capabilities", "watch_lifecycle", "watch_negotiated"]
+
+_FIELDS: Final = ("protocolVersion", "capabilities", "clientInfo")
+_KNOWN: Final = frozenset(row.name for row in METHODS)
+# Kinds of content, and the revision that brought each.
+_SINCE: Final = {
+    "audio": REVISIONS[1],
+    "resource_link": REVISIONS[2],
+    "tool_use": REVISIONS[3],
+    "tool_result": REVISIONS[3],
+}
+# What may pass at any time.
+_FREE: Final = ("ping", "initialize")
+
+
+def watch_lifecycle(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at the order in which a session begins."""
+    if not notes.asks("mcp.lifecycle.initialize-first"):
+        return
+    if seen.sender == "client":
+        _watch_opening(seen, state, notes)
+    if seen.kind == "request" and seen.method not in _FREE:
+        _watch_waiting(seen, state, notes)
+    if seen.kind == "reply" and seen.call is not None:
+        _watch_replies(seen, state, notes)
+
+
+def _watch_opening(seen: Seen, state: State, notes: Notes) -> None:
+    session = state.session
+    if seen.method == "initialize":
+        notes.check("mcp.lifecycle.initialize-first", True)
+        missing = [name for name in _FIELDS if name not in seen.params]
+        where = f"/params/{missing[0]}" if missing else ""
+        notes.check("mcp.lifecycle.initialize-fields", not missing, where)
+        notes.check("mcp.batch.no-initialize", not seen.in_batch, "/method", seen.method)
+        if state.per_request:
+            _watch_fallback(seen, state, notes)
+    elif session.phase == "none" and seen.method != "ping" and "first" not in session.told:
+        session.told.add("first")
+        notes.check("mcp.lifecycle.initialize-first", False, "/method", seen.method)
+    if seen.method == "notifications/initialized" and session.phase == "agreed":
+        notes.check("mcp.lifecycle.server-waits", True)
+
+
+def _watch_fallback(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at an older beginning after a newer one: it is the newer revision that forbids it."""
+    notes.turn_to(LATEST)
+    notes.check("mcp.version.no-fallback", not state.modern_error, "/method", seen.method)
+    notes.turn_to(seen.revision)
+
+
+def _watch_waiting(seen: Seen, state: State, notes: Notes) -> None:
+    session = state.session
+    if seen.sender == "client":
+        if session.phase == "asked":
+            notes.check("mcp.lifecycle.client-waits", False, "/method", seen.method)
+        elif session.phase == "agreed" and "initialized" not in session.told:
+            session.told.add("initialized")
+            notes.check(
+                "mcp.lifecycle.initialized-sent", session.initialized, "/method", seen.method
+            )
+    elif seen.sender == "server" and session.phase != "none":
+        notes.check("mcp.lifecycle.server-waits", session.initialized, "/method", seen.method)
+
+
+def _watch_replies(seen: Seen, state: State, notes: Notes) -> None:
+    call = seen.call
+    assert call is not None
+    if call.method == "initialize":
+        notes.check("mcp.lifecycle.client-waits", True)
+    elif call.method == "ping":
+        own = set(seen.result or ()) - {"_meta"}
+        kept = seen.result is not None and not own
+        where = f"/result/{min(own)}" if own else "/error"
+        notes.check("mcp.lifecycle.ping-empty", kept, where)
+
+
+# -- what was negotiated ---------------------------------------------------------------------
+
+
+def watch_negotiated(seen: Seen, state: State, notes: Notes) -> None:
+    """Look whether a session keeps to its revision."""
+    if state.session.phase != "agreed" or seen.revision != state.session.revision:
+        return
+    if seen.method and seen.method in _KNOWN and seen.method not in _FREE:
+        kept = seen.row is not None
+        _both(notes, "version", kept, "/method", seen.method)
+    for where, kind in _kinds(seen):
+        _both(notes, "version", _SINCE.get(kind, "") <= seen.revision, where, kind)
+
+
+def _both(notes: Notes, subject: str, kept: bool, where: str, got: Any) -> None:
+    # What later revisions demand, earlier ones advise.
+    notes.check(f"mcp.{subject}.negotiated-preferred", kept, where, got)
+    notes.check(f"mcp.{subject}.negotiated-only", kept, where, got)
+
+
+def _kinds(seen: Seen) -> list[tuple[str, str]]:
+    """Return the kinds of content in a result, and where each stands."""
+    if seen.result is None:
+        return []
+    found = _content(seen.result, "/result")
+    messages = seen.result.get("messages")
+    for place, message in enumerate(messages if type(messages) is list else ()):
+        if type(message) is dict:
+            found += _content(message, f"/result/messages/{place}")
+    return found
+
+
+def _content(holder: Members, at: str) -> list[tuple[str, str]]:
+    content = holder.get("content")
+    blocks = content if type(content) is list else [content]
+    return [
+        (f"{at}/content/{place}/type" if type(content) is list else f"{at}/content/type", kind)
+        for place, block in enumerate(blocks)
+        if type(block) is dict and type(kind := block.get("type")) is str
+    ]
+
+
+# -- capabilities ----------------------------------------------------------------------------
+
+
+def watch_capabilities(seen: Seen, state: State, notes: Notes) -> None:
+    """Look whether what is used was declared."""
+    session = state.session
+    if session.phase != "agreed" or seen.revision != session.revision:
+        return
+    sides = {"client": session.client, "server": session.server}
+    row = seen.row
+    if row is not None and row.capability and seen.sender in row.senders:
+        for role in row.declared_by(seen.sender):
+            kept = declares(sides[role], row.capability)
+            expected = f"the capability {row.capability!r} of the {role}"
+            where = "/method"
+            for id in ("mcp.capability.negotiated-preferred", "mcp.capability.negotiated-only"):
+                notes.check(id, kept, where, seen.method, expected)
+    if seen.result is not None and seen.call is not None and seen.sender is not None:
+        served = lookup.method(seen.call.method, seen.revision)
+        if served is not None and served.capability:
+            kept = declares(sides[seen.sender], served.capability)
+            expected = f"the capability {served.capability!r}, or an error"
+            notes.check(
+                f"mcp.capability.{seen.sender}-declares", kept, "/result", expected=expected
+            )

@@ -1,0 +1,136 @@
+"""Progress, cancellation and logging: what refers to a request that is under way."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .ids import other
+from .notes import Notes
+from .state import LOG_LEVEL, Call, Key, Progress, Seen, State, key_of
+
+__all__ = ["LEVELS", "watch_cancellation", "watch_logging", "watch_progress"]
+
+# From the least severe up.                                                       [RFC 5424]
+LEVELS: Final = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
+_LISTEN: Final = "subscriptions/listen"
+
+
+# -- progress --------------------------------------------------------------------------------
+
+
+def watch_progress(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at tokens when they are given out and when they are used."""
+    if seen.kind == "request" and "progressToken" in seen.meta:
+        _watch_token(seen, state, notes)
+    elif seen.method == "notifications/progress" and seen.kind == "notification":
+        _watch_report(seen, state, notes)
+
+
+def _watch_token(seen: Seen, state: State, notes: Notes) -> None:
+    token, where = seen.meta["progressToken"], "/params/_meta/progressToken"
+    key = key_of(seen.sender, token)
+    notes.check("mcp.progress.token-type", key is not None, where, token)
+    if key is not None:
+        known = state.tokens.get(key)
+        taken = known is not None and _is_open(known, state)
+        notes.check("mcp.progress.token-unique", not taken, where, token)
+
+
+def _watch_report(seen: Seen, state: State, notes: Notes) -> None:
+    token, value = seen.params.get("progressToken"), seen.params.get("progress")
+    key: Key | None = key_of(other(seen.sender), token)
+    known = None if key is None else state.tokens.get(key)
+    if known is None:
+        if not state.tokens.forgot and seen.sender is not None:
+            notes.check("mcp.progress.known-token", False, "/params/progressToken", token)
+        return
+    notes.check("mcp.progress.known-token", True)
+    notes.check("mcp.progress.stops", _is_open(known, state), "/params/progressToken", token)
+    if isinstance(value, int | float):
+        grown = known.last is None or value > known.last
+        expected = f"more than {known.last}"
+        notes.check("mcp.progress.grows", grown, "/params/progress", value, expected)
+        known.last = value
+
+
+def _is_open(known: Progress, state: State) -> bool:
+    """Say whether progress may still be reported: for a request, or the task it became."""
+    if known.task is None:
+        return not known.call.answered
+    holder = other(known.call.sender) or ""
+    task = state.tasks.get((holder, known.task))
+    return task is None or task.status not in ("completed", "failed", "cancelled")
+
+
+# -- cancellation ----------------------------------------------------------------------------
+
+
+def watch_cancellation(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at what a cancellation names."""
+    if seen.method != "notifications/cancelled" or "requestId" not in seen.params:
+        return
+    id, where = seen.params["requestId"], "/params/requestId"
+    call = _named(seen.sender, id, state)
+    if notes.asks("mcp.cancel.own-request"):
+        if call is not None or not state.open.forgot:
+            notes.check("mcp.cancel.own-request", call is not None, where, id)
+        if seen.sender == "client":
+            is_opening = call is not None and call.method == "initialize"
+            notes.check("mcp.cancel.not-initialize", not is_opening, where, id)
+    elif seen.sender == "server":
+        # The server ends what the client asked for.
+        listen = _named("client", id, state)
+        kept = listen is not None and listen.method == _LISTEN
+        if kept or not state.open.forgot:
+            notes.check("mcp.cancel.server-only-listen", kept, where, id)
+
+
+def _named(sender: str | None, id: Any, state: State) -> Call | None:
+    key = key_of(sender, id)
+    return None if key is None else state.open.get(key) or state.closed.get(key)
+
+
+# -- logging ---------------------------------------------------------------------------------
+
+
+def watch_logging(seen: Seen, state: State, notes: Notes) -> None:
+    """Look whether a log was asked for, and how much of it."""
+    if seen.kind == "request":
+        _watch_level(seen)
+    elif seen.method == "notifications/message" and notes.asks("mcp.logging.asked-only"):
+        _watch_log(seen, state, notes)
+
+
+def _watch_log(seen: Seen, state: State, notes: Notes) -> None:
+    asking = [call for call in state.open.values() if call.level in LEVELS]
+    exchange = state.exchange(seen.entry)
+    if exchange is not None:
+        own = [call for call in exchange.calls if call.level in LEVELS]
+        notes.check("mcp.logging.own-stream", own, "/method", seen.method)
+        asking = own or asking
+    if not state.open.forgot or asking:
+        notes.check("mcp.logging.asked-only", asking, "/method", seen.method)
+    level = seen.params.get("level")
+    if asking and level in LEVELS:
+        least = min(LEVELS.index(call.level) for call in asking)
+        kept = LEVELS.index(level) >= least
+        expected = f"{LEVELS[least]} or more severe"
+        notes.check("mcp.logging.level-kept", kept, "/params/level", level, expected)
+
+
+def _watch_level(seen: Seen) -> None:
+    """Remember that a request asks for a level that does not exist."""
+    assert seen.call is not None
+    if seen.method == "logging/setLevel" and seen.params.get("level") not in LEVELS:
+        seen.call.extra.append(("mcp.logging.bad-level", -32602))
+    if LOG_LEVEL in seen.meta and seen.meta[LOG_LEVEL] not in LEVELS:
+        seen.call.extra.append(("mcp.logging.bad-request-level", -32602))

@@ -1,0 +1,90 @@
+"""Requests that take several rounds: what a server asks back, and how a client goes on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .elicitation import is_declared
+from .notes import Notes
+from .state import Call, Members, Round, Seen, State, declares, object_at
+
+__all__ = ["METHODS", "remember_round", "watch_rounds"]
+
+METHODS: Final = ("tools/call", "prompts/get", "resources/read")
+_KINDS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
+
+
+def watch_rounds(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at a result that asks back, or at a request that answers one."""
+    if seen.result is not None and seen.result.get("resultType") == "input_required":
+        if seen.call is not None:
+            _watch_asking(seen.result, seen.call, seen, notes)
+    elif seen.kind == "request" and seen.method in METHODS:
+        is_retry = "inputResponses" in seen.params or "requestState" in seen.params
+        if is_retry and notes.asks("mcp.rounds.new-id"):
+            _watch_retry(seen, state, notes)
+
+
+def _watch_asking(result: Members, call: Call, seen: Seen, notes: Notes) -> None:
+    kept = call.method in METHODS
+    notes.check("mcp.rounds.three-methods", kept, "/result/resultType", call.method)
+    asks = "inputRequests" in result or "requestState" in result
+    notes.check("mcp.rounds.asks-or-state", asks, "/result")
+    requests = object_at(result, "inputRequests")
+    if requests and seen.entry.raw is not None:
+        # Only the text shows a name that is there twice: parsed JSON has lost it.
+        notes.check("mcp.rounds.keys-unique", True)
+    for key, request in requests.items():
+        where = f"/result/inputRequests/{key.replace('~', '~0').replace('/', '~1')}"
+        method = request.get("method") if type(request) is dict else None
+        notes.check("mcp.rounds.kinds", method in _KINDS, f"{where}/method", method)
+        if method in _KINDS:
+            kept = _is_declared(request, call.declared)
+            notes.check("mcp.rounds.declared-only", kept, where, method)
+
+
+def _is_declared(request: Members, declared: Members) -> bool:
+    method, params = request["method"], object_at(request, "params")
+    if method == "elicitation/create":
+        return is_declared(params, declared)
+    if method == "roots/list":
+        return declares(declared, "roots")
+    needs_tools = "tools" in params or "toolChoice" in params
+    return declares(declared, "sampling.tools" if needs_tools else "sampling")
+
+
+def _watch_retry(seen: Seen, state: State, notes: Notes) -> None:
+    assert seen.call is not None
+    assert seen.call.likeness is not None
+    given: Any = seen.params.get("requestState")
+    if type(given) is str and given in state.round_states:
+        kept = state.round_states[given] == seen.call.likeness
+        notes.check("mcp.rounds.state-not-shared", kept, "/params/requestState", given)
+    asked = state.rounds.pop(seen.call.likeness, None)
+    if asked is None:
+        return
+    missing = asked.keys - object_at(seen.params, "inputResponses").keys()
+    expected = f"an answer to {', '.join(sorted(missing))}"
+    notes.check("mcp.rounds.all-answered", not missing, "/params/inputResponses", expected=expected)
+    if asked.state is None:
+        kept = "requestState" not in seen.params
+        notes.check("mcp.rounds.state-not-added", kept, "/params/requestState", given)
+    else:
+        notes.check("mcp.rounds.state-echoed", given == asked.state, "/params/requestState", given)
+    is_new = type(seen.id) is not type(asked.id) or seen.id != asked.id
+    notes.check("mcp.rounds.new-id", is_new, "/id", seen.id)
+    seen.call.missing_keys = bool(missing)
+
+
+def remember_round(seen: Seen, state: State) -> None:
+    """Remember what a result asks for, until the request is sent again."""
+    result, call = seen.result, seen.call
+    if result is None or call is None or call.likeness is None:
+        return
+    if result.get("resultType") != "input_required":
+        return
+    text = result.get("requestState")
+    keys = frozenset(object_at(result, "inputRequests"))
+    state.rounds[call.likeness] = Round(call.id, call.likeness, keys, text)
+    if type(text) is str:
+        state.round_states[text] = call.likeness

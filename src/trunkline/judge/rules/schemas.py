@@ -1,0 +1,111 @@
+"""Whether a value fits a simple JSON Schema.
+
+Enough for what tools usually declare. A schema with anything else gets no answer, since a
+wrong one would be worse.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .state import Members
+
+__all__ = ["fits"]
+
+# Says nothing of the value.
+_NOTES: Final = frozenset(
+    ("$schema", "$id", "title", "description", "default", "examples", "deprecated", "$comment")
+)
+_KNOWN: Final = frozenset(
+    (
+        "type",
+        "properties",
+        "required",
+        "enum",
+        "const",
+        "items",
+        "additionalProperties",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "x-mcp-header",
+    )
+)
+_DEEPEST: Final = 32
+
+
+def fits(value: Any, schema: Any) -> bool | None:
+    """Say whether a value fits a schema; None where that is not known."""
+    try:
+        return _fits(value, schema, _DEEPEST)
+    except (TypeError, AttributeError):
+        return None  # the schema itself is none: a list where an object belongs, say
+
+
+def _fits(value: Any, schema: Any, depth: int) -> bool | None:
+    if schema is True or schema is False:
+        return bool(schema)
+    if type(schema) is not dict or depth == 0 or not set(schema) <= _KNOWN | _NOTES:
+        return None
+    if "type" in schema and not _has_type(value, schema["type"]):
+        return False
+    if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
+        return False
+    if "const" in schema and not _same(value, schema["const"]):
+        return False
+    if not _within(value, schema):
+        return False
+    return _all(_parts(value, schema, depth))
+
+
+def _parts(value: Any, schema: Members, depth: int) -> list[bool | None]:
+    if type(value) is list and "items" in schema:
+        return [_fits(item, schema["items"], depth - 1) for item in value]
+    if type(value) is not dict:
+        return []
+    found: list[bool | None] = [name in value for name in schema.get("required", ())]
+    properties = schema.get("properties", {})
+    rest = schema.get("additionalProperties", True)
+    for name, item in value.items():
+        found.append(_fits(item, properties.get(name, rest), depth - 1))
+    return found
+
+
+def _all(parts: list[bool | None]) -> bool | None:
+    if any(part is False for part in parts):
+        return False
+    return None if any(part is None for part in parts) else True
+
+
+def _has_type(value: Any, names: Any) -> bool:
+    return any(_is(value, name) for name in (names if type(names) is list else [names]))
+
+
+def _is(value: Any, name: Any) -> bool:
+    if name == "integer":
+        return type(value) is int or (type(value) is float and value.is_integer())
+    if name == "number":
+        return type(value) in (int, float)
+    kinds: dict[Any, type] = {
+        "string": str,
+        "boolean": bool,
+        "null": type(None),
+        "array": list,
+        "object": dict,
+    }
+    return type(value) is kinds.get(name)
+
+
+def _same(value: Any, other: Any) -> bool:
+    # Python takes True for 1.
+    return (type(value) is bool) == (type(other) is bool) and bool(value == other)
+
+
+def _within(value: Any, schema: Members) -> bool:
+    if type(value) in (int, float):
+        return bool(schema.get("minimum", value) <= value and value <= schema.get("maximum", value))
+    if type(value) is str:
+        size = len(value)
+        return bool(schema.get("minLength", 0) <= size <= schema.get("maxLength", size))
+    return True

@@ -1,0 +1,404 @@
+"""What is remembered of a conversation, and what one message of it is.
+
+Both peers of a recording may be hostile, so every map here has a bound and forgets its
+oldest entry. What may have been forgotten is never called unknown: see `Bounded.forgot`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from msgspec.json import encode
+
+from ...jsonrpc.misuse import UNWRITABLE
+from ...spec.features import Method, Role
+from ..trace import StreamId, TraceEntry
+
+__all__ = [
+    "CAPABILITIES",
+    "LOG_LEVEL",
+    "SUBSCRIPTION",
+    "VERSION",
+    "Bounded",
+    "Call",
+    "Exchange",
+    "Key",
+    "Members",
+    "Progress",
+    "Round",
+    "Seen",
+    "Session",
+    "State",
+    "Task",
+    "Tool",
+    "declares",
+    "fingerprint",
+    "key_of",
+    "object_at",
+]
+
+Members: TypeAlias = dict[str, Any]
+# Who asked, and an id with its JSON type: 7 and "7" are two ids.
+Key: TypeAlias = tuple[str, str, int | str]
+
+VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
+
+# More than an honest peer keeps open; the ids of a session may be many more.
+_KEPT: Final = 1024
+_IDS_KEPT: Final = 16384
+_LONGEST_SCHEMA: Final = 16384
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Bounded(OrderedDict[K, V], Generic[K, V]):
+    """A dict that forgets its oldest entry beyond a bound, and knows whether it ever did."""
+
+    def __init__(self, most: int = _KEPT) -> None:
+        super().__init__()
+        self.most = most
+        self.forgot = False
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        if len(self) > self.most:
+            self.forgot = True
+            self.popitem(last=False)
+
+
+class Call:
+    """A request, as long as something may still refer to it."""
+
+    __slots__ = (
+        "acknowledged",
+        "answered",
+        "at",
+        "cancelled",
+        "cursor",
+        "declared",
+        "extra",
+        "filter",
+        "header_fault",
+        "id",
+        "in_batch",
+        "index",
+        "level",
+        "likeness",
+        "meta_complete",
+        "method",
+        "missing_keys",
+        "name",
+        "revision",
+        "scope",
+        "sender",
+        "stream",
+        "task_id",
+        "token",
+        "version",
+        "wants_task",
+    )
+
+    def __init__(self, seen: Seen) -> None:
+        params, meta = seen.params, seen.meta
+        self.id = seen.members.get("id")
+        self.method = seen.method
+        self.sender = seen.sender
+        self.revision = seen.revision
+        self.index = seen.index
+        self.at = seen.entry.at
+        self.stream = seen.entry.stream
+        self.in_batch = seen.in_batch
+        self.token = meta.get("progressToken")
+        self.level = meta.get(LOG_LEVEL)
+        self.version = meta.get(VERSION)
+        self.declared = object_at(meta, CAPABILITIES)
+        self.meta_complete = VERSION in meta and CAPABILITIES in meta
+        self.name = params.get("name")
+        self.cursor = params.get("cursor")
+        self.task_id = params.get("taskId")
+        self.wants_task = type(params.get("task")) is dict
+        self.filter = object_at(params, "notifications") if seen.method == LISTEN else {}
+        self.acknowledged = False
+        self.answered = False
+        self.cancelled = False
+        # The cacheScope of the page before, where this asks for the next.
+        self.scope: object = None
+        self.likeness: int | None = None
+        # What of its HTTP headers disagrees with its body: "missing", "mismatch", "version".
+        self.header_fault = ""
+        # A fault that the receiver has to refuse, and the code it has to do so with.
+        self.extra: list[tuple[str, int]] = []
+        self.missing_keys = False
+
+
+LISTEN: Final = "subscriptions/listen"
+
+
+class Exchange:
+    """An HTTP request and what answered it so far."""
+
+    __slots__ = (
+        "calls",
+        "event_ids",
+        "had_reply",
+        "is_events",
+        "kind",
+        "method",
+        "path",
+        "resumes",
+        "retry",
+        "revision",
+        "session_id",
+        "started",
+        "status",
+    )
+
+    def __init__(self, method: str, path: str, revision: str) -> None:
+        self.method = method
+        self.path = path
+        self.revision = revision
+        # What the body held: "request", "other", or nothing.
+        self.kind = ""
+        self.calls: list[Call] = []
+        self.resumes = False
+        self.session_id: str | None = None
+        self.status: int | None = None
+        self.is_events = False
+        self.started = False
+        self.had_reply = False
+        self.event_ids = False
+        self.retry = False
+
+
+class Progress:
+    """What a progress token stands for, and how far it has come."""
+
+    __slots__ = ("call", "last", "task")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.last: float | None = None
+        self.task: str | None = None
+
+
+class Round:
+    """What an input_required result asked for."""
+
+    __slots__ = ("id", "keys", "likeness", "state")
+
+    def __init__(self, id: object, likeness: int, keys: frozenset[str], state: object) -> None:
+        self.id = id
+        self.likeness = likeness
+        self.keys = keys
+        self.state = state
+
+
+class Task:
+    """A task, by what was last reported of it."""
+
+    __slots__ = ("created", "end", "fetched", "questions", "status", "ttl")
+
+    def __init__(self) -> None:
+        self.status = ""
+        self.created: float | None = None
+        self.ttl: object = None
+        self.fetched = False
+        # The fingerprint of how it ended.
+        self.end: int | None = None
+        self.questions: Bounded[str, int] = Bounded(256)
+
+
+class Tool:
+    """What a listing says of a tool that a later call is judged by."""
+
+    __slots__ = ("has_output", "headers", "input", "output")
+
+    def __init__(self, row: Members) -> None:
+        self.has_output = type(row.get("outputSchema")) is dict
+        self.output = _small(row.get("outputSchema"))
+        self.input = _small(row.get("inputSchema"))
+        # The arguments that are repeated in headers: name of the argument, of the header.
+        properties = object_at(object_at(row, "inputSchema"), "properties")
+        self.headers = {
+            name: schema["x-mcp-header"]
+            for name, schema in properties.items()
+            if type(schema) is dict and type(schema.get("x-mcp-header")) is str
+        }
+
+
+class Session:
+    """What initialize settled."""
+
+    __slots__ = (
+        "client",
+        "ended",
+        "http_id",
+        "initialized",
+        "lost",
+        "phase",
+        "revision",
+        "server",
+        "told",
+    )
+
+    def __init__(self) -> None:
+        # "none", "asked", "agreed".
+        self.phase = "none"
+        self.revision = ""
+        self.client: Members = {}
+        self.server: Members = {}
+        self.initialized = False
+        self.http_id: str | None = None
+        # After status 404, and after a DELETE that succeeded.
+        self.lost = False
+        self.ended = False
+        # What has been said once and is not said again for each message that follows.
+        self.told: set[str] = set()
+
+
+class State:
+    """All that rules remember."""
+
+    def __init__(self) -> None:
+        self.session = Session()
+        self.open: Bounded[Key, Call] = Bounded()
+        self.closed: Bounded[Key, Call] = Bounded()
+        self.ids: Bounded[Key, None] = Bounded(_IDS_KEPT)
+        self.tokens: Bounded[Key, Progress] = Bounded()
+        self.streams: Bounded[StreamId, Exchange] = Bounded()
+        self.cursors: Bounded[tuple[str, str], object] = Bounded()
+        self.rounds: Bounded[int, Round] = Bounded()
+        self.round_states: Bounded[str, int] = Bounded()
+        self.refused: Bounded[int, tuple[str, ...]] = Bounded(64)
+        self.tasks: Bounded[tuple[str, str], Task] = Bounded()
+        self.tools: Bounded[str, Tool] = Bounded()
+        self.sent_on: Bounded[tuple[str, str, object], StreamId] = Bounded()
+        self.event_ids: Bounded[str, int] = Bounded()
+        # The last whole listing of tools: which they are, and in which order.
+        self.tool_order: tuple[int, int] | None = None
+        # What server/discover answered.
+        self.discovered: Members | None = None
+        self.supported: tuple[str, ...] = ()
+        # Whether a message of the per-request revisions was seen, and a modern error with one.
+        self.per_request = False
+        self.modern_error = False
+        self.has_token = False
+        # The last message of each side was a notification.
+        self.notified: dict[str, bool] = {}
+
+    def exchange(self, entry: TraceEntry) -> Exchange | None:
+        """Return the HTTP exchange that an entry is part of, if that is known."""
+        return None if entry.stream is None else self.streams.get(entry.stream)
+
+
+class Seen:
+    """One message, read as far as the rules need it."""
+
+    __slots__ = (
+        "call",
+        "entry",
+        "error",
+        "id",
+        "in_batch",
+        "index",
+        "key",
+        "kind",
+        "members",
+        "meta",
+        "method",
+        "params",
+        "result",
+        "revision",
+        "row",
+        "sender",
+    )
+
+    def __init__(
+        self, members: Members, entry: TraceEntry, index: int, sender: Role | None
+    ) -> None:
+        self.members = members
+        self.entry = entry
+        self.index = index
+        self.sender = sender
+        self.in_batch = False
+        self.revision = ""
+        self.row: Method | None = None
+        # Of a reply, the request that it answers.
+        self.call: Call | None = None
+        self.id = members.get("id")
+        method = members.get("method")
+        self.method = method if type(method) is str else ""
+        self.kind = _kind(members)
+        self.params = object_at(members, "params")
+        self.result: Members | None = _object(members.get("result"))
+        self.error: Members | None = _object(members.get("error"))
+        holder = self.params if self.result is None else self.result
+        self.meta = object_at(holder, "_meta")
+        self.key = key_of(sender, self.id) if self.kind == "request" else None
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it came over HTTP."""
+        return self.entry.http is not None or self.entry.transport == "http"
+
+    @property
+    def code(self) -> object:
+        """The code of an error reply."""
+        return None if self.error is None else self.error.get("code")
+
+
+def _kind(members: Members) -> str:
+    if "method" in members:
+        return "request" if members.get("id") is not None else "notification"
+    return "reply" if "result" in members or "error" in members else "other"
+
+
+def _object(value: Any) -> Members | None:
+    return value if type(value) is dict else None
+
+
+def object_at(holder: Members, name: str) -> Members:
+    """Return a member that is an object; an empty one where there is none."""
+    value = holder.get(name)
+    return value if type(value) is dict else {}
+
+
+def key_of(sender: str | None, id: Any) -> Key | None:
+    """Return what an id of a sender is remembered by, or None where it is none."""
+    if type(id) is int or type(id) is str:
+        return (sender or "", type(id).__name__, id)
+    return None
+
+
+def declares(capabilities: Members, name: str) -> bool:
+    """Say whether a set of capabilities has the one at the place `name`."""
+    start, _, rest = name.partition(".")
+    steps = (start, rest) if start == "extensions" and rest else name.split(".")
+    value: Any = capabilities
+    for step in steps:
+        value = value.get(step) if type(value) is dict else None
+        if value is None or value is False:
+            return False
+    return True
+
+
+def fingerprint(*values: Any) -> int:
+    """Return a number that tells values apart, so that they need not be kept."""
+    try:
+        return hash(encode(values, order="sorted"))
+    except UNWRITABLE:
+        return 0  # no JSON: nobody sent it as such
+
+
+def _small(schema: Any) -> Members | None:
+    """Return a schema that is worth keeping: a peer chooses how large its schemas are."""
+    try:
+        is_small = type(schema) is dict and len(encode(schema)) <= _LONGEST_SCHEMA
+    except UNWRITABLE:
+        return None
+    return schema if is_small else None

@@ -1,0 +1,117 @@
+"""Subscriptions: acknowledged first, only what was asked for, each message with its id."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .notes import Notes
+from .state import LISTEN, SUBSCRIPTION, Call, Members, Seen, State, key_of, object_at
+
+__all__ = ["watch_subscriptions"]
+
+_ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+_SWITCHES: Final = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+}
+_NEVER: Final = ("notifications/progress", "notifications/message")
+_WHERE: Final = "/params/_meta/io.modelcontextprotocol~1subscriptionId"
+
+
+def watch_subscriptions(seen: Seen, state: State, notes: Notes) -> None:
+    """Look at what a subscription brings, and how it ends."""
+    if seen.sender != "server" or not notes.asks("mcp.subscriptions.id-carried"):
+        return
+    if seen.kind == "notification":
+        _watch_notification(seen, state, notes)
+    elif seen.result is not None and seen.call is not None and seen.call.method == LISTEN:
+        _watch_end(seen.result, seen.call, notes)
+
+
+def _watch_notification(seen: Seen, state: State, notes: Notes) -> None:
+    on_stream = _stream_of(seen, state)
+    named = _named(seen, state)
+    belongs = (seen.row is not None and seen.row.stream == LISTEN) or SUBSCRIPTION in seen.meta
+    if not belongs and on_stream is None:
+        return
+    never = seen.method in _NEVER
+    notes.check("mcp.subscriptions.no-progress-or-logs", not never, "/method", seen.method)
+    if never:
+        return
+    kept = named is not None and on_stream in (None, named)
+    if kept or not state.open.forgot:
+        got = seen.meta.get(SUBSCRIPTION)
+        notes.check("mcp.subscriptions.id-carried", kept, _WHERE, got)
+    listen = named or on_stream
+    if listen is not None:
+        _watch_content(seen, listen, notes)
+
+
+def _stream_of(seen: Seen, state: State) -> Call | None:
+    exchange = state.exchange(seen.entry)
+    calls = [] if exchange is None else exchange.calls
+    return next((call for call in calls if call.method == LISTEN), None)
+
+
+def _named(seen: Seen, state: State) -> Call | None:
+    key = key_of("client", seen.meta.get(SUBSCRIPTION))
+    call = None if key is None else state.open.get(key)
+    return call if call is not None and call.method == LISTEN else None
+
+
+def _watch_content(seen: Seen, listen: Call, notes: Notes) -> None:
+    if seen.method == _ACKNOWLEDGED:
+        notes.check("mcp.subscriptions.acknowledged-first", True)
+        listen.acknowledged = True
+        given = object_at(seen.params, "notifications")
+        extra = _beyond(given, listen.filter)
+        where = f"/params/notifications/{extra}"
+        kept = not extra
+        notes.check("mcp.subscriptions.acknowledged-subset", kept, where, given.get(extra))
+        return
+    kept = listen.acknowledged
+    notes.check("mcp.subscriptions.acknowledged-first", kept, "/method", seen.method)
+    is_asked = _is_asked(seen, listen.filter)
+    notes.check("mcp.subscriptions.asked-only", is_asked, "/method", seen.method)
+
+
+def _beyond(given: Members, asked: Members) -> str:
+    """Return the first thing that an acknowledgement grants and nobody asked for."""
+    for name, value in given.items():
+        wanted = asked.get(name)
+        if value is True and wanted is not True:
+            return name
+        if type(value) is list and not _is_part(value, wanted):
+            return name
+    return ""
+
+
+def _is_part(value: list[Any], wanted: Any) -> bool:
+    # A set, because both lists are a peer's, and may be long.
+    known = {each for each in wanted if type(each) is str} if type(wanted) is list else set()
+    return all(type(item) is str and item in known for item in value)
+
+
+def _is_asked(seen: Seen, asked: Members) -> bool:
+    switch = _SWITCHES.get(seen.method)
+    if switch is not None:
+        return asked.get(switch) is True
+    if seen.method == "notifications/resources/updated":
+        uri, wanted = seen.params.get("uri"), asked.get("resourceSubscriptions")
+        # It may be about something below what was asked for.
+        return type(uri) is str and any(
+            type(each) is str and (uri == each or uri.startswith(each.rstrip("/") + "/"))
+            for each in (wanted if type(wanted) is list else ())
+        )
+    if seen.method == "notifications/tasks":
+        return _is_part([seen.params.get("taskId")], asked.get("taskIds"))
+    return True
+
+
+def _watch_end(result: Members, call: Call, notes: Notes) -> None:
+    id = object_at(result, "_meta").get(SUBSCRIPTION)
+    own = set(result) - {"_meta", "resultType"}
+    same = type(id) is type(call.id) and id == call.id
+    kept = result.get("resultType") == "complete" and same and not own
+    notes.check("mcp.subscriptions.end-result-form", kept, "/result", result)

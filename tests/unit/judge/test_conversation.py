@@ -1,0 +1,272 @@
+"""Conversations: how a message finds its revision, what is remembered, what comes out."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from trunkline.jsonrpc import Request
+from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation
+from trunkline.judge.rules.schemas import fits
+from trunkline.judge.rules.state import Bounded, declares
+from trunkline.judge.trace import TraceEntry, TraceFault, read_trace, write_entry
+from trunkline.spec.features import Role
+from trunkline.spec.profiles import UnknownRevision
+from trunkline.spec.requirement import requirements
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+}
+
+
+def call(id: object, method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def reply(id: object, **result: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": result}
+
+
+def opened(revision: str) -> Conversation:
+    talk = Conversation()
+    info = {"name": "x", "version": "1"}
+    talk.feed(
+        call("i", "initialize", protocolVersion=revision, capabilities={}, clientInfo=info),
+        "client",
+    )
+    talk.feed(
+        reply("i", protocolVersion=revision, capabilities={"tools": {}}, serverInfo=info), "server"
+    )
+    talk.feed({"jsonrpc": "2.0", "method": "notifications/initialized"}, "client")
+    return talk
+
+
+def rules(found: list[Any]) -> list[str]:
+    return [item.rule for item in found if item.level != "info"]
+
+
+def test_a_session_is_judged_by_what_was_agreed_on() -> None:
+    talk = opened("2024-11-05")
+    assert rules(talk.feed([call(1, "ping")], "client")) == ["mcp.batch.unstated"]
+    assert rules(opened("2025-06-18").feed([call(1, "ping")], "client")) == ["mcp.batch.removed"]
+
+
+def test_both_eras_may_be_spoken_at_once() -> None:
+    talk = opened("2025-11-25")
+    assert rules(talk.feed(call(1, "tools/list", _meta=META), "client")) == []
+    assert "mcp.caching.hints-present" in rules(talk.feed(reply(1, tools=[]), "server"))
+    assert rules(talk.feed(call(2, "tools/list"), "client")) == []
+    assert rules(talk.feed(reply(2, tools=[]), "server")) == []
+    outcomes = talk.outcomes()
+    assert outcomes["mcp.lifecycle.initialize-first"].verdict == "pass"
+    assert outcomes["mcp.meta.version-present"].verdict == "pass"
+
+
+def test_the_header_tells_the_revision_of_what_does_not() -> None:
+    talk = Conversation()
+    talk.feed(
+        call(1, "tools/list"),
+        "client",
+        http={"method": "POST", "headers": {"MCP-Protocol-Version": "2026-07-28"}},
+    )
+    assert talk.outcomes()["mcp.meta.version-present"].verdict == "fail"
+
+
+def test_who_sent_a_bare_message_is_told_from_it() -> None:
+    talk = Conversation()
+    talk.feed(call(1, "tools/list", _meta=META))
+    found = talk.feed(reply(1, tools=[]))
+    assert "mcp.caching.hints-present" in rules(found)
+
+
+def test_findings_know_their_message() -> None:
+    talk = Conversation("2025-11-25")
+    talk.feed(call(1, "ping"), "client")
+    (found,) = talk.feed(reply(2), "server")
+    assert (found.rule, found.message_index, found.where) == ("mcp.id.echoed", 1, "/id")
+
+
+def test_a_line_that_could_not_be_read_is_told() -> None:
+    (found,) = Conversation().feed(TraceFault(7, "no"))
+    assert (found.rule, found.got) == ("trace.line", "line 7")
+
+
+def test_message_objects_are_messages() -> None:
+    talk = Conversation("2025-11-25")
+    assert talk.feed(Request(id=1, method="ping"), "client") == []
+    assert talk.feed(b'{"jsonrpc":"2.0","id":1,"result":{}}', "server") == []
+    assert talk.outcomes()["mcp.lifecycle.ping-empty"].verdict == "pass"
+
+
+def test_what_was_never_answered_is_told_at_the_end() -> None:
+    talk = opened("2025-11-25")
+    talk.feed(call(1, "tools/call", name="a"), "client")
+    talk.feed(call(2, "tools/call", name="a"), "client")
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+    talk.feed(cancel, "client")
+    (found,) = talk.end()
+    assert (found.rule, found.level, found.message_index) == ("trace.unanswered", "info", 3)
+
+
+def test_a_late_reply_after_a_cancellation_is_in_order() -> None:
+    talk = opened("2025-11-25")
+    talk.feed(call(1, "tools/call", name="a"), "client")
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    talk.feed(cancel, "client")
+    assert rules(talk.feed(reply(1, content=[]), "server")) == []
+
+
+def test_nothing_seen_is_nothing_passed() -> None:
+    outcomes = Conversation().outcomes()
+    assert {outcome.verdict for outcome in outcomes.values()} == {
+        "not-observed",
+        "not-testable",
+        "excluded",
+    }
+
+
+def test_each_requirement_has_the_outcome_of_its_judge() -> None:
+    outcomes = Conversation("2025-06-18").outcomes()
+    for row in requirements():
+        outcome = outcomes[row.id]
+        assert outcome.verdict in VERDICTS
+        if not row.when.holds("2025-06-18"):
+            assert outcome.verdict == "not-applicable"
+        elif row.judge in ("unit", "none"):
+            assert (outcome.verdict, outcome.why) == ("excluded", row.why)
+        elif row.judge != "trace" and (not row.also_trace or row.id in UNJUDGED):
+            assert outcome.verdict == "not-testable"
+        else:
+            assert outcome.verdict == "not-observed"
+
+
+def test_what_should_be_is_a_warning_and_what_must_be_a_failure() -> None:
+    talk = Conversation()
+    meta = {key: value for key, value in META.items() if not key.endswith("clientInfo")}
+    talk.feed(call(1, "tools/list", _meta=meta), "client")
+    talk.feed(call(1, "tools/list", _meta=meta), "client")
+    outcomes = talk.outcomes()
+    assert outcomes["mcp.meta.client-info"].verdict == "warn"
+    assert outcomes["mcp.meta.client-info"].breaches == 2
+    assert outcomes["mcp.id.open-unique"].verdict == "fail"
+
+
+def test_a_revision_that_was_never_released_is_refused() -> None:
+    with pytest.raises(UnknownRevision):
+        Conversation("2020-01-01")
+
+
+def test_what_was_forgotten_is_not_called_unknown() -> None:
+    talk = opened("2025-11-25")
+    for id in range(3000):
+        talk.feed(call(id, "tools/call", name="a"), "client")
+    assert rules(talk.feed(reply(0, content=[]), "server")) == []
+    assert rules(talk.feed(reply(2999, content=[]), "server")) == []
+
+
+def test_a_bounded_map_forgets_the_oldest() -> None:
+    kept: Bounded[int, str] = Bounded(2)
+    for number in range(3):
+        kept[number] = ""
+    assert (list(kept), kept.forgot) == ([1, 2], True)
+
+
+def test_capabilities_are_found_by_their_place() -> None:
+    declared = {"a": {"b": True, "c": False}, "extensions": {"x.y/z": {}}}
+    assert declares(declared, "a")
+    assert declares(declared, "a.b")
+    assert not declares(declared, "a.c")
+    assert not declares(declared, "a.b.c")
+    assert declares(declared, "extensions.x.y/z")
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "expected"),
+    [
+        ({"n": 1}, {"type": "object", "properties": {"n": {"type": "integer"}}}, True),
+        ({"n": 1.0}, {"properties": {"n": {"type": "integer"}}}, True),
+        ({"n": True}, {"properties": {"n": {"type": "integer"}}}, False),
+        ({}, {"required": ["n"]}, False),
+        ({"m": 1}, {"additionalProperties": False}, False),
+        ([1, "2"], {"items": {"type": "number"}}, False),
+        (True, {"enum": [1]}, False),
+        (1, {"const": 1}, True),
+        (5, {"maximum": 4}, False),
+        ("abc", {"minLength": 4}, False),
+        (None, {"type": ["null", "string"]}, True),
+        ("x", {"pattern": "y"}, None),
+        ({"n": 1}, {"properties": {"n": {"$ref": "#"}}}, None),
+        ({"n": 1}, {"required": 5}, None),
+        (1, {"enum": 5}, None),
+        (1, False, False),
+    ],
+)
+def test_values_are_held_against_simple_schemas(
+    value: object, schema: object, expected: bool | None
+) -> None:
+    assert fits(value, schema) is expected
+
+
+WORDS: list[Any] = [
+    *("jsonrpc", "2.0", "id", "method", "params", "result", "error", "_meta", "code", "data"),
+    *("initialize", "ping", "tools/call", "tools/list", "subscriptions/listen", "tasks/get"),
+    *("notifications/progress", "notifications/cancelled", "notifications/message", "progress"),
+    *("resultType", "input_required", "task", "inputRequests", "requestState", "inputResponses"),
+    *("tools", "name", "inputSchema", "outputSchema", "structuredContent", "content", "messages"),
+    *("progressToken", "requestId", "notifications", "taskId", "taskIds", "status", "completed"),
+    *("capabilities", "protocolVersion", "supported", "cursor", "nextCursor", "level", "roots"),
+    *META,
+    *(None, True, False, 0, 1, -32022, -32601, 1.5, ""),
+]
+
+
+def any_value(chance: random.Random, depth: int) -> Any:
+    kind = chance.random()
+    if depth == 0 or kind < 0.4:
+        return chance.choice(WORDS)
+    if kind < 0.55:
+        return [any_value(chance, depth - 1) for _ in range(chance.randrange(3))]
+    names = [word for word in WORDS if isinstance(word, str)]
+    return {
+        chance.choice(names): any_value(chance, depth - 1) for _ in range(chance.randrange(1, 6))
+    }
+
+
+def any_message(chance: random.Random) -> Any:
+    message = any_value(chance, 4)
+    if isinstance(message, dict) and chance.random() < 0.8:
+        message["jsonrpc"] = "2.0"
+        message["id"] = chance.choice([1, 2, "1", None, [], 3])
+        which = chance.choice(["method", "result", "error"])
+        message[which] = any_value(chance, 3)
+        if which == "method":
+            message["method"] = chance.choice([word for word in WORDS if isinstance(word, str)])
+            message["params"] = any_value(chance, 4)
+    return message
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_said_is_judged(seed: int) -> None:
+    chance = random.Random(seed)
+    talk = Conversation(chance.choice([None, "2025-11-25", "2026-07-28"]))
+    for _ in range(300):
+        senders: list[Role | None] = ["client", "server", None]
+        sender = chance.choice(senders)
+        http = chance.choice(
+            [
+                None,
+                {"method": "POST", "headers": {"Accept": "x", "Mcp-Name": "=?base64?*?="}},
+                {"status": 404, "headers": {}},
+            ]
+        )
+        entry = TraceEntry(sender=sender, message=any_message(chance), stream=chance.choice([1, 2]))
+        talk.feed(entry)
+        talk.feed(any_message(chance), sender, chance.choice(["stdio", "http"]), http)
+        for again in read_trace([write_entry(entry)]):
+            talk.feed(again)
+    talk.end()
+    assert set(talk.outcomes()) == {row.id for row in requirements()}
