@@ -60,7 +60,7 @@ _CREDENTIAL: Final = re.compile(
     r"|(?:api|access|private|encryption|signing)[-_ ]?key)\\?[\"']?\s*[=:]\s*\\?[\"']?))"
     r"[^\s\"'&,;}\]\\]+"
     r"|(?i:(?<![a-z0-9])(?:bearer|basic)\s+[a-z0-9._~+/=-]{6,})"  # an Authorization value
-    r"|eyJ[\w-]{8,}(?:\.[\w-]*)+"  # a JSON web token
+    r"|(?<![\w-])eyJ[\w-]{8,}+(?:\.[\w-]*+)+"  # a JSON web token
     r"|(?<![A-Za-z0-9])(?:"
     r"(?:sk|pk|rk)[-_](?:live|test|proj|ant)[-_][\w-]{8,}|sk-[\w-]{20,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
@@ -102,7 +102,10 @@ def redact(value: object, *, depth: int = _DEPTH) -> object:
 
 
 def conceal(value: object) -> object:
-    """Return a copy of JSON `value` with its secrets hidden, and all else as it is."""
+    """Return a copy of JSON `value` with its secrets hidden, and all else as it is.
+
+    A value that contains itself is no JSON, and has no end.
+    """
     top: list[object] = [None]
     # A stack and no recursion: how deep a value nests is a peer's choice.
     waiting: list[tuple[object, dict[str, object] | list[object], str | int]] = [(value, top, 0)]

@@ -75,7 +75,8 @@ def encode_event(
     field to take the event as one.
 
     Raises:
-        LocalProtocolError: a name or an id would break its line, or `retry` is negative.
+        LocalProtocolError: a name or an id would break its line, a text has no UTF-8 form, or
+            `retry` is negative.
     """
     fields = ""
     if event is not None:
@@ -87,15 +88,15 @@ def encode_event(
             rule = "sse.retry.negative"
             raise LocalProtocolError(rule, got=retry, expected=LOCAL_RULES[rule], source=_SOURCE)
         fields += f"retry: {retry}\n"
-    lines = data.encode() if isinstance(data, str) else data
+    lines = _utf8(data) if isinstance(data, str) else data
     if _LF in lines or _CR in lines:
         lines = _unify(lines).replace(b"\n", b"\ndata: ")
-    return b"%sdata: %s\n\n" % (fields.encode(), lines)
+    return b"%sdata: %s\n\n" % (_utf8(fields), lines)
 
 
 def encode_comment(text: str = "") -> bytes:
     """Return a comment, which readers ignore: it keeps an idle connection open."""
-    lines = _unify(text.encode()).split(b"\n")
+    lines = _unify(_utf8(text)).split(b"\n")
     return b"".join(b": %s\n" % line if line else b":\n" for line in lines) + b"\n"
 
 
@@ -278,6 +279,15 @@ class EventReader:
 def _unify(text: bytes) -> bytes:
     """Return `text` with every line end as a line feed."""
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        pass
+    rule = "jsonrpc.text.surrogate"
+    raise LocalProtocolError(rule, expected=LOCAL_RULES[rule])
 
 
 def _one_line(value: str) -> str:

@@ -108,7 +108,11 @@ def read_trace(lines: Iterable[str | bytes]) -> Iterator[TraceEntry | TraceFault
 
 
 def write_entry(entry: TraceEntry) -> bytes:
-    """Return an entry as one line, its end included, with all secrets hidden."""
+    """Return an entry as one line, its end included, with all secrets hidden.
+
+    Raises:
+        RecursionError: the message contains itself, or nests deeper than can be written.
+    """
     members: dict[str, object] = {"at": entry.at, "from": entry.sender}
     members["transport"] = entry.transport or None
     if entry.message is not NOTHING:
@@ -124,6 +128,8 @@ def write_entry(entry: TraceEntry) -> bytes:
     given = {
         name: value for name, value in members.items() if value is not None or name == "message"
     }
+    # Written once as it is: what contains itself is refused here, before a copy without end.
+    _write(given)
     return _write(conceal(given)) + b"\n"
 
 

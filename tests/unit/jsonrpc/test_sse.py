@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from trunkline.errors import LocalProtocolError
@@ -347,3 +349,17 @@ def test_an_event_prints_no_secret() -> None:
     secret = "sk-live-abcdefgh12345678"
     assert secret not in repr(Event(f'{{"key":"{secret}"}}', secret, secret))
     assert repr(Event("abc")) == "Event(data=<3 characters>, event='message', id=None, retry=None)"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: encode_event("\ud800"),
+        lambda: encode_event("x", event="\ud800"),
+        lambda: encode_event("x", id="\ud800"),
+        lambda: encode_comment("\ud800"),
+    ],
+)
+def test_text_without_a_utf8_form_is_refused(write: Callable[[], bytes]) -> None:
+    with pytest.raises(LocalProtocolError, match=r"jsonrpc\.text\.surrogate"):
+        write()

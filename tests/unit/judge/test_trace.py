@@ -160,3 +160,10 @@ def test_a_long_private_key_is_hidden_whole() -> None:
 def test_pairs_that_are_headers_are_hidden() -> None:
     assert conceal([["X-Api-Key", "k"]]) == [["X-Api-Key", HIDDEN]]
     assert conceal({"name": "X-Api-Key", "value": "k"}) == {"name": "X-Api-Key", "value": HIDDEN}
+
+
+def test_a_message_that_contains_itself_is_refused_and_not_copied_without_end() -> None:
+    loop: dict[str, object] = {}
+    loop["params"] = loop
+    with pytest.raises(RecursionError):
+        write_entry(TraceEntry(at=0.0, sender="client", transport="stdio", message=loop))
