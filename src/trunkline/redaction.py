@@ -60,7 +60,7 @@ _CREDENTIAL: Final = re.compile(
     r"|(?:api|access|private|encryption|signing)[-_ ]?key)\\?[\"']?\s*[=:]\s*\\?[\"']?))"
     r"[^\s\"'&,;}\]\\]+"
     r"|(?i:(?<![a-z0-9])(?:bearer|basic)\s+[a-z0-9._~+/=-]{6,})"  # an Authorization value
-    r"|(?<![\w-])eyJ[\w-]{8,}+(?:\.[\w-]*+)+"  # a JSON web token
+    r"|(?<![A-Za-z0-9])eyJ[\w-]{8,}+(?:\.[\w-]*+)+"  # a JSON web token
     r"|(?<![A-Za-z0-9])(?:"
     r"(?:sk|pk|rk)[-_](?:live|test|proj|ant)[-_][\w-]{8,}|sk-[\w-]{20,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
