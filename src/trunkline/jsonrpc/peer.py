@@ -292,7 +292,7 @@ class Peer:
             self._ids.claim(id)
         try:
             self._write(written, route)
-        except BaseException:
+        except BaseException:  # a cancelled task too: nobody holds the pending by then
             self._ledger.release(pending)
             raise
         return pending
@@ -348,7 +348,7 @@ class Peer:
                 self._ids.claim(id)
         try:
             self._write(written, route)
-        except BaseException:
+        except BaseException:  # as in `send_request`
             for pending in expected:
                 self._ledger.release(pending)
             raise
