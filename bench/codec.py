@@ -267,6 +267,7 @@ def claims(bench: Bench) -> list[Claim]:
         _times(bench, "decode result", "typed", 25),
         _times(bench, "encode result", "typed", 25),
         _times(bench, "decode small request", "dict", 7),
+        _times(bench, "decode 1 MB prose", "typed", 4),
         _within(bench, "encode small request", 370),
         _within(bench, "encode error", 370),
         _within(bench, "decode small request", 370),
