@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from .kinds import ErrorKind
 
-__all__ = ["LOCAL_RULES", "RULES", "Rule", "rule"]
+__all__ = ["LOCAL_RULES", "RULES", "Rule"]
 
 
 class Rule(NamedTuple):
@@ -96,8 +96,3 @@ LOCAL_RULES: Final = {
     "sse.retry.negative": "a number of milliseconds",
     "jsonrpc.peer.closed": "an open peer: this one was closed",
 }
-
-
-def rule(rule_id: str) -> Rule:
-    """Return the row of `rule_id`."""
-    return RULES[rule_id]
