@@ -6,6 +6,15 @@
           IdsExhausted              the id counter passed its maximum: connect again
         RemoteProtocolError         the peer broke one
           InvalidMessage            what `decode` raises, with the answer we would send
+      PeerError                     the peer answered with an error: code, message, data
+      RequestEnded                  no answer will come
+        TimedOut                    in the time that was given
+        Cancelled                   because one side gave up
+        ConnectionLost              because the other side is gone: why, exit status, last words
+      TransportError                the pipe failed: spawn, connect, read, write
+      Refusal                       raised by a handler to choose the wire error, by symbol
+      ToolError                     raised by a tool to choose the text of its `isError` result
+      ToolFailed                    what a client is told when it asks a failed tool for its value
 
 Errors hold facts; text is composed here, at the edge, and never shows a secret.
 """
@@ -17,11 +26,20 @@ from typing import Any, Final
 from .redaction import HIDDEN, is_secret_name, redact, show
 
 __all__ = [
+    "Cancelled",
+    "ConnectionLost",
     "IdsExhausted",
     "InvalidMessage",
     "LocalProtocolError",
+    "PeerError",
     "ProtocolError",
+    "Refusal",
     "RemoteProtocolError",
+    "RequestEnded",
+    "TimedOut",
+    "ToolError",
+    "ToolFailed",
+    "TransportError",
     "TrunklineError",
 ]
 
@@ -150,17 +168,155 @@ class InvalidMessage(RemoteProtocolError):
         return f"{super().__str__()} ({self.code} {redact(self.message)})"
 
 
+class PeerError(TrunklineError):
+    """The peer answered a request with an error.
+
+    `code`, `message` and `data` are as they came; `data` is None where there was none.
+    `method` is the request that drew it, `kind` what the code means in the revision spoken,
+    or "" where it means nothing there.
+    """
+
+    def __init__(
+        self, code: int, message: str, data: Any = None, *, method: str = "", kind: str = ""
+    ) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data = data
+        self.method = method
+        self.kind = kind
+
+    def __str__(self) -> str:
+        asked = f"{self.method}: " if self.method else ""
+        return f"{asked}{redact(self.message)} ({self.code})"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.__dict__.copy())
+
+
+class RequestEnded(TrunklineError):
+    """A request was sent and no answer will come; whether it was served is not known."""
+
+    def __init__(self, reason: str, *, method: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.method = method
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.reason}" if self.method else self.reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.__dict__.copy())
+
+
+class TimedOut(RequestEnded):
+    """No answer came in time; the other side was told to stop."""
+
+
+class Cancelled(RequestEnded):
+    """The request was cancelled; the other side was told to stop."""
+
+
+class ConnectionLost(RequestEnded):
+    """The other side is gone.
+
+    Of a child process `exit_status` says how it ended (negative: by that signal) and `stderr`
+    holds its last lines; None and () where there was no process.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        method: str = "",
+        exit_status: int | None = None,
+        stderr: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(reason, method=method)
+        self.exit_status = exit_status
+        self.stderr = stderr
+
+    def __str__(self) -> str:
+        return super().__str__() + _last_words(self.exit_status, self.stderr)
+
+
+class TransportError(TrunklineError):
+    """A connection could not be made, or broke: `reason` says how.
+
+    Of a child process `exit_status` and `stderr` are as in `ConnectionLost`.
+    """
+
+    def __init__(
+        self, reason: str, *, exit_status: int | None = None, stderr: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.exit_status = exit_status
+        self.stderr = stderr
+
+    def __str__(self) -> str:
+        return self.reason + _last_words(self.exit_status, self.stderr)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.__dict__.copy())
+
+
+class Refusal(TrunklineError):
+    """Raised by a handler to answer with an error of its choice, by symbol.
+
+    `Refusal("RESOURCE_NOT_FOUND", data={"uri": uri})`: the number is the one that the
+    revision being spoken gives the symbol. An integer is sent as it is, and has to lie
+    outside -32768 to -32000, which belong to JSON-RPC and MCP.
+    """
+
+    def __init__(self, kind: str | int, message: str | None = None, *, data: Any = NOTHING) -> None:
+        if isinstance(kind, int) and -32768 <= kind <= -32000:
+            raise ValueError(f"{kind} is reserved: name the error by its symbol instead")
+        super().__init__(kind, message)
+        self.kind = kind
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {redact(self.message)}" if self.message else str(self.kind)
+
+
+class ToolError(TrunklineError):
+    """Raised by a tool that ran and failed: its text is what the caller reads."""
+
+
+class ToolFailed(TrunklineError):
+    """A tool ran and failed, and its value was asked for; `result` is what it gave instead."""
+
+    def __init__(self, text: str, result: Any = None) -> None:
+        super().__init__(text)
+        self.result = result
+
+    def __str__(self) -> str:
+        return str(redact(self.args[0]))
+
+
 def show_pointer(pointer: str) -> str:
-    """Return a JSON pointer with nothing secret in it: member names come from the peer.
+    """Return a text of the peer's with nothing secret in it: a JSON pointer, a line of a log.
 
     A name with a lone surrogate in it is shown as an escape, or no stream could take it.
     """
     return str(redact(pointer)).encode("utf-8", "backslashreplace").decode()
 
 
+def _last_words(exit_status: int | None, stderr: tuple[str, ...]) -> str:
+    """Return what a process left behind, without secrets."""
+    status = "" if exit_status is None else f" (exit status {exit_status})"
+    lines = "".join(f"\n  {show_pointer(line)}" for line in stderr)
+    return f"{status}; last lines on stderr:{lines}" if lines else status
+
+
 def _restore(
-    kind: type[ProtocolError], args: tuple[Any, ...], facts: dict[str, Any]
-) -> ProtocolError:
+    kind: type[TrunklineError], args: tuple[Any, ...], facts: dict[str, Any]
+) -> TrunklineError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(facts)
     return error

@@ -14,11 +14,19 @@ import pytest
 from trunkline import errors
 from trunkline.errors import (
     NOTHING,
+    Cancelled,
+    ConnectionLost,
     IdsExhausted,
     InvalidMessage,
     LocalProtocolError,
+    PeerError,
     ProtocolError,
+    Refusal,
     RemoteProtocolError,
+    TimedOut,
+    ToolError,
+    ToolFailed,
+    TransportError,
     TrunklineError,
 )
 
@@ -254,3 +262,59 @@ def test_answering_does_not_change_the_error() -> None:
     error = invalid(data={"a": 1})
     assert error.answer() == error.answer()
     assert error.data == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PeerError(
+            -32602, "no such tool", {"tool": "x"}, method="tools/call", kind="TOOL_NOT_FOUND"
+        ),
+        TimedOut("no answer in 5 s", method="ping"),
+        Cancelled("given up", method="tools/call"),
+        ConnectionLost("gone", method="ping", exit_status=-9, stderr=("one", "two")),
+        TransportError("cannot start", exit_status=1, stderr=("one",)),
+        Refusal("RESOURCE_NOT_FOUND", "no such file", data={"uri": "x"}),
+        ToolError("no such city"),
+        ToolFailed("it failed"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_every_error_survives_pickling_with_its_facts(error: TrunklineError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert again.__dict__ == error.__dict__
+
+
+def test_a_lost_connection_tells_how_the_process_ended_and_its_last_words() -> None:
+    error = ConnectionLost(
+        "the server exited", method="ping", exit_status=-9, stderr=("one", "two")
+    )
+    assert str(error) == (
+        "ping: the server exited (exit status -9); last lines on stderr:\n  one\n  two"
+    )
+    assert str(TransportError("cannot start")) == "cannot start"
+
+
+def test_last_words_and_messages_of_a_peer_show_no_secret() -> None:
+    canary = "hunter2canary"
+    texts = [
+        str(ConnectionLost("gone", stderr=(f"password={canary}",))),
+        str(TransportError("gone", stderr=(f"Authorization: Bearer {canary}",))),
+        str(PeerError(-1, f"token={canary}")),
+        repr(PeerError(-1, f"token={canary}")),
+        str(Refusal("INTERNAL_ERROR", f"secret={canary}")),
+        str(ToolFailed(f"api_key={canary}")),
+    ]
+    assert not [text for text in texts if canary in text]
+
+
+@pytest.mark.parametrize("number", [-32768, -32603, -32000])
+def test_a_refusal_by_a_reserved_number_is_refused(number: int) -> None:
+    with pytest.raises(ValueError, match="by its symbol"):
+        Refusal(number)
+
+
+def test_a_refusal_may_have_a_number_of_its_own() -> None:
+    assert Refusal(-31999).kind == -31999

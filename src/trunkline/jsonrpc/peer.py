@@ -123,6 +123,11 @@ class Peer:
         self._is_closed = False
 
     @property
+    def codec(self) -> Codec:
+        """What messages are read and written with."""
+        return self._codec
+
+    @property
     def ledger(self) -> Ledger:
         """What we asked."""
         return self._ledger
@@ -136,6 +141,14 @@ class Peer:
     def is_closed(self) -> bool:
         """Whether `close` was called."""
         return self._is_closed
+
+    def use(self, codec: Codec) -> None:
+        """Read and write by another codec from the next frame on: the two sides have agreed.
+
+        What is open stays open, and ids count on.
+        """
+        self._codec = codec
+        self._ids_last = codec.policy.ids_last_a_session
 
     # -- coming in ---------------------------------------------------------------------------
 

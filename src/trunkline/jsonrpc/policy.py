@@ -65,6 +65,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     max_id: int = _MAX_ID
     # What a server does with a revision it does not speak.
     version_policy: Literal["counter-offer", "reject", "fallback"] = "counter-offer"
+    # Whether a tool that fails, or is given arguments that do not fit, gives a result marked so
+    # or an error of the protocol.
+    tool_failures: Literal["by-revision", "error"] = "by-revision"
     # Whether method names go by their official spelling or, too, without `notifications/`.
     method_names: Literal["prefixed", "accept-bare", "emit-bare"] = "prefixed"
     limits: Limits = Limits()

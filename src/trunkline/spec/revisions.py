@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 __all__ = [
+    "FORMER_NAMES",
     "LATEST",
     "REVISIONS",
     "V2024_11_05",
@@ -27,6 +28,10 @@ V2026_07_28: Final = "2026-07-28"
 
 REVISIONS: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28)
 LATEST: Final = V2026_07_28
+
+# What other systems call a revision that was never released under that name; it counts only
+# where a policy falls back rather than refuse.  [K-15]
+FORMER_NAMES: Final = {"2024-10-07": V2024_11_05, "1.0": V2024_11_05, "1": V2024_11_05}
 
 
 class Window(NamedTuple):

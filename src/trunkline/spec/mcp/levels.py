@@ -1,0 +1,19 @@
+"""How severe a line of a log is, as MCP has it: the eight levels of RFC 5424."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["LOG_LEVELS"]
+
+# From the least severe to the most.          [MCP 2025-11-25, server/utilities/logging]
+LOG_LEVELS: Final = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
