@@ -5,7 +5,8 @@ module and knows neither. Bytes, framing and the outside world are its own affai
 frame says is not. The rules, which `trunkline.testing.transports` checks for any transport:
 
 * `on_message` and `on_error` are set by whoever uses the transport, before `connect`, and
-  are called on the event loop that called it.
+  are called on the event loop that called it. Everything else is called there too: a
+  transport belongs to one loop, and to the thread that runs it.
 * Frames come out whole and in the order they went in. An `Oversize` (or another fault of
   the framing) stands in the place of a frame that could not be read.
 * `send` returns at once, whatever the other side does; what it was given is written later,

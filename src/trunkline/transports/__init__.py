@@ -1,0 +1,52 @@
+"""How frames travel: one module per way, and the rules that all of them keep.
+
+`base` states the rules; `trunkline.testing.transports` checks them for any transport. Only
+this package touches the outside world, and it knows neither servers nor clients. A transport
+is imported when its name is first used.  [PEP 562]
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .base import Address, Frame, Transport
+    from .memory import MemoryTransport, memory_pair
+    from .stdio_client import Stdio
+    from .stdio_server import StdioServer
+    from .tapped import Tapped, TappedTransport
+
+__all__ = [
+    "Address",
+    "Frame",
+    "MemoryTransport",
+    "Stdio",
+    "StdioServer",
+    "Tapped",
+    "TappedTransport",
+    "Transport",
+    "memory_pair",
+]
+
+_HOMES = {
+    "Address": "base",
+    "Frame": "base",
+    "MemoryTransport": "memory",
+    "Stdio": "stdio_client",
+    "StdioServer": "stdio_server",
+    "Tapped": "tapped",
+    "TappedTransport": "tapped",
+    "Transport": "base",
+    "memory_pair": "memory",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

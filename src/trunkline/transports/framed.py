@@ -1,0 +1,116 @@
+"""Frames over a stream of bytes: what transports on pipes, files and sockets have in common.
+
+Knows where a frame begins and ends, by a framing, and keeps the promises of `base` that are
+about order: no frame after the end, one end, one ending that all who close wait for. Where
+the bytes come from and what ending means is the subclass's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from ..jsonrpc.framing import framing_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from ..errors import TransportError
+    from ..jsonrpc.limits import TransportName
+    from ..jsonrpc.policy import Policy
+    from .base import Frame
+    from .blocking import ThreadWriter
+    from .pipes import FdWriter
+
+__all__ = ["FramedTransport"]
+
+_log: Final = logging.getLogger("trunkline.transports")
+
+
+class FramedTransport:
+    """The half of a transport that is the same on every stream.
+
+    A subclass sets `_writer` and `_is_open` when it connects, calls `_receive` and
+    `_receive_end`, and says in `_end` how the connection is taken down.
+    """
+
+    def __init__(self, policy: Policy, name: TransportName) -> None:
+        self.name: TransportName = name
+        self.on_message: Callable[[Frame, Any], object] = _ignore
+        self.on_error: Callable[[TransportError | None], object] = _ignore
+        self.on_drained: Callable[[], object] = _ignore
+        self._framing = framing_named(policy.framing, policy.limits.message_size(name))
+        self._writer: FdWriter | ThreadWriter | None = None
+        self._is_open = False  # frames can be sent
+        self._is_reported = False  # the end was, and no frame may follow
+        self._ending: asyncio.Task[None] | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether frames can be sent."""
+        return self._is_open
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes were sent and are not written yet."""
+        return 0 if self._writer is None else self._writer.backlog
+
+    def send(self, frame: bytes, route: Any = None) -> None:
+        """Send one frame, without waiting.
+
+        Raises:
+            LocalProtocolError: the framing cannot carry it; nothing was sent.
+        """
+        if self._is_open and self._writer is not None:
+            self._writer.write(self._framing.frame(frame))
+
+    async def close(self) -> None:
+        """Write what was sent, and end the connection."""
+        if self._ending is None:
+            self._begin_to_end(self._end())
+        if self._ending is not None:
+            # A task of its own, so that it goes on when one of those who wait is cancelled.
+            await asyncio.shield(self._ending)
+
+    def _begin_to_end(self, ending: Coroutine[Any, Any, None]) -> None:
+        self._is_open = False
+        self._ending = asyncio.get_running_loop().create_task(ending)
+
+    async def _end(self) -> None:
+        """Take the connection down, so that nothing is left of it, and report the end."""
+        raise NotImplementedError
+
+    def _drained(self) -> None:
+        # Looked up when it is called: who uses the transport may set it late.
+        self.on_drained()
+
+    def _receive(self, data: bytes) -> None:
+        """Hand up the frames that `data` completes."""
+        self._hand_up(self._framing.feed(data))
+
+    def _receive_end(self) -> None:
+        """Hand up what the end of the stream completes or cuts short."""
+        self._hand_up(self._framing.end())
+
+    def _hand_up(self, frames: Iterable[Frame]) -> None:
+        for frame in frames:
+            if self._is_reported:
+                return
+            try:
+                self.on_message(frame, None)
+            except Exception:  # noqa: BLE001  # the frames behind this one did no wrong
+                _log.exception("on_message raised")
+
+    def _report(self, error: TransportError | None) -> None:
+        """Say that the connection has ended, unless that was said."""
+        if not self._is_reported:
+            self._is_reported = True
+            try:
+                self.on_error(error)
+            except Exception:  # noqa: BLE001  # there is still something to clear away
+                _log.exception("on_error raised")
+
+
+def _ignore(*_: object) -> None:
+    """Stand in for a callback that nobody has set."""

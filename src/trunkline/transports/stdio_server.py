@@ -1,0 +1,182 @@
+"""The server's end of stdio: this process' own standard input and output.
+
+Works on pipes, sockets, terminals and files. Knows nothing of messages, and nothing of the
+process that started this one.
+
+The rules that live here, and only here:
+
+* Only frames reach the wire.                            [MCP 2026-07-28, basic/transports/stdio]
+  While connected, the wire is held under private descriptors; whoever prints, writes to
+  descriptor 1 or starts a child process writes to stderr instead, and whoever reads stdin
+  finds it empty. `close` puts everything back.
+* The end of the input is reported as the end, and answers are still written until `close`.
+* Descriptors that are handed in are taken over: `close` closes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from ..errors import TransportError
+from .blocking import ThreadReader, ThreadWriter
+from .framed import FramedTransport
+from .pipes import FdReader, FdWriter, is_watchable
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from ..jsonrpc.policy import Policy
+
+__all__ = ["StdioServer"]
+
+# How long `close` waits for a client that is there and takes nothing.
+_PATIENCE: Final = 5.0
+
+
+class StdioServer(FramedTransport):
+    """A transport on standard input and output, or on the descriptors given in their place."""
+
+    def __init__(
+        self, policy: Policy, *, stdin: int | None = None, stdout: int | None = None
+    ) -> None:
+        super().__init__(policy, "stdio")
+        self._given = (stdin, stdout)
+        self._standard = _Standard()
+        self._reader: FdReader | ThreadReader | None = None
+        self._is_used = False
+
+    async def connect(self) -> None:
+        """Take over the descriptors, and begin to read.
+
+        Raises:
+            TransportError: one of them is not open; the other is given back, or closed if it
+                was handed in.
+        """
+        if self._is_used:
+            raise TransportError("a transport connects once")
+        self._is_used = True
+        try:
+            self._open(asyncio.get_running_loop())
+        except OSError as error:
+            self._clear_away()
+            reason = f"standard input or output cannot be used: {error.strerror}"
+            raise TransportError(reason) from None
+        self._is_open = True
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        stdin, stdout = self._given
+        if stdin is None:
+            stdin = self._standard.take_input()
+        if stdout is None:
+            stdout = self._standard.take_output()
+        # Both are looked at before either is touched.
+        write = FdWriter if is_watchable(stdout) else ThreadWriter
+        read = FdReader if is_watchable(stdin) else ThreadReader
+        self._reader = read(loop, stdin, self._receive, self._input_ended)
+        self._writer = write(loop, stdout, self._drained, self._output_broke)
+
+    async def _end(self) -> None:
+        was_connected = self._writer is not None
+        try:
+            if self._writer is not None:
+                await self._writer.finish(_PATIENCE)
+        finally:
+            self._is_used = True
+            self._clear_away()
+            if was_connected:
+                self._report(None)
+
+    def _input_ended(self, error: OSError | None) -> None:
+        self._receive_end()
+        if error is None:
+            self._report(None)
+        else:
+            self._is_open = False
+            self._report(TransportError(f"reading failed: {error.strerror}"))
+
+    def _output_broke(self, error: OSError) -> None:
+        self._is_open = False
+        self._report(TransportError(f"the client does not read any more: {error.strerror}"))
+
+    def _clear_away(self) -> None:
+        """Give back what was taken, and close what was handed in."""
+        # In this order: input and output may be one socket, whose flags the reader found first.
+        if self._writer is not None:
+            self._writer.close()
+        if self._reader is not None:
+            self._reader.close()
+        self._standard.put_back()
+        for fd in {fd for fd in self._given if fd is not None}:
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # was not open: that is why we could not connect
+        self._given = (None, None)
+
+
+class _Standard:
+    """The standard streams of this process, and what was put in their place."""
+
+    def __init__(self) -> None:
+        self._input: int | None = None  # the wire, under descriptors that children do not inherit
+        self._output: int | None = None
+        self._stdout: TextIO | None = None  # what `print` wrote to
+
+    def take_input(self) -> int:
+        """Return a private descriptor for stdin, and leave an empty file in its place."""
+        _check_was_open(sys.__stdin__)
+        self._input = os.dup(0)
+        empty = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(empty, 0)
+        os.close(empty)
+        return self._input
+
+    def take_output(self) -> int:
+        """Return a private descriptor for stdout, and leave stderr in its place."""
+        _check_was_open(sys.__stdout__)
+        self._output = os.dup(1)
+        try:
+            os.dup2(2, 1)
+        except OSError:  # there is no stderr
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.close(nowhere)
+        self._stdout, sys.stdout = sys.stdout, sys.stderr
+        # What was printed before has no place on the wire either.
+        _flush(self._stdout)
+        return self._output
+
+    def put_back(self) -> None:
+        """Undo what was done; what others have changed since is left as it is."""
+        if self._output is not None:
+            _flush(self._stdout)  # of what was printed meanwhile, before it could reach the wire
+            if sys.stdout is sys.stderr and self._stdout is not None:
+                sys.stdout = self._stdout
+            os.dup2(self._output, 1)
+            os.close(self._output)
+            self._output = None
+        if self._input is not None:
+            os.dup2(self._input, 0)
+            os.close(self._input)
+            self._input = None
+
+
+def _check_was_open(stream: TextIO | None) -> None:
+    """Refuse a standard stream that was closed when Python started.
+
+    Its descriptor has gone to whatever was opened first since, likely the event loop's own.
+    """
+    if stream is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+def _flush(stream: TextIO | None) -> None:
+    try:
+        if stream is not None:
+            stream.flush()
+    except (OSError, ValueError):
+        pass  # a closed stream, or one whose reader is gone: there is nothing to lose

@@ -1,0 +1,87 @@
+"""Listening to a connection without changing it: for recordings, demonstrations and tests.
+
+    Client(Tapped(Stdio("python", ["server.py"]), hear))
+
+`hear(sender, frame)` is called with every frame, before it is sent or handed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from ..errors import TransportError
+from ..jsonrpc.limits import TransportName
+
+if TYPE_CHECKING:
+    from ..jsonrpc.policy import Policy
+    from .base import Address, Frame, Transport
+
+__all__ = ["Tapped", "TappedTransport"]
+
+Side: TypeAlias = Literal["client", "server"]
+Hear: TypeAlias = "Callable[[Side, Frame], object]"
+
+
+class Tapped:
+    """An address of a server, all of whose connections are listened to."""
+
+    def __init__(self, address: Address, hear: Hear) -> None:
+        self._address = address
+        self._hear = hear
+
+    def __repr__(self) -> str:
+        return f"Tapped({self._address!r})"
+
+    def transport(self, policy: Policy) -> TappedTransport:
+        """Make one connection, with an ear on it."""
+        return TappedTransport(self._address.transport(policy), self._hear)
+
+
+class TappedTransport:
+    """A connection that is listened to; `our_side` is the side that sends by it."""
+
+    def __init__(self, inner: Transport, hear: Hear, *, our_side: Side = "client") -> None:
+        self._inner = inner
+        self._hear = hear
+        self._ours = our_side
+        self._theirs: Side = "server" if our_side == "client" else "client"
+        self.name: TransportName = inner.name
+        self.on_message: Callable[[Frame, Any], object] = _ignore
+        self.on_error: Callable[[TransportError | None], object] = _ignore
+        self.on_drained: Callable[[], object] = _ignore
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether frames can be sent."""
+        return self._inner.is_connected
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes were sent and are not written yet."""
+        return self._inner.backlog
+
+    async def connect(self) -> None:
+        """Open the connection, and begin to call `on_message`."""
+        inner = self._inner
+        inner.on_message = self._receive
+        inner.on_error = lambda error: self.on_error(error)
+        inner.on_drained = lambda: self.on_drained()
+        await inner.connect()
+
+    def send(self, frame: bytes, route: Any = None) -> None:
+        """Send one frame, without waiting."""
+        self._hear(self._ours, frame)
+        self._inner.send(frame, route)
+
+    async def close(self) -> None:
+        """Write what was sent, and end the connection."""
+        await self._inner.close()
+
+    def _receive(self, frame: Frame, route: Any) -> None:
+        self._hear(self._theirs, frame)
+        self.on_message(frame, route)
+
+
+def _ignore(*_: object) -> None:
+    """Stand in for a callback that nobody has set."""

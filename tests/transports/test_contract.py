@@ -1,0 +1,134 @@
+"""Our own transports under the contract that is published for everybody's."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import os
+import socket
+import sys
+import uuid
+
+import pytest
+
+from trunkline.jsonrpc import Policy
+from trunkline.testing.transports import TransportContract
+from trunkline.transports import Stdio, StdioServer, Transport, memory_pair, stdio_server
+
+POLICY = Policy()
+
+
+class TestMemory(TransportContract):
+    async def make_pair(self) -> tuple[Transport, Transport]:
+        return memory_pair()
+
+
+class TestPipes(TransportContract):
+    async def make_pair(self) -> tuple[Transport, Transport]:
+        near_in, far_out = os.pipe()
+        far_in, near_out = os.pipe()
+        return (
+            StdioServer(POLICY, stdin=near_in, stdout=near_out),
+            StdioServer(POLICY, stdin=far_in, stdout=far_out),
+        )
+
+    def make_lost(self) -> Transport:
+        read, write = os.pipe()
+        os.close(read)
+        return StdioServer(POLICY, stdin=987_654, stdout=write)
+
+
+class TestPipesByThreads(TestPipes):
+    """As with terminals and files, over descriptors that have another side."""
+
+    @pytest.fixture(autouse=True)
+    def _unwatchable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stdio_server, "is_watchable", lambda fd: not os.fstat(fd))
+
+
+class TestOneSocket(TransportContract):
+    """Input and output are one descriptor, as a server has it that inetd started."""
+
+    async def make_pair(self) -> tuple[Transport, Transport]:
+        near, far = (end.detach() for end in socket.socketpair())
+        return (
+            StdioServer(POLICY, stdin=near, stdout=near),
+            StdioServer(POLICY, stdin=far, stdout=far),
+        )
+
+
+class TestLengthPrefix(TestPipes):
+    async def make_pair(self) -> tuple[Transport, Transport]:
+        policy = POLICY.but(framing="length-prefix")
+        near_in, far_out = os.pipe()
+        far_in, near_out = os.pipe()
+        return (
+            StdioServer(policy, stdin=near_in, stdout=near_out),
+            StdioServer(policy, stdin=far_in, stdout=far_out),
+        )
+
+
+# A child that hands its standard streams to us, so that both sides of a real process can be
+# driven from here, and that lives until we let it go.
+LENDER = """
+import array, os, socket, sys
+control = socket.socket(socket.AF_UNIX)
+control.connect(chr(0) + sys.argv[1])
+control.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1]))])
+os.close(0)
+os.close(1)
+control.recv(1)
+"""
+
+
+class Borrowed(StdioServer):
+    """A server on the standard streams that a child has lent us; it leaves when its input ends."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        super().__init__(POLICY)
+        self._listener = listener
+        self._control: socket.socket | None = None
+
+    async def connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._control, _ = await loop.sock_accept(self._listener)
+        self._control.setblocking(True)
+        _, extra, _, _ = self._control.recvmsg(1, socket.CMSG_SPACE(8))
+        stdin, stdout = array.array("i", extra[0][2])
+        self._given = (stdin, stdout)
+        await super().connect()
+
+    def _input_ended(self, error: OSError | None) -> None:
+        super()._input_ended(error)
+        self._begin_to_end(self._end())
+
+    def _clear_away(self) -> None:
+        super()._clear_away()
+        self._listener.close()
+        if self._control is not None:
+            self._control.close()
+
+
+class TestChild(TransportContract):
+    end_by_the_other_side_is_an_error = True
+
+    async def make_pair(self) -> tuple[Transport, Transport]:
+        name = f"trunkline-{uuid.uuid4().hex}"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(f"\0{name}")
+        listener.listen()
+        listener.setblocking(False)
+        near = Stdio(sys.executable, ["-S", "-E", "-c", LENDER, name]).transport(POLICY)
+        return near, Borrowed(listener)
+
+    def make_lost(self) -> Transport:
+        return Stdio("no-such-command-anywhere").transport(POLICY)
+
+
+class TestChildWatchedByAThread(TestChild):
+    @pytest.fixture(autouse=True)
+    def _no_pidfd(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(pid: int, flags: int = 0) -> int:
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "pidfd_open", refuse)

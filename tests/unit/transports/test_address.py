@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from trunkline import transports
+from trunkline.jsonrpc import Policy
+from trunkline.transports import Address, Stdio, StdioServer, Transport, memory_pair
+
+CANARY = "canary-7f3a91c2"
+
+
+def test_a_command_is_written_in_two_ways() -> None:
+    one = Stdio("python", ["server.py"])
+    assert one == Stdio(["python", "server.py"]) == Stdio(Path("python"), ("server.py",))
+    assert hash(one) == hash(Stdio(["python"], ["server.py"]))
+    assert (one.command, one.args) == ("python", ("server.py",))
+    assert one != Stdio("python", ["server.py"], env={"A": "1"})
+
+
+def test_an_address_does_not_change() -> None:
+    env = {"A": "1"}
+    args = ["x"]
+    address = Stdio("python", args, env=env)
+    env["A"] = "2"
+    args.append("y")
+    assert address == Stdio("python", ["x"], env={"A": "1"})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        address.command = "ruby"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        address.env["A"] = "3"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--token", CANARY],
+        [f"--api-key={CANARY}"],
+        [f"API_KEY={CANARY}"],
+        ["--url", f"https://user:{CANARY}@host/"],
+        ["-H", f"Authorization: Bearer {CANARY}"],
+        ["--config", f'{{"password": "{CANARY}"}}'],
+    ],
+)
+def test_a_secret_among_the_arguments_is_not_shown(args: list[str]) -> None:
+    address = Stdio("python", ["server.py", *args])
+    assert CANARY not in repr(address) + str(address)
+    assert "server.py" in repr(address)
+
+
+def test_of_the_environment_only_names_are_shown() -> None:
+    address = Stdio("python", env={"PLAIN": CANARY, "API_KEY": CANARY}, cwd="/srv")
+    assert repr(address) == "Stdio('python', env=['API_KEY', 'PLAIN'], cwd='/srv')"
+    assert list(address.__rich_repr__()) == [repr(address)]
+
+
+def test_a_switch_without_a_value_hides_no_other_switch() -> None:
+    shown = repr(Stdio("x", ["--no-auth", "--verbose", "file"]))
+    assert shown == "Stdio('x', ['--no-auth', '--verbose', 'file'])"
+
+
+@pytest.mark.parametrize("command", ["", []])
+def test_a_command_is_not_empty(command: str | list[str]) -> None:
+    with pytest.raises(ValueError, match="empty"):
+        Stdio(command)
+
+
+def test_one_string_is_no_list_of_arguments() -> None:
+    with pytest.raises(TypeError, match="sequence"):
+        Stdio("python", "server.py")
+
+
+def test_a_grace_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        Stdio("python", grace=-1)
+
+
+def test_addresses_and_transports_are_what_they_are_called() -> None:
+    address = Stdio("python")
+    assert isinstance(address, Address)
+    assert isinstance(address.transport(Policy()), Transport)
+    assert isinstance(StdioServer(Policy()), Transport)
+    assert address.transport(Policy()) is not address.transport(Policy())
+    assert not isinstance(memory_pair()[0], Address)
+
+
+def test_the_exported_names_are_there_and_no_others() -> None:
+    assert sorted(transports.__all__) == dir(transports)
+    for name in transports.__all__:
+        assert getattr(transports, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        transports.nothing  # noqa: B018  # the lookup is what is tested

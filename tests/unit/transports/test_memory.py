@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from trunkline.errors import TransportError
+from trunkline.testing.transports import Observed
+from trunkline.transports import Transport, memory_pair
+
+
+def run(script: Callable[[Observed, Observed], Coroutine[Any, Any, None]]) -> None:
+    async def connected() -> None:
+        near, far = (Observed(end) for end in memory_pair())
+        await near.transport.connect()
+        await far.transport.connect()
+        await script(near, far)
+
+    asyncio.run(connected())
+
+
+def test_an_end_is_a_transport() -> None:
+    assert isinstance(memory_pair()[0], Transport)
+
+
+def test_a_frame_arrives_before_send_returns() -> None:
+    async def script(near: Observed, far: Observed) -> None:
+        near.transport.send(b"1")
+        assert far.frames == [b"1"]
+        assert near.transport.backlog == 0
+
+    run(script)
+
+
+def test_sending_is_two_python_calls_with_that_of_the_receiver() -> None:
+    async def script(near: Observed, far: Observed) -> None:
+        def receive(frame: object, route: object) -> None:
+            pass
+
+        far.transport.on_message = receive
+        calls: list[str] = []
+        send = near.transport.send
+
+        def note(frame: Any, event: str, arg: object) -> None:
+            if event == "call":
+                calls.append(frame.f_code.co_name)
+
+        sys.setprofile(note)
+        send(b"1")
+        sys.setprofile(None)
+        assert calls == ["send", "receive"]
+
+    run(script)
+
+
+def test_what_is_sent_while_delivering_waits_for_its_turn() -> None:
+    async def script(near: Observed, far: Observed) -> None:
+        order: list[bytes] = []
+
+        def at_far(frame: bytes, route: object) -> None:
+            order.append(b"begin " + frame)
+            if frame == b"1":
+                far.transport.send(b"back")
+                near.transport.send(b"2")
+            order.append(b"end " + frame)
+
+        def at_near(frame: bytes, route: object) -> None:
+            order.append(frame)
+
+        far.transport.on_message = at_far  # type: ignore[assignment]
+        near.transport.on_message = at_near  # type: ignore[assignment]
+        near.transport.send(b"1")
+        assert order == [b"begin 1", b"end 1", b"back", b"begin 2", b"end 2"]
+
+    run(script)
+
+
+def test_two_ends_that_answer_each_other_for_ever_neither_recurse_nor_hold_the_loop() -> None:
+    async def script(near: Observed, far: Observed) -> None:
+        count = 0
+
+        def answer(end: Transport) -> Callable[[Any, Any], None]:
+            def on_message(frame: object, route: object) -> None:
+                nonlocal count
+                count += 1
+                end.send(b"again")
+
+            return on_message
+
+        near.transport.on_message = answer(near.transport)
+        far.transport.on_message = answer(far.transport)
+        near.transport.send(b"begin")
+        seen = count
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert 0 < seen < count
+        assert count > sys.getrecursionlimit()
+        await near.transport.close()
+
+    run(script)
+
+
+def test_frames_wait_until_the_other_end_is_connected() -> None:
+    async def script() -> None:
+        near, far = (Observed(end) for end in memory_pair())
+        await near.transport.connect()
+        near.transport.send(b"1")
+        near.transport.send(b"22")
+        assert near.transport.backlog == 3
+        await near.transport.close()
+        assert far.frames == []
+        await far.transport.connect()
+        assert far.frames == [b"1", b"22"]
+        assert far.ends == near.ends == [None]
+
+    asyncio.run(script())
+
+
+def test_an_end_that_left_before_connecting_is_told_to_the_other() -> None:
+    async def script() -> None:
+        near, far = (Observed(end) for end in memory_pair())
+        await near.transport.close()
+        await far.transport.connect()
+        assert far.ends == [None]
+        assert near.ends == []
+        assert not far.transport.is_connected
+
+    asyncio.run(script())
+
+
+def test_an_end_connects_once() -> None:
+    async def script(near: Observed, far: Observed) -> None:
+        with pytest.raises(TransportError, match="once"):
+            await near.transport.connect()
+
+    run(script)
+
+
+def test_a_receiver_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async def script(near: Observed, far: Observed) -> None:
+        def fail(*_: object) -> None:
+            raise ValueError("no")
+
+        note = far.transport.on_message
+        far.transport.on_message = fail
+        near.transport.send(b"1")
+        far.transport.on_message = note
+        near.transport.send(b"2")
+        assert far.frames == [b"2"]
+        far.transport.on_error = near.transport.on_error = fail
+        await near.transport.close()
+
+    with caplog.at_level(logging.ERROR, "trunkline.transports"):
+        run(script)
+    assert caplog.text.count("on_message raised") == 1
+    assert caplog.text.count("on_error raised") == 2
+
+
+def test_an_interrupt_while_delivering_leaves_the_order_as_it_was() -> None:
+    async def script(near: Observed, far: Observed) -> None:
+        note = far.transport.on_message
+
+        def interrupt(frame: Any, route: object) -> None:
+            note(frame, route)
+            if frame == b"1":
+                near.transport.send(b"2")
+                near.transport.send(b"3")
+            if frame == b"2":
+                raise KeyboardInterrupt
+
+        far.transport.on_message = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            near.transport.send(b"1")
+        near.transport.send(b"4")
+        await asyncio.sleep(0)
+        assert far.frames == [b"1", b"2", b"3", b"4"]
+
+    run(script)
