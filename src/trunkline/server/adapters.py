@@ -1,0 +1,109 @@
+"""Values of classes that the reader does not know: pydantic models.
+
+Pydantic is never imported from here unless a handler has brought a model, and then it is
+there already. A model is known by the methods it has, read by its own validator from JSON,
+and written by its own serializer; what it says about a wrong value is put in our words,
+because its own show the value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.json import encode
+
+__all__ = ["is_model", "read_model", "schema_of_model", "write_model"]
+
+# What pydantic says for these comes from the model alone; other texts may quote the value.
+_SAFE: Final = frozenset(
+    [
+        "missing",
+        "extra_forbidden",
+        "literal_error",
+        "enum",
+        "greater_than",
+        "greater_than_equal",
+        "less_than",
+        "less_than_equal",
+        "multiple_of",
+        "too_short",
+        "too_long",
+        "string_too_short",
+        "string_too_long",
+        "string_pattern_mismatch",
+    ]
+)
+# Of several faults the first few are told: a reader fixes them one after another anyway.
+_FAULTS_TOLD: Final = 3
+
+
+def is_model(type_: Any) -> bool:
+    """Say whether `type_` is a class of pydantic models."""
+    return isinstance(type_, type) and hasattr(type_, "model_validate_json")
+
+
+def read_model(type_: Any, value: Any) -> Any:
+    """Return a model made from a JSON value; the reader's hook for a class it does not know.
+
+    Raises:
+        ValueError: the value does not fit; the text says where and why, and shows nothing of it.
+    """
+    from pydantic import ValidationError
+
+    try:
+        # From JSON, because a strict model takes a date as a text there and only there.
+        return type_.model_validate_json(encode(value))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False, include_context=False)
+        raise ValueError("; ".join(_sentence(each) for each in faults[:_FAULTS_TOLD])) from None
+
+
+def write_model(value: Any) -> Any:
+    """Return a model as JSON values; the writer's hook for a class it does not know.
+
+    Raises:
+        NotImplementedError: the value is no model.
+    """
+    if not is_model(type(value)):
+        raise NotImplementedError
+    return value.model_dump(mode="json", by_alias=True)
+
+
+def schema_of_model(type_: Any, name: str, *, is_input: bool) -> dict[str, Any]:
+    """Return the JSON Schema of a model; its `$defs` are called `name.*`."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Untitled(GenerateJsonSchema):
+        """Gives no member a title that its author did not give."""
+
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
+
+    schema: dict[str, Any] = type_.model_json_schema(
+        mode="validation" if is_input else "serialization",
+        schema_generator=Untitled,
+        ref_template=f"#/$defs/{name}.{{model}}",
+    )
+    inner = schema.pop("$defs", None)
+    if inner:
+        if schema.keys() == {"$ref"}:  # it contains itself, and is still to stand at the root
+            schema = dict(inner[schema["$ref"].rpartition(f"/{name}.")[2]])
+        schema["$defs"] = {f"{name}.{key}": _untitled(each) for key, each in inner.items()}
+    return _untitled(schema)
+
+
+def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without the title that is only the name of a class."""
+    return {key: value for key, value in schema.items() if key != "title"}
+
+
+def _sentence(fault: Any) -> str:
+    place = ".".join(map(str, fault["loc"]))
+    kind: str = fault["type"]
+    if kind in _SAFE or kind.endswith("_type"):
+        text = fault["msg"][:1].lower() + fault["msg"][1:]
+    elif kind in ("value_error", "assertion_error"):
+        text = "refused by the model"
+    else:
+        text = f"does not fit ({kind.replace('_', ' ')})"
+    return f'"{place}": {text}' if place else text

@@ -1,0 +1,155 @@
+"""What an annotation means: constraints, descriptions and headers, in one spelling.
+
+A type may be annotated in several vocabularies: `msgspec.Meta`, a plain text (its
+description), `Header`, and what authors bring from other libraries: `annotated_types.Ge(1)`,
+`pydantic.Field(ge=1)`, `typing_extensions.Doc("...")`. The reader of arguments knows `Meta`
+alone and passes over the rest in silence, so a bound written in another vocabulary would
+not hold. Here they are all turned into `Meta`, at any depth; what cannot be turned is
+refused, never dropped.
+
+No other library is imported: what it has put into an annotation is known by its module.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from operator import or_
+from types import GenericAlias, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+from msgspec import Meta
+
+__all__ = ["Header", "bare", "is_foreign_field", "marked", "plain"]
+
+_CONSTRAINTS: Final = (
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "multiple_of",
+    "min_length",
+    "max_length",
+    "pattern",
+)
+_TEXTS: Final = ("title", "description", "examples")
+_FOREIGN: Final = ("pydantic", "annotated_types")
+
+# A token of HTTP.                                                   [RFC 9110, section 5.6.2]
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class Header:
+    """Marks an argument that HTTP repeats in a header: `Annotated[str, Header("Region")]`.
+
+    The header is `Mcp-Param-Region`. Proxies read it, so it is no place for a secret. Only
+    texts, integers and booleans can be repeated.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        """Name the header.
+
+        Raises:
+            ValueError: `name` has something in it that the name of a header cannot have.
+        """
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            raise ValueError(
+                f"{name!r} cannot name a header: use letters, digits and any of !#$%&'*+-.^_`|~"
+            )
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Header({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Header) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def plain(annotation: Any) -> Any:
+    """Return an annotation with everything in it that is meant for the reader as `Meta`.
+
+    Raises:
+        TypeError: there is something in it that would not be applied.
+    """
+    if isinstance(annotation, type):
+        return annotation  # most are
+    if get_origin(annotation) is Annotated:
+        extras = annotation.__metadata__
+        inner = plain(annotation.__origin__)
+        known = tuple(each for extra in extras for each in _understood(extra))
+        if inner is annotation.__origin__ and known == extras:
+            return annotation
+        return Annotated[(inner, *known)] if known else inner
+    arguments = get_args(annotation)
+    if not arguments:
+        return annotation
+    changed = tuple(map(plain, arguments))
+    if all(new is old for new, old in zip(changed, arguments, strict=True)):
+        return annotation
+    return _rebuilt(annotation, changed)
+
+
+def bare(annotation: Any) -> Any:
+    """Return the type that is annotated, without what was said about it."""
+    while get_origin(annotation) is Annotated:
+        annotation = annotation.__origin__
+    return annotation
+
+
+def marked(annotation: Any) -> list[Header]:
+    """Return the headers that an annotation names."""
+    if get_origin(annotation) is not Annotated:
+        return []
+    return [extra for extra in annotation.__metadata__ if isinstance(extra, Header)]
+
+
+def is_foreign_field(default: object) -> bool:
+    """Say whether a default is another library's way to describe a field, and no value."""
+    return type(default).__name__ == "FieldInfo" and _is_foreign(default)
+
+
+def _is_foreign(extra: object) -> bool:
+    return type(extra).__module__.partition(".")[0] in _FOREIGN
+
+
+def _understood(extra: Any) -> tuple[Any, ...]:
+    """Return one thing that a type is annotated with as the reader knows it, or as nothing."""
+    if isinstance(extra, str):
+        return (Meta(description=extra),)
+    if type(extra).__name__ == "Doc" and isinstance(getattr(extra, "documentation", None), str):
+        return (Meta(description=extra.documentation),)
+    if not _is_foreign(extra):
+        return (extra,)  # ours, or nobody's: it says nothing about the value
+    is_field = is_foreign_field(extra)
+    sources = extra.metadata if is_field else (extra,)
+    found: dict[str, Any] = {}
+    for source in sources:
+        named = {name: getattr(source, name, None) for name in _CONSTRAINTS}
+        named = {name: value for name, value in named.items() if value is not None}
+        if not named and not hasattr(source, "strict"):
+            raise TypeError(
+                f"{type(source).__name__} is not applied to arguments here: check the value in "
+                f"the function, or take a model of that library"
+            )
+        found |= named
+    if is_field:
+        texts = {name: getattr(extra, name, None) for name in _TEXTS}
+        found |= {name: value for name, value in texts.items() if value is not None}
+    pattern = found.get("pattern")
+    if isinstance(pattern, re.Pattern):
+        found["pattern"] = pattern.pattern
+    return (Meta(**found),) if found else ()
+
+
+def _rebuilt(annotation: Any, arguments: tuple[Any, ...]) -> Any:
+    origin = get_origin(annotation)
+    if origin is Union or origin is UnionType:
+        return reduce(or_, arguments)
+    if isinstance(annotation, GenericAlias):
+        return origin[arguments]
+    return annotation.copy_with(arguments)

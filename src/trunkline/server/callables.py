@@ -1,0 +1,220 @@
+"""What a handler is underneath: functions, methods, partials, objects that can be called.
+
+This module takes the wrapping off. It says whether a handler is asynchronous, what it is
+called in a sentence, which parameters are left for a caller, and what their annotations
+mean. It knows nothing of JSON: what the annotations are good for is `arguments` and
+`results`.
+
+The rules that live here, and only here:
+
+* A keyword that a `functools.partial` has bound is settled, and no argument any more: what
+  an author put in (a connection, a key) is not for a model to replace.
+* A plain wrapper (`functools.wraps`) around an async function is taken to pass its coroutine
+  on, so it counts as async; what a call returned is looked at before it is awaited.
+* A name that only the enclosing function knows is looked up in the frames that are running
+  when the handler is registered: a decorator is called from inside that function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FrameType, FunctionType, MethodType, SimpleNamespace
+from typing import Any, Final
+
+__all__ = ["Handler"]
+
+# Wrappers around wrappers: far more than anybody writes, and an end for a circle of them.
+_LAYERS: Final = 100
+
+_VARIADIC: Final[dict[Any, str]] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
+
+
+class Handler:
+    """One callable, looked at: made to register it, and then forgotten."""
+
+    __slots__ = ("_layers", "function", "label")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Look at `function`.
+
+        Raises:
+            TypeError: it cannot be a handler; the text says why, and what to do.
+        """
+        self.function = function
+        self.label = _label(function)
+        _refuse(function, self.label)
+        self._layers = tuple(_layers(function))
+        if any(map(_yields, self._layers[: self._outer()])):
+            raise TypeError(
+                f"{self.label} yields its results: a handler gives one; return a list instead"
+            )
+
+    @property
+    def is_async(self) -> bool:
+        """Whether a call gives something that has to be awaited."""
+        return any(map(inspect.iscoroutinefunction, self._layers))
+
+    @property
+    def docstring(self) -> str | None:
+        """The docstring, of the callable itself or of what it wraps."""
+        for layer in self._layers:
+            # Every partial has the one of the class.
+            found = None if isinstance(layer, partial) else getattr(layer, "__doc__", None)
+            if isinstance(found, str):
+                return found
+        return None
+
+    def parameters(self) -> tuple[inspect.Parameter, ...]:
+        """Return the parameters that a caller can fill.
+
+        Raises:
+            TypeError: they cannot be told, or are not single ones with names.
+        """
+        try:
+            found = inspect.signature(self.function).parameters.values()
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"the parameters of {self.label} cannot be told: wrap it in a function"
+            ) from None
+        settled = {
+            name for layer in self._layers if isinstance(layer, partial) for name in layer.keywords
+        }
+        left = tuple(each for each in found if each.name not in settled)
+        for parameter in left:
+            stars = _VARIADIC.get(parameter.kind)
+            if stars is not None:
+                raise TypeError(
+                    f"{self.label} takes {stars}{parameter.name}: a caller names each argument; "
+                    f"write them out, or take one dict"
+                )
+        return left
+
+    def resolved(self, annotations: dict[str, Any]) -> dict[str, Any]:
+        """Return annotations with the names in their texts looked up.
+
+        Raises:
+            TypeError: a name is not known where the handler was written.
+        """
+        innermost = self._layers[-1]
+        spaces: tuple[dict[str, Any], dict[str, Any]] = (
+            getattr(innermost, "__globals__", {}),
+            {each.__name__: each for each in getattr(innermost, "__type_params__", ())},
+        )
+        try:
+            return _evaluated(annotations, spaces)
+        except NameError:
+            pass
+        around = {**_enclosing(innermost), **spaces[1]}
+        return {
+            name: self._one_resolved(name, annotation, (spaces[0], around))
+            for name, annotation in annotations.items()
+        }
+
+    def returned(self) -> Any:
+        """Return the annotation of what it gives; `inspect.Signature.empty` if there is none.
+
+        Raises:
+            TypeError: a name in it is not known where the handler was written.
+        """
+        for layer in self._layers:
+            found = getattr(layer, "__annotations__", None)
+            if isinstance(layer, FunctionType) and found and "return" in found:
+                return self.resolved({"return": found["return"]})["return"]
+        return inspect.Signature.empty
+
+    def _one_resolved(
+        self, name: str, annotation: Any, spaces: tuple[dict[str, Any], dict[str, Any]]
+    ) -> Any:
+        what = "what it returns" if name == "return" else f'parameter "{name}"'
+        try:
+            return _evaluated({name: annotation}, spaces)[name]
+        except NameError as error:
+            raise TypeError(
+                f'{self.label}: the annotation of {what} names "{error.name}", which is not '
+                f"known there: define or import it at the top of the module"
+            ) from None
+
+    def _outer(self) -> int:
+        """Return how many layers there are before what is only wrapped."""
+        for count, layer in enumerate(self._layers, 1):
+            if hasattr(layer, "__wrapped__"):
+                return count
+        return len(self._layers)
+
+
+def _yields(layer: Any) -> bool:
+    return inspect.isasyncgenfunction(layer) or inspect.isgeneratorfunction(layer)
+
+
+def _label(function: Callable[..., Any]) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return f"{name.rpartition('<locals>.')[2]}()"
+
+
+def _refuse(function: Any, label: str) -> None:
+    if isinstance(function, classmethod):
+        raise TypeError(
+            "a classmethod has no class yet inside the class body: register it afterwards, "
+            "as Class.method"
+        )
+    if isinstance(function, type):
+        raise TypeError(f"{label} is a class: register a function, or an object of the class")
+    if not callable(function):
+        raise TypeError(f"{type(function).__name__} cannot be called: register a function")
+
+
+def _layers(function: Any) -> Iterator[Any]:
+    """Go from a callable to the function at the bottom of it."""
+    for _ in range(_LAYERS):
+        yield function
+        if isinstance(function, partial):
+            function = function.func
+        elif isinstance(function, MethodType):
+            function = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif isinstance(function, FunctionType):
+            return
+        else:
+            function = inspect.getattr_static(type(function), "__call__", None)
+            if not isinstance(function, FunctionType):
+                return
+
+
+def _evaluated(
+    annotations: dict[str, Any], spaces: tuple[dict[str, Any], dict[str, Any]]
+) -> dict[str, Any]:
+    # Typing reads them off anything that has some.
+    holder: Any = SimpleNamespace(__annotations__=annotations)
+    return typing.get_type_hints(holder, *spaces, include_extras=True)
+
+
+def _enclosing(function: Any) -> dict[str, Any]:
+    """Return the names that the functions around `function` know."""
+    found: dict[str, Any] = {}
+    if isinstance(function, FunctionType) and function.__closure__:
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
+            try:
+                found[name] = cell.cell_contents
+            except ValueError:
+                pass  # named before it is bound
+    around = set()
+    outer = getattr(function, "__qualname__", "").rpartition(".<locals>.")[0]
+    while outer:
+        around.add(outer)
+        outer = outer.rpartition(".<locals>.")[0]
+    frame: FrameType | None = sys._getframe(1)
+    while around and frame is not None:
+        if frame.f_code.co_qualname in around and frame.f_globals is function.__globals__:
+            found = {**frame.f_locals, **found}
+        frame = frame.f_back
+    return found
