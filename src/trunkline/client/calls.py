@@ -1,0 +1,142 @@
+"""A request that is under way, in the hands of whoever sent it.
+
+A `Call` can be awaited, asked, called back from and cancelled. Everything happens on the event
+loop of the client; whoever neither waits nor listens is not bothered by how it ends.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..errors import NOTHING, TrunklineError
+from ..redaction import show
+from .failures import report
+
+if TYPE_CHECKING:
+    from ..jsonrpc.ledger import Pending
+    from .session import Session
+
+__all__ = ["Call"]
+
+T = TypeVar("T")
+
+
+class Call(Generic[T]):
+    """A request that was sent: `await` it, or have it call you."""
+
+    __slots__ = ("_error", "_future", "_pending", "_read", "_session", "_value", "method")
+
+    def __init__(
+        self,
+        session: Session,
+        method: str,
+        future: Future[Any],
+        read: Callable[[Any], T],
+        on_success: Callable[[T], object] | None = None,
+        on_error: Callable[[TrunklineError], object] | None = None,
+    ) -> None:
+        self.method = method
+        self._session = session
+        self._future = future
+        self._read = read
+        self._pending: Pending | None = None
+        self._value: Any = NOTHING
+        self._error: TrunklineError | None = None
+        future.add_done_callback(self._settle)
+        if on_success is not None or on_error is not None:
+            self.add_done_callback(lambda call: call._tell(on_success, on_error))
+
+    def sent_as(self, pending: Pending) -> None:
+        """Take note of what the answer will belong to."""
+        self._pending = pending
+
+    def done(self) -> bool:
+        """Say whether it has ended: answered, failed or cancelled."""
+        return self._future.done()
+
+    def cancelled(self) -> bool:
+        """Say whether it was cancelled."""
+        return self._future.cancelled()
+
+    def cancel(self) -> bool:
+        """Stop waiting and tell the server so; say whether it was still under way."""
+        was_open = self._future.cancel()
+        if was_open and self._pending is not None:
+            self._session.abandon(self._pending)
+        return was_open
+
+    def result(self) -> T:
+        """Return what was answered.
+
+        Raises:
+            TrunklineError: the request failed; the kind says how.
+            CancelledError: it was cancelled.
+            InvalidStateError: it is still under way.
+        """
+        raw = self._future.result()
+        if self._error is not None:
+            raise self._error
+        if self._value is NOTHING:
+            try:
+                self._value = self._read(raw)
+            except TrunklineError as error:
+                self._error = error
+                raise
+        return self._value  # type: ignore[no-any-return]  # what `_read` made
+
+    def exception(self) -> TrunklineError | None:
+        """Return what `result` would raise, or None where it would return."""
+        try:
+            self.result()
+        except TrunklineError as error:
+            return error
+        return None
+
+    def add_done_callback(self, fn: Callable[[Call[T]], object]) -> None:
+        """Have `fn` called with this call once it has ended; what it raises is logged."""
+
+        def run(_: Future[Any]) -> None:
+            try:
+                fn(self)
+            except Exception as error:  # noqa: BLE001  # somebody else's code
+                report(error, f"a callback of {self.method}")
+
+        self._future.add_done_callback(run)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        yield from self._future.__await__()
+        return self.result()
+
+    def __repr__(self) -> str:
+        if not self.done():
+            state = "under way"
+        elif self.cancelled():
+            state = "cancelled"
+        else:
+            state = "failed" if self._future.exception() is not None else "answered"
+        return f"<Call {show(self.method)}, {state}>"
+
+    def _settle(self, future: Future[Any]) -> None:
+        if future.cancelled():
+            # By a task that awaited it and was cancelled.
+            if self._pending is not None:
+                self._session.abandon(self._pending)
+        else:
+            # Looked at, so that nobody is told of an error that no one waited for.
+            future.exception()
+
+    def _tell(
+        self,
+        on_success: Callable[[T], object] | None,
+        on_error: Callable[[TrunklineError], object] | None,
+    ) -> None:
+        if self.cancelled():
+            return
+        error = self.exception()
+        if error is None:
+            if on_success is not None:
+                on_success(self.result())
+        elif on_error is not None:
+            on_error(error)

@@ -1,0 +1,346 @@
+"""A client: what it is pointed at, what it says of itself, and its connection.
+
+    async with Client(["python", "server.py"]) as client:
+        result = await client.call_tool("forecast", {"city": "Oslo"})
+
+A client has one connection at a time. What is asked goes by `verbs`, what one connection does
+by `session`, how it begins by `opening`; here is what holds them together.
+
+The rules that live here, and only here:
+
+* Connecting is bounded in time, and leaves nothing behind when it fails.
+* `close` may be called by any task, twice, during a call or while connecting.
+* Ids that are used up are no concern of a caller: a new connection takes over, and the old
+  one ends when its last answer has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, get_args
+
+from msgspec import UNSET
+
+from .. import __version__
+from ..errors import ConnectionLost, TimedOut, TransportError, TrunklineError
+from ..jsonrpc.policy import Policy
+from ..mcp.types import (
+    DiscoverResult,
+    Implementation,
+    InitializeResult,
+    LoggingLevel,
+    ServerCapabilities,
+)
+from ..redaction import show
+from ..spec.revisions import LATEST, REVISIONS
+from .asked import Answers, Handlers, OnElicit, OnSample, Roots, capabilities
+from .caching import Cache
+from .checks import Validate, checks
+from .notices import (
+    Listeners,
+    Notices,
+    OnListChanged,
+    OnLog,
+    OnNotification,
+    OnResourceUpdated,
+)
+from .opening import Offer, agree
+from .reading import read
+from .session import CLOSED, Era, OnProgress, Session
+from .targets import remember, remembered, target_of
+from .verbs import Verbs
+
+__all__ = ["Client"]
+
+_LEVELS: Final = get_args(LoggingLevel)
+
+
+class Client(Verbs):
+    """A connection to one MCP server, in whichever revision the two have in common.
+
+    `target` is an address such as `Stdio("server.py")` or a `Server`, a command as a list of
+    strings, or a transport. `revision` pins one revision; without it the newest that both
+    sides speak is found out.
+
+    A call may take `timeout` seconds, again from each report of progress, up to
+    `max_timeout`; connecting may take `connect_timeout`. `validate` has what the server sends
+    judged: "warn" logs what is wrong, "raise" refuses it. `strict` refuses to send what the
+    server declared no capability for.
+
+    What the server asks is answered by `roots`, `on_sample` and `on_elicit`, and only what is
+    given here is declared. What it tells goes to `on_log`, `on_progress`, `on_list_changed`,
+    `on_resource_updated`, and all else to `on_notification`. All may be async.
+
+    Raises:
+        ValueError: an argument is out of range; the text says what it may be.
+        TypeError: `target` is nothing that one can connect to.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        *,
+        revision: str | None = None,
+        name: str = "trunkline",
+        version: str = __version__,
+        title: str | None = None,
+        timeout: float = 60.0,
+        max_timeout: float = 600.0,
+        connect_timeout: float = 30.0,
+        probe_timeout: float = 3.0,
+        validate: Validate = "off",
+        strict: bool = False,
+        cache: bool = True,
+        policy: Policy | None = None,
+        roots: Roots | None = None,
+        on_sample: OnSample | None = None,
+        on_elicit: OnElicit | None = None,
+        on_log: OnLog | None = None,
+        on_progress: OnProgress | None = None,
+        on_notification: OnNotification | None = None,
+        on_list_changed: OnListChanged | None = None,
+        on_resource_updated: OnResourceUpdated | None = None,
+        experimental: dict[str, dict[str, Any]] | None = None,
+        logging_level: LoggingLevel | None = None,
+    ) -> None:
+        _check_choice("revision", revision, (None, *REVISIONS))
+        _check_choice("validate", validate, get_args(Validate))
+        _check_choice("logging_level", logging_level, (None, *_LEVELS))
+        for what, seconds in (
+            ("timeout", timeout),
+            ("max_timeout", max_timeout),
+            ("connect_timeout", connect_timeout),
+            ("probe_timeout", probe_timeout),
+        ):
+            if not seconds > 0:
+                raise ValueError(f"{what} is a number of seconds above 0, not {show(seconds)}")
+        self._target = target_of(target)
+        self._handlers = Handlers(_kept(roots), on_sample, on_elicit)
+        self._listeners = Listeners(on_log, on_notification, on_list_changed, on_resource_updated)
+        self._offer = Offer(
+            revision,
+            Implementation(name, version, title=UNSET if title is None else title),
+            partial(capabilities, self._handlers, experimental),
+            probe_timeout,
+        )
+        self._policy = (policy or Policy()).but(revision=revision or LATEST)
+        self._timeout = timeout
+        self._max_timeout = max_timeout
+        self._connect_timeout = connect_timeout
+        self._validate: Validate = validate
+        self._strict = strict
+        self._on_progress = on_progress
+        self._level: LoggingLevel | None = logging_level
+        self._cache = Cache() if cache else None
+        self._session: Session | None = None
+        self._opening: Session | None = None
+        self._renewing: asyncio.Lock | None = None
+        # Sessions that only wait for their last answers, and what ends them.
+        self._retired: dict[Session, asyncio.Task[None] | None] = {}
+
+    def __repr__(self) -> str:
+        state = f"{self.revision}" if self.is_connected else "not connected"
+        return f"<Client {show(self._offer.info.name)}, {state}>"
+
+    # -- connecting --------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Client:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Connect, and agree on a revision.
+
+        A client whose connection was lost or closed can connect again, if it has an address.
+
+        Raises:
+            TransportError: there is nothing to connect to, or it went away at once.
+            TimedOut: it took too long.
+            RemoteProtocolError: there is no revision that both sides speak.
+            PeerError: the server refused.
+        """
+        if self._opening is not None or self.is_connected:
+            raise TrunklineError("this client is connected already, or about to be")
+        lost, self._session = self._session, None
+        if lost is not None:
+            await lost.close()
+        self._session = await self._open()
+
+    async def close(self) -> None:
+        """End the connection; what is under way ends with `ConnectionLost`."""
+        session, self._session = self._session, None
+        ending = [each for each in (session, self._opening, *self._retired) if each is not None]
+        for each in ending:
+            await each.close()
+        retiring = [task for task in self._retired.values() if task is not None]
+        if retiring:
+            await asyncio.wait(retiring)
+        self._retired.clear()
+        self._renewing = None  # it belongs to this event loop, and the next may be another
+
+    async def _open(self) -> Session:
+        """Return a new session, agreed on and ready."""
+        address = self._target.address
+        transport = address.transport(self._policy)
+        session = self._opening = Session(
+            transport,
+            self._policy,
+            timeout=self._timeout,
+            max_timeout=self._max_timeout,
+            answers=Answers(self._handlers),
+            notices=Notices(self._listeners, self._cache),
+            on_progress=self._on_progress,
+            checks=checks(self._validate, transport.name),
+        )
+        try:
+            async with asyncio.timeout(self._connect_timeout) as limit:
+                await self._begin(session)
+        except TimeoutError:
+            await session.close()
+            if limit.expired():
+                reason = f"no connection within {self._connect_timeout:g} s"
+                raise TimedOut(reason) from None
+            raise
+        except ConnectionLost as lost:
+            await session.close()
+            if lost.reason == CLOSED:
+                raise
+            raise TransportError(
+                lost.reason, exit_status=lost.exit_status, stderr=lost.stderr
+            ) from None
+        except BaseException:  # a cancelled task too: nothing may be left open
+            await session.close()
+            raise
+        finally:
+            self._opening = None
+        return session
+
+    async def _begin(self, session: Session) -> None:
+        address = self._target.address
+        await session.transport.connect()
+        discovered = await agree(session, self._offer, remembered(address))
+        agreement = session.agreement
+        if agreement is None:
+            raise TrunklineError("the opening came to no agreement")
+        if self._offer.pinned is None:
+            # A pinned revision says what we wanted, not what the server is.
+            remember(address, agreement.era)
+        if self._cache is not None:
+            self._cache.clear()
+            self._keep(discovered)
+        if self._level is not None:
+            await self._begin_logging(session, self._level)
+
+    def _keep(self, discovered: bytes | None) -> None:
+        """Keep what was discovered, if the server said for how long."""
+        if discovered is None or self._cache is None:
+            return
+        try:
+            result: DiscoverResult = read(discovered, DiscoverResult, "server/discover", LATEST)
+        except TrunklineError:
+            return  # it was good enough to connect; whoever asks for it is told what is wrong
+        until = asyncio.get_running_loop().time() + result.ttl_ms / 1000
+        if result.ttl_ms:
+            self._cache.keep(("server/discover", None), discovered, until, self._cache.changes)
+
+    async def _begin_logging(self, session: Session, level: LoggingLevel) -> None:
+        agreement = session.agreement
+        if agreement is None:
+            return
+        if agreement.era == "per_request":
+            session.log_at(level)
+        elif agreement.capabilities.logging is not UNSET:
+            await session.ask("logging/setLevel", None, {"level": level})
+
+    async def _renew(self, session: Session) -> Session:
+        if self._renewing is None:
+            self._renewing = asyncio.Lock()
+        async with self._renewing:
+            current = self._session
+            if current is not None and current is not session:
+                return current  # somebody else was here first
+            if current is None:
+                raise ConnectionLost(CLOSED)
+            if not self._target.lasts:
+                raise TransportError(
+                    "the ids of this connection are used up, and a transport connects once: "
+                    "give the client an address to connect to again"
+                )
+            self._session = new = await self._open()
+        self._retired[session] = None
+        session.when_idle(lambda: self._retire(session))
+        return new
+
+    def _retire(self, session: Session) -> None:
+        if session in self._retired and self._retired[session] is None:
+            task = asyncio.get_running_loop().create_task(session.close())
+            self._retired[session] = task
+            task.add_done_callback(lambda _: self._retired.pop(session, None))
+
+    # -- what was agreed ---------------------------------------------------------------------
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a server to ask."""
+        return self._session is not None and self._session.is_open
+
+    @property
+    def revision(self) -> str:
+        """The revision of MCP that is spoken, such as "2025-11-25"."""
+        return self._connected().revision
+
+    @property
+    def era(self) -> Era:
+        """Whether the connection began with a handshake, or each request stands for itself."""
+        return self._agreed("era")  # type: ignore[no-any-return]  # a field of Agreement
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """Who the server says it is, for display; None where it did not say."""
+        return self._agreed("server_info")  # type: ignore[no-any-return]  # as above
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities:
+        """What the server declared; empty where it declared nothing."""
+        return self._agreed("capabilities")  # type: ignore[no-any-return]  # as above
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server wants a model to know of it."""
+        return self._agreed("instructions")  # type: ignore[no-any-return]  # as above
+
+    @property
+    def initialize_result(self) -> InitializeResult | None:
+        """The answer to `initialize`; None in the per-request era."""
+        opening = self._agreed("opening")
+        return opening if isinstance(opening, InitializeResult) else None
+
+    def _agreed(self, what: str) -> Any:
+        return getattr(self._connected().agreement, what)
+
+
+def _kept(roots: Roots | None) -> Roots | None:
+    """Return roots that can be given more than once."""
+    if roots is None or callable(roots):
+        return roots
+    if isinstance(roots, str):
+        raise ValueError("roots are a list of file:// URIs, not one text")
+    return list(roots)
+
+
+def _check_choice(what: str, given: object, choices: Iterable[object]) -> None:
+    allowed = list(choices)
+    if given not in allowed:
+        names = ", ".join(repr(each) for each in allowed)
+        raise ValueError(f"{what} is one of {names}, not {show(given)}")

@@ -1,0 +1,153 @@
+"""What a server tells without being asked, and whom it is told to.
+
+A plain function is called where the message is read, so what it sees is in order with the
+replies. What an async function returns is awaited by one task, one after the other: in order
+among themselves, and never more at a time than a server likes.
+
+What a callback raises goes to the log: it must not end a connection that others use too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import UNSET
+
+from ..jsonrpc.faults import UNREADABLE
+from ..mcp.types import LoggingMessageNotificationParams, ResourceUpdatedNotificationParams
+from ..redaction import show
+from .caching import Cache
+from .failures import log, outlast, report
+from .reading import decoder
+
+__all__ = ["Listeners", "Notices"]
+
+OnLog: TypeAlias = Callable[[LoggingMessageNotificationParams], object]
+OnNotification: TypeAlias = Callable[[str, dict[str, Any]], object]
+OnListChanged: TypeAlias = Callable[[str], object]
+OnResourceUpdated: TypeAlias = Callable[[str], object]
+
+# A server decides how much it tells; what its client cannot follow is dropped from here on.
+WAITING: Final = 1000
+
+# What lists have changed, by notification: its name for the user, and the methods that list it.
+_LISTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "notifications/tools/list_changed": ("tools", ("tools/list",)),
+    "notifications/prompts/list_changed": ("prompts", ("prompts/list",)),
+    "notifications/resources/list_changed": (
+        "resources",
+        ("resources/list", "resources/templates/list"),
+    ),
+}
+# Some servers send what only clients do; nothing follows from it.
+_STRAYS: Final = frozenset(("notifications/initialized",))
+
+
+class Listeners(NamedTuple):
+    """The functions that a user wants called."""
+
+    on_log: OnLog | None = None
+    on_notification: OnNotification | None = None
+    on_list_changed: OnListChanged | None = None
+    on_resource_updated: OnResourceUpdated | None = None
+
+
+class Notices:
+    """Tells what comes in to whoever listens."""
+
+    __slots__ = ("_cache", "_listeners", "_task", "_waiting")
+
+    def __init__(self, listeners: Listeners, cache: Cache | None = None) -> None:
+        self._listeners = listeners
+        self._cache = cache
+        self._waiting: deque[tuple[str, Awaitable[Any]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self, method: str, params: Any) -> None:
+        """Tell of one notification."""
+        if method in _STRAYS:
+            return
+        listeners = self._listeners
+        if method in _LISTS:
+            name, methods = _LISTS[method]
+            if self._cache is not None:
+                self._cache.drop(*methods)
+            if listeners.on_list_changed is not None:
+                self.call("on_list_changed", listeners.on_list_changed, name)
+                return
+        elif method == "notifications/resources/updated":
+            if self._updated(params):
+                return
+        elif method == "notifications/message" and listeners.on_log is not None:
+            message = self.read(method, params, LoggingMessageNotificationParams)
+            if message is not None:
+                self.call("on_log", listeners.on_log, message)
+            return
+        if listeners.on_notification is not None:
+            given = self.read(method, params, dict[str, Any]) if params is not UNSET else {}
+            if given is not None:
+                self.call("on_notification", listeners.on_notification, method, given)
+
+    def _updated(self, params: Any) -> bool:
+        method, listener = "notifications/resources/updated", self._listeners.on_resource_updated
+        note = self.read(method, params, ResourceUpdatedNotificationParams)
+        if note is not None and self._cache is not None:
+            self._cache.drop("resources/read", what=note.uri)
+        if note is not None and listener is not None:
+            self.call("on_resource_updated", listener, note.uri)
+        return listener is not None
+
+    def read(self, method: str, params: Any, kind: Any) -> Any:
+        """Return the params of a notification, or None where they cannot be used."""
+        try:
+            return decoder(kind)(b"{}" if params is UNSET else params)
+        except UNREADABLE as error:
+            log.warning("the params of %s cannot be read: %s", show(method), show(str(error)))
+            return None
+
+    def call(self, name: str, listener: Callable[..., object], *args: Any) -> None:
+        """Call a function of the user's."""
+        try:
+            given = listener(*args)
+        except Exception as error:  # noqa: BLE001  # somebody else's code
+            report(error, name)
+            return
+        if inspect.isawaitable(given):
+            self._await(name, given)
+
+    def _await(self, name: str, given: Awaitable[Any]) -> None:
+        if len(self._waiting) >= WAITING:
+            log.warning("%s cannot follow what the server sends: one notification is dropped", name)
+            _discard(given)
+            return
+        self._waiting.append((name, given))
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._waiting:
+            name, given = self._waiting.popleft()
+            try:
+                await given
+            except Exception as error:  # noqa: BLE001  # somebody else's code
+                report(error, name)
+
+    async def end(self) -> None:
+        """Stop telling."""
+        while self._waiting:
+            _discard(self._waiting.popleft()[1])
+        task = self._task
+        if task is None or task is asyncio.current_task():
+            return
+        task.cancel()
+        await outlast([task])
+
+
+def _discard(given: Awaitable[Any]) -> None:
+    """Let go of what will not be awaited, without a warning that it was not."""
+    if isinstance(given, Coroutine):
+        given.close()

@@ -1,0 +1,129 @@
+"""Results as typed values, and what to say of one that is none.
+
+A result is read once, in C, into the Struct it should be. Only what that refuses is looked at
+again: some servers write null for what is absent, and some results are of another kind.
+
+The rules that live here, and only here:
+
+* A result without `resultType` is complete; one with a type that nobody
+  declared is invalid.                               [MCP 2026-07-28, basic]
+* A negative `ttlMs` counts as 0.     [MCP 2026-07-28, server/utilities/caching]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+
+from msgspec import Raw
+from msgspec.json import Decoder, encode
+
+from ..errors import RemoteProtocolError
+from ..jsonrpc.faults import UNREADABLE
+from ..spec.revisions import V2026_07_28, Window
+
+__all__ = ["PER_REQUEST", "decoder", "read", "where_and_what"]
+
+PER_REQUEST: Final = Window(V2026_07_28)
+
+# One for each result of the protocol, and for each type that callers ask for.
+_DECODERS_KEPT: Final = 512
+
+# Members that hold somebody else's JSON: null is a value there.
+_OPEN: Final = frozenset(
+    ("_meta", "structuredContent", "inputSchema", "outputSchema", "data", "metadata", "arguments")
+)
+_PLACE: Final = re.compile(r" - at `(key in )?\$([^`]*)`$")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+
+_plain: Final = Decoder().decode
+
+
+@lru_cache(maxsize=_DECODERS_KEPT)
+def decoder(kind: Any) -> Callable[[Any], Any]:
+    """Return what reads JSON into a type; it is made once."""
+    return Decoder(kind).decode
+
+
+def read(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
+    """Return a result as a value of the type `kind`.
+
+    Raises:
+        RemoteProtocolError: it is none; the error says where, and what was expected.
+    """
+    try:
+        return decoder(kind)(raw)
+    except UNREADABLE:
+        pass  # raised from below, so that no decoder error hangs on it
+    return _look_again(raw, kind, method, revision)
+
+
+def where_and_what(error: Exception) -> tuple[str, str]:
+    """Return the place, as a JSON pointer, and the sentence of what a decoder refused."""
+    text = str(error)
+    found = _PLACE.search(text)
+    if found is None:
+        return "", text
+    steps = ("/" + (name or index) for name, index in _STEP.findall(found[2]))
+    return "".join(steps), text[: found.start()]
+
+
+def _look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
+    try:
+        value = _plain(raw)
+    except UNREADABLE:
+        raise RemoteProtocolError(
+            "mcp.type.json-type", expected=f"a result of {method} that can be read"
+        ) from None
+    if type(value) is dict:
+        if PER_REQUEST.holds(revision):
+            _check_result_type(value.get("resultType", "complete"), method)
+        else:
+            value.pop("resultType", None)  # somebody's own member in the revisions before
+        value = _without_nulls(value)
+        if type(value.get("ttlMs")) is int and value["ttlMs"] < 0:
+            value["ttlMs"] = 0
+    try:
+        return decoder(kind)(encode(value))
+    except UNREADABLE as error:
+        where, what = where_and_what(error)
+    _refuse(where, what, method)
+
+
+def _refuse(where: str, what: str, method: str) -> NoReturn:
+    rule = "mcp.type.required" if "missing required" in what else "mcp.type.json-type"
+    raise RemoteProtocolError(rule, where=where, expected=f"a result of {method}: {what}")
+
+
+def _check_result_type(found: Any, method: str) -> None:
+    if found == "complete":
+        return
+    if found == "input_required":
+        raise RemoteProtocolError(
+            "mcp.capability.missing-refused",
+            where="/resultType",
+            got=found,
+            expected=f"an answer to {method}: the server asks for input, "
+            "and this client has declared no capability to give any",
+        )
+    raise RemoteProtocolError(
+        "mcp.result.type-unknown",
+        where="/resultType",
+        got=found,
+        expected="complete, or a type that this client has declared",
+    )
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return JSON without the members that are null, apart from what is not the protocol's own."""
+    if type(value) is list:
+        return [_without_nulls(item) for item in value]
+    if type(value) is not dict:
+        return value
+    return {
+        name: member if name in _OPEN else _without_nulls(member)
+        for name, member in value.items()
+        if member is not None
+    }

@@ -1,0 +1,407 @@
+"""What a server asks and tells: answers, refusals, and whoever listens."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tests.unit.client.scripted import NEWEST_HANDSHAKE, Place, run, text
+from trunkline.client import Client, failures
+from trunkline.client import notices as noticing
+from trunkline.client.asked import AT_ONCE
+from trunkline.errors import Refusal
+from trunkline.mcp import CreateMessageResult, ElicitResult, Root, TextContent
+from trunkline.spec.revisions import LATEST
+
+SAMPLE = {
+    "maxTokens": 5,
+    "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}],
+}
+ELICIT = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+def use(
+    work: Callable[[Client, Place], Coroutine[Any, Any, Any]],
+    revision: str = NEWEST_HANDSHAKE,
+    **options: Any,
+) -> Any:
+    async def main() -> Any:
+        place = Place({"tools/call": text("fine")}, revision=revision)
+        async with Client(place, revision=revision, **options) as client:
+            return await work(client, place)
+
+    return run(main())
+
+
+def ask(method: str, params: Any = None, revision: str = NEWEST_HANDSHAKE, **options: Any) -> Any:
+    """Return what the client answers to one request."""
+
+    async def work(client: Client, place: Place) -> Any:
+        request = {"jsonrpc": "2.0", "id": "s1", "method": method}
+        place.line.say(request if params is None else request | {"params": params})
+        reply = await place.line.until_reply("s1")
+        return reply.get("error", {}).get("code") or reply["result"]
+
+    return use(work, revision, **options)
+
+
+def sampled(params: Any) -> CreateMessageResult:
+    return CreateMessageResult(TextContent(f"{params.max_tokens}"), "model", "assistant")
+
+
+def test_ping_is_answered_at_once() -> None:
+    assert ask("ping") == {}
+
+
+def test_roots_are_a_list_or_what_a_function_gives() -> None:
+    async def later() -> list[str]:
+        return ["file:///c"]
+
+    expected = {"roots": [{"uri": "file:///a", "name": "A"}, {"uri": "file:///b"}]}
+    given = [Root("file:///a", name="A"), "file:///b"]
+    assert ask("roots/list", roots=given) == expected
+    assert ask("roots/list", roots=lambda: given) == expected
+    assert ask("roots/list", roots=iter(given)) == expected
+    assert ask("roots/list", roots=later) == {"roots": [{"uri": "file:///c"}]}
+
+
+def test_a_message_is_sampled_by_any_kind_of_function() -> None:
+    threads: list[int] = []
+
+    def plain(params: Any) -> CreateMessageResult:
+        threads.append(threading.get_ident())
+        return sampled(params)
+
+    async def later(params: Any) -> CreateMessageResult:
+        return sampled(params)
+
+    expected = {
+        "content": {"type": "text", "text": "5"},
+        "model": "model",
+        "role": "assistant",
+    }
+    assert ask("sampling/createMessage", SAMPLE, on_sample=later) == expected
+    assert ask("sampling/createMessage", SAMPLE, on_sample=plain) == expected
+    # A model takes its time: the loop does not wait with it.
+    assert threads != [threading.get_ident()]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"name": "Ada"}, {"action": "accept", "content": {"name": "Ada"}}),
+        (None, {"action": "decline"}),
+        (ElicitResult("cancel"), {"action": "cancel"}),
+    ],
+)
+def test_a_user_is_asked(given: Any, expected: Any) -> None:
+    async def answer(params: Any) -> Any:
+        assert params.message == "Who?"
+        return given
+
+    assert ask("elicitation/create", ELICIT, on_elicit=answer) == expected
+
+
+def refuse(kind: str | int) -> Callable[[Any], Any]:
+    async def handler(params: Any) -> Any:
+        raise Refusal(kind)
+
+    return handler
+
+
+async def fail(params: Any) -> Any:
+    raise ValueError("private: api_key=sk-canary0123456789abcdef")
+
+
+async def nothing(params: Any) -> Any:
+    return 5
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "options", "code"),
+    [
+        ("roots/list", None, {}, -32601),
+        ("sampling/createMessage", SAMPLE, {}, -32601),
+        ("acme/own", None, {"on_sample": sampled}, -32601),
+        ("sampling/createMessage", {"maxTokens": "x"}, {"on_sample": sampled}, -32602),
+        ("sampling/createMessage", None, {"on_sample": sampled}, -32602),
+        ("sampling/createMessage", SAMPLE, {"on_sample": refuse("USER_REJECTED")}, -1),
+        ("sampling/createMessage", SAMPLE, {"on_sample": refuse(77)}, 77),
+        ("sampling/createMessage", SAMPLE, {"on_sample": refuse("NO_SUCH_SYMBOL")}, -32603),
+        ("sampling/createMessage", SAMPLE, {"on_sample": fail}, -32603),
+        ("sampling/createMessage", SAMPLE, {"on_sample": nothing}, -32603),
+        ("elicitation/create", ELICIT, {"on_elicit": nothing}, -32603),
+        ("elicitation/create", ELICIT | {"mode": "url", "url": "x"}, {"on_elicit": fail}, -32602),
+        ("roots/list", None, {"roots": lambda: 5}, -32603),
+        ("roots/list", None, {"roots": [Root("file:///a", name=float("nan"))]}, -32603),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_answered_is_refused(
+    method: str, params: Any, options: Any, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert ask(method, params, **options) == code
+    assert "canary" not in caplog.text
+
+
+def test_a_question_that_a_revision_lacks_is_unknown_to_it() -> None:
+    assert ask("elicitation/create", ELICIT, "2025-03-26", on_elicit=nothing) == -32601
+
+
+def test_in_the_per_request_era_nothing_is_answered(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(client: Client, place: Place) -> None:
+        before = len(place.line.sent)
+        for id, method in enumerate(("ping", "roots/list"), 100):
+            place.line.say({"jsonrpc": "2.0", "id": id, "method": method})
+        await client.call_tool("x")
+        assert len(place.line.sent) == before + 1
+
+    use(work, LATEST, roots=["file:///a"])
+    assert "which it may not" in caplog.text
+
+
+def test_a_cancelled_question_is_not_answered() -> None:
+    async def work(client: Client, place: Place) -> None:
+        place.line.say(
+            {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": ELICIT}
+        )
+        await asked.wait()
+        for params in ({}, {"requestId": [1]}, {"requestId": 8}, {"requestId": 7}):
+            note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            place.line.say(note)
+        await stopped.wait()
+        await client.call_tool("x")
+        assert not [
+            each for each in place.line.sent if each.get("id") == 7 and "method" not in each
+        ]
+
+    async def wait(params: Any) -> Any:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    asked, stopped = asyncio.Event(), asyncio.Event()
+    use(work, on_elicit=wait)
+
+
+def test_questions_end_with_the_connection() -> None:
+    async def work(client: Client, place: Place) -> None:
+        place.line.say(
+            {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": ELICIT}
+        )
+        await asked.wait()
+
+    async def wait(params: Any) -> Any:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append(True)
+
+    asked, stopped = asyncio.Event(), []
+    use(work, on_elicit=wait)
+    assert stopped == [True]
+
+
+def test_a_handler_may_close_the_client() -> None:
+    async def main() -> None:
+        async def close(params: Any) -> Any:
+            await client.close()
+            done.set()
+
+        place, done = Place(revision=NEWEST_HANDSHAKE), asyncio.Event()
+        client = Client(place, on_elicit=close)
+        await client.connect()
+        place.line.say(
+            {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": ELICIT}
+        )
+        await done.wait()
+        assert place.line.closed
+
+    run(main())
+
+
+def test_a_handler_that_will_not_end_does_not_keep_close_waiting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(failures, "GRACE", 0.05)
+
+    async def work(client: Client, place: Place) -> None:
+        place.line.say(
+            {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": ELICIT}
+        )
+        await asked.wait()
+        await client.close()
+        assert "1 callbacks go on" in caplog.text
+        done.set()
+
+    async def stubborn(params: Any) -> Any:
+        asked.set()
+        while not done.is_set():
+            try:
+                await done.wait()
+            except asyncio.CancelledError:
+                continue
+
+    asked, done = asyncio.Event(), asyncio.Event()
+    use(work, on_elicit=stubborn)
+
+
+def test_a_server_cannot_ask_without_end() -> None:
+    async def work(client: Client, place: Place) -> None:
+        for id in range(AT_ONCE + 1):
+            place.line.say(
+                {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
+            )
+        reply = await place.line.until_reply(AT_ONCE)
+        assert reply["error"]["code"] == -32603
+        place.line.say({"jsonrpc": "2.0", "id": "p", "method": "ping"})
+        assert (await place.line.until_reply("p"))["result"] == {}
+
+    async def wait(params: Any) -> Any:
+        await asyncio.Event().wait()
+
+    use(work, on_elicit=wait)
+
+
+# -- what is told ----------------------------------------------------------------------------
+
+
+def tell(notes: list[tuple[str, Any]], **options: Any) -> None:
+    async def work(client: Client, place: Place) -> None:
+        for method, params in notes:
+            note = {"jsonrpc": "2.0", "method": method}
+            place.line.say(note if params is None else note | {"params": params})
+        assert (await client.call_tool("x")).text == "fine"
+        await asyncio.sleep(0.01)
+
+    use(work, **options)
+
+
+NOTES: list[tuple[str, Any]] = [
+    ("notifications/message", {"level": "info", "data": {"a": 1}, "logger": "l"}),
+    ("notifications/tools/list_changed", None),
+    ("notifications/resources/list_changed", {}),
+    ("notifications/resources/updated", {"uri": "x:r"}),
+    ("notifications/acme", {"b": 2}),
+    ("notifications/initialized", None),
+]
+
+
+def test_notifications_reach_whoever_listens() -> None:
+    seen: list[Any] = []
+
+    async def later(method: str, params: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        seen.append((method, params))
+
+    tell(
+        NOTES,
+        on_log=lambda message: seen.append((message.level, message.data, message.logger)),
+        on_list_changed=seen.append,
+        on_resource_updated=seen.append,
+        on_notification=later,
+    )
+    assert seen == [
+        ("info", {"a": 1}, "l"),
+        "tools",
+        "resources",
+        "x:r",
+        ("notifications/acme", {"b": 2}),
+    ]
+
+
+def test_what_nobody_else_takes_goes_to_the_general_listener() -> None:
+    seen: list[str] = []
+    tell(NOTES, on_notification=lambda method, params: seen.append(method))
+    assert seen == [method for method, _ in NOTES[:-1]]
+    tell(NOTES)
+
+
+def test_a_listener_that_raises_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(*args: Any) -> None:
+        raise ValueError("mine")
+
+    async def fail_later(*args: Any) -> None:
+        raise ValueError("mine, too")
+
+    tell(NOTES, on_log=fail, on_list_changed=fail_later, on_notification=fail)
+    assert caplog.text.count("raised an exception") == 5
+
+
+def test_params_that_cannot_be_read_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Any] = []
+    tell(
+        [("notifications/message", {"level": "loud"}), ("notifications/resources/updated", {})],
+        on_log=seen.append,
+        on_resource_updated=seen.append,
+    )
+    assert not seen
+    assert caplog.text.count("cannot be read") == 2
+
+
+def test_a_listener_that_cannot_follow_misses_some(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(noticing, "WAITING", 3)
+    seen: list[str] = []
+
+    async def slow(method: str, params: dict[str, Any]) -> None:
+        seen.append(method)
+        await asyncio.Event().wait()
+
+    tell([("notifications/acme", None)] * 10, on_notification=slow)
+    assert len(seen) == 1
+    assert "is dropped" in caplog.text
+
+
+# -- checks ----------------------------------------------------------------------------------
+
+
+def odd(place: Place) -> None:
+    place.answers["tools/list"] = {"tools": [], "resultType": "complete"}
+
+
+def listing(validate: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(client: Client, place: Place) -> None:
+        odd(place)
+        await client.list_tools()
+
+    use(work, LATEST, validate=validate)
+
+
+def test_a_server_is_judged_when_that_is_wanted(caplog: pytest.LogCaptureFixture) -> None:
+    listing("off", caplog)
+    assert not caplog.text
+    listing("warn", caplog)
+    assert "mcp.type.required" in caplog.text
+
+
+def test_what_breaks_a_rule_is_refused_when_that_is_wanted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from trunkline.errors import RemoteProtocolError
+
+    with pytest.raises(RemoteProtocolError) as caught:
+        listing("raise", caplog)
+    assert caught.value.rule.startswith("mcp.")
+    assert caught.value.source
+
+
+@pytest.mark.parametrize("revision", [NEWEST_HANDSHAKE, LATEST])
+def test_a_server_in_order_passes(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(client: Client, place: Place) -> None:
+        result = text("fine")
+        if revision == LATEST:
+            meta = {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}}
+            result |= {"resultType": "complete", "_meta": meta}
+        place.answers["tools/call"] = result
+        assert (await client.call_tool("x")).text == "fine"
+
+    use(work, revision, validate="raise")
+    assert not caplog.text

@@ -1,0 +1,166 @@
+"""What a tool gave back, in every shape that servers give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Raw, Struct
+from msgspec.json import encode
+
+from tests.unit.client.scripted import text
+from trunkline.client.reading import read, where_and_what
+from trunkline.client.results import ToolResult, tool_result
+from trunkline.errors import RemoteProtocolError, ToolFailed
+from trunkline.mcp import ListToolsResult
+from trunkline.spec.revisions import LATEST, REVISIONS
+
+STRUCTURED = pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", LATEST])
+
+
+class Forecast(Struct):
+    city: str
+    degrees: float = 0.0
+
+
+def result(value: dict[str, Any], kind: Any = None, revision: str = LATEST) -> ToolResult[Any]:
+    return tool_result(Raw(encode(value)), kind, revision)
+
+
+def structured(value: Any, *texts: str) -> dict[str, Any]:
+    return text(*texts, structuredContent=value)
+
+
+def test_a_text_is_its_value() -> None:
+    found = result(text("one", "two"))
+    assert found.text == "one\ntwo"
+    assert found.value == "one\ntwo"
+    assert found.structured_content is None
+    assert found.is_error is False
+    assert found.meta == {}
+    assert [block.text for block in found.content] == ["one", "two"]
+
+
+@STRUCTURED
+def test_structured_content_becomes_the_type_asked_for(revision: str) -> None:
+    value = {"city": "Oslo", "degrees": 4}
+    found = result(structured(value, "text"), Forecast, revision)
+    assert found.value == Forecast("Oslo", 4.0)
+    assert found.value is found.value
+    assert found.structured_content == value
+
+
+def test_without_a_type_the_structured_content_is_the_value() -> None:
+    assert result(structured({"a": 1}, "text")).value == {"a": 1}
+    assert result(structured(None, "text")).value is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(int, 5), (list[int], [1, 2]), (str, "x"), (list[Forecast], []), (bool, True)],
+)
+def test_what_is_no_object_comes_as_it_is_or_wrapped(kind: Any, value: Any) -> None:
+    assert result(structured(value), kind, LATEST).value == value
+    for revision in ("2025-06-18", "2025-11-25"):
+        assert result(structured({"result": value}), kind, revision).value == value
+    with pytest.raises(RemoteProtocolError):
+        _ = result(structured({"result": value}), kind, LATEST).value
+
+
+def test_an_object_that_has_a_result_is_not_unwrapped() -> None:
+    value = {"result": {"city": "Oslo"}}
+    assert result(structured(value), dict[str, Any], "2025-11-25").value == value
+    assert result(structured(value), Forecast, "2025-11-25").value == Forecast("Oslo")
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_text_of_json_becomes_the_type_asked_for(revision: str) -> None:
+    found = result(text('{"city": "Oslo"}'), Forecast, revision)
+    assert found.value == Forecast("Oslo")
+    assert result(text("plain"), str, revision).value == "plain"
+    assert result(text("[1, 2]"), list[int], revision).value == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        (structured({"city": 5}), "/structuredContent/city"),
+        (structured({"degrees": 1}), "/structuredContent"),
+        (text("no json"), "/content"),
+        (text(), "/content"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_place(value: Any, where: str) -> None:
+    found = result(value, Forecast)
+    with pytest.raises(RemoteProtocolError) as caught:
+        _ = found.value
+    assert caught.value.where == where
+    assert "Forecast" in caught.value.expected
+
+
+def test_a_failed_tool_has_no_value() -> None:
+    found = result(text("no such city", isError=True), Forecast)
+    assert found.is_error
+    assert found.text == "no such city"
+    with pytest.raises(ToolFailed, match="no such city") as caught:
+        _ = found.value
+    assert caught.value.result is found
+    with pytest.raises(ToolFailed, match="did not say why"):
+        _ = result(text(isError=True)).value
+
+
+def test_meta_is_kept() -> None:
+    assert result(text("x", _meta={"a": 1})).meta == {"a": 1}
+
+
+def test_an_absent_result_type_is_complete() -> None:
+    assert result(text("x")).text == "x"
+    assert result(text("x", resultType="complete")).text == "x"
+
+
+def test_a_result_that_asks_for_input_says_what_is_missing() -> None:
+    with pytest.raises(RemoteProtocolError, match="asks for input"):
+        result({"resultType": "input_required", "requestState": "s"})
+
+
+@pytest.mark.parametrize("kind", ["task", "odd", None, 5])
+def test_an_unknown_result_type_is_invalid(kind: Any) -> None:
+    with pytest.raises(RemoteProtocolError, match=r"mcp\.result\.type-unknown"):
+        result(text("x", resultType=kind))
+
+
+def test_before_there_were_result_types_the_member_is_somebodys_own() -> None:
+    assert result(text("x", resultType="odd"), None, "2025-11-25").text == "x"
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        ({}, ""),
+        ({"content": "x"}, "/content"),
+        ({"content": [{"type": "text"}]}, "/content/0"),
+        ({"content": [{"type": "hologram"}]}, "/content/0/type"),
+    ],
+)
+def test_what_is_no_result_of_a_tool_is_told(value: Any, where: str) -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        result(value)
+    assert caught.value.where.startswith(where)
+    assert "tools/call" in caught.value.expected
+
+
+def test_null_for_absent_is_forgiven_and_null_as_a_value_is_kept() -> None:
+    found = result(text("x", isError=None, _meta=None, structuredContent={"a": None}))
+    assert found.structured_content == {"a": None}
+    assert found.meta == {}
+
+
+def test_a_negative_time_to_live_counts_as_none() -> None:
+    page = encode({"tools": [], "ttlMs": -5, "cacheScope": "private"})
+    assert read(page, ListToolsResult, "tools/list", LATEST).ttl_ms == 0
+
+
+def test_places_are_pointers() -> None:
+    error = ValueError("Expected `str`, got `int` - at `$.tools[3].name`")
+    assert where_and_what(error) == ("/tools/3/name", "Expected `str`, got `int`")
+    assert where_and_what(ValueError("odd")) == ("", "odd")

@@ -1,0 +1,179 @@
+"""A client and a real server: in one process, and as a child."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from tests.unit.client.scripted import run
+from trunkline import Client, Context, Server, ToolError
+from trunkline.errors import ConnectionLost, PeerError, ToolFailed, TransportError
+from trunkline.spec.revisions import LATEST, REVISIONS
+
+# What one call may cost on the client's side, its transport left out, in calls of Python
+# functions: there were 32 when this was written.
+CALLS_ALLOWED = 40
+
+SERVER = """
+import sys
+from trunkline import Server
+app = Server("child", version="2.0.0")
+
+@app.tool
+async def shout(text: str) -> str:
+    return text.upper()
+
+@app.tool
+async def crash() -> str:
+    print("going down", file=sys.stderr, flush=True)
+    import os
+    os._exit(3)
+
+app.run()
+"""
+
+
+class Sum(Struct):
+    total: int
+
+
+def server() -> Server:
+    app = Server("adder", version="1.2.3", instructions="add things")
+
+    @app.tool
+    async def add(a: int, b: int) -> Sum:
+        return Sum(a + b)
+
+    @app.tool
+    async def several(n: int) -> list[int]:
+        return list(range(n))
+
+    @app.tool
+    async def fail() -> str:
+        raise ToolError("as told")
+
+    @app.tool
+    async def climb(ctx: Context) -> str:
+        for step in (1, 2):
+            await ctx.progress(step, 2)
+        return "there"
+
+    @app.resource("memo://one")
+    async def memo() -> str:
+        return "remember"
+
+    @app.prompt
+    async def greet(name: str) -> str:
+        return f"Greet {name}."
+
+    return app
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_everything_works_in_every_revision(revision: str) -> None:
+    async def main() -> None:
+        async with Client(server(), revision=revision, validate="raise") as client:
+            assert client.revision == revision
+            assert client.server_info is not None
+            assert client.server_info.name == "adder"
+            assert client.instructions == "add things"
+            names = [tool.name for tool in await client.list_tools()]
+            assert names == ["add", "several", "fail", "climb"]
+            result = await client.call_tool("add", {"a": 2, "b": 3}, result_type=Sum)
+            assert result.value == Sum(5)
+            numbers = await client.call_tool("several", {"n": 3}, result_type=list[int])
+            assert numbers.value == [0, 1, 2]
+            failed = await client.call_tool("fail")
+            with pytest.raises(ToolFailed, match="as told"):
+                _ = failed.value
+            with pytest.raises(PeerError):
+                await client.call_tool("nowhere")
+            seen: list[float] = []
+            await client.call_tool("climb", on_progress=lambda n, *rest: seen.append(n))
+            assert seen == [1, 2]
+            assert (await client.read_resource("memo://one")).contents[0].text == "remember"
+            prompt = await client.get_prompt("greet", {"name": "Ada"})
+            assert prompt.messages[0].content.text == "Greet Ada."
+
+    run(main())
+
+
+def test_many_calls_at_once_get_their_own_answers() -> None:
+    async def main() -> None:
+        async with Client(server()) as client:
+            results = await asyncio.gather(
+                *(client.call_tool("add", {"a": n, "b": 1}, result_type=Sum) for n in range(200))
+            )
+            assert [each.value.total for each in results] == list(range(1, 201))
+
+    run(main())
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
+def test_a_call_costs_few_calls(revision: str) -> None:
+    async def main() -> int:
+        async with Client(server(), revision=revision) as client:
+            for _ in range(3):
+                await client.call_tool("add", {"a": 1, "b": 2})
+            count = 0
+
+            def profile(frame: Any, event: str, arg: Any) -> None:
+                nonlocal count
+                path = Path(frame.f_code.co_filename)
+                ours = path.parent.name in ("client", "jsonrpc") and "trunkline" in path.parts
+                count += event == "call" and ours
+
+            sys.setprofile(profile)
+            try:
+                await client.call_tool("add", {"a": 1, "b": 2})
+            finally:
+                sys.setprofile(None)
+            return count
+
+    # The server's peer is counted too, and its codec: as many again at the most.
+    assert run(main()) <= 2 * CALLS_ALLOWED
+
+
+def test_a_child_is_started_spoken_to_and_ended(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+
+    async def main() -> None:
+        async with Client([sys.executable, str(script)]) as client:
+            assert (await client.call_tool("shout", {"text": "hi"})).value == "HI"
+            with pytest.raises(ConnectionLost) as caught:
+                await client.call_tool("crash")
+            assert caught.value.exit_status == 3
+            assert "going down" in "\n".join(caught.value.stderr)
+            assert not client.is_connected
+            await client.connect()
+            assert (await client.call_tool("shout", {"text": "again"})).value == "AGAIN"
+
+    run(main())
+
+
+def test_a_command_that_is_not_there_is_a_transport_error() -> None:
+    async def main() -> None:
+        with pytest.raises(TransportError):
+            async with Client(["/nonexistent/command"]):
+                pass
+
+    run(main())
+
+
+def test_a_command_that_exits_at_once_is_a_transport_error_with_its_last_words() -> None:
+    code = "import sys; print('no config', file=sys.stderr); sys.exit(4)"
+
+    async def main() -> None:
+        with pytest.raises(TransportError) as caught:
+            async with Client([sys.executable, "-c", code]):
+                pass
+        assert caught.value.exit_status == 4
+        assert "no config" in "\n".join(caught.value.stderr)
+
+    run(main())
