@@ -8,20 +8,23 @@ FUZZ_VENV := .venv-fuzz
 FUZZ_READY := $(FUZZ_VENV)/.ready
 BENCH_VENV := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
+INTEROP_VENV := .venv-interop
+INTEROP_READY := $(INTEROP_VENV)/.ready
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format lint types unit spec-check structs vectors requirements parity \
-	limits fuzz bench bench-quick clean
+	limits interop fuzz bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Show the library at work; exits non-zero if anything it shows is wrong
+demo: $(READY) ## A client and a server over stdio, in both eras, with the judge's verdict
+	@$(BIN)/python examples/messages.py
 	@$(BIN)/python examples/demo.py
 
-test: check ## Everything that must hold: check, then vectors, properties, docs and limits
+test: check ## Everything that must hold: check, then vectors, conversations, faults and the rest
 	@$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/tables
 
 check: lint types unit ## Format, lint, types, tables and unit tests, in the time it takes to stretch
@@ -60,17 +63,22 @@ parity: $(READY) ## Count, per system, what works here already
 limits: $(READY) ## Print the costs that are limited without a clock: calls, modules, bytes
 	@$(BIN)/python -m bench.limits
 
+interop: $(INTEROP_READY) ## Talk to the official SDK over stdio, in both directions and both eras
+	@$(INTEROP_VENV)/bin/python -m interop.run
+
 fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings and SSE for FUZZ_SECONDS each
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
-bench: $(BENCH_READY) ## Compare the codec with others, in one interleaved run, and check the claims
-	@$(BENCH_VENV)/bin/python -m bench.codec --check
+bench: $(BENCH_READY) ## Compare with others, in interleaved runs, and check the claims
+	@failed=0; for each in codec session stdio growth; do \
+		$(BENCH_VENV)/bin/python -m bench.$$each --check || failed=1; done; exit $$failed
 
 bench-quick: $(BENCH_READY) ## The same, short and without the verdict
-	@$(BENCH_VENV)/bin/python -m bench.codec --quick
+	@for each in codec session stdio growth; do \
+		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt
@@ -83,4 +91,8 @@ $(FUZZ_READY): pyproject.toml requirements/fuzz.txt
 
 $(BENCH_READY): pyproject.toml requirements/bench.txt
 	@$(PYTHON) tools/environment.py $(BENCH_VENV) requirements/bench.txt
+	@touch $@
+
+$(INTEROP_READY): pyproject.toml requirements/interop.txt
+	@$(PYTHON) tools/environment.py $(INTEROP_VENV) requirements/interop.txt
 	@touch $@

@@ -1,6 +1,6 @@
 """A conversation through the codec, then a dozen broken messages and their answers.
 
-    make demo
+    python examples/messages.py
 
 Each message is decoded, shown with its kind, and encoded again; each broken one
 is shown with the exact bytes we would send back and the rule it broke. Answers

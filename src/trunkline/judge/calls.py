@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from ..mcp.names import official
 from ..spec import lookup
 from ..spec.features import MetaKey, Method, Place
+from ..spec.mcp.aliases import NOTIFICATION
 from ..spec.mcp.methods import METHODS
 from ..spec.revisions import REVISIONS
 from .envelope import Members
@@ -17,7 +19,6 @@ from .values import compiled
 
 __all__ = ["judge_call", "judge_meta"]
 
-_NOTIFICATION: Final = "notifications/"
 _VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 
 
@@ -41,10 +42,7 @@ def judge_call(members: Members, path: Path, setting: Setting, sink: Sink) -> No
 
 
 def _row(name: str, setting: Setting) -> Method | None:
-    row = lookup.method(name, setting.revision)
-    if row is None and setting.policy.method_names != "prefixed":
-        return lookup.method(_NOTIFICATION + name, setting.revision)
-    return row
+    return lookup.method(official(name, setting.policy, setting.revision), setting.revision)
 
 
 def _unknown(name: str, has_id: bool, at: Path, sink: Sink) -> None:
@@ -58,7 +56,7 @@ def _unknown(name: str, has_id: bool, at: Path, sink: Sink) -> None:
         sink.report(rule, at, name, f"no {name!r}: {phrase}{instead}")
         return
     known = [row.name for row in lookup.methods(revision)]
-    kind = "method" if has_id or not name.startswith(_NOTIFICATION) else "notification"
+    kind = "method" if has_id or not name.startswith(NOTIFICATION) else "notification"
     expected = f"a {kind} of {revision}{near(name, known)}"
     sink.report(f"mcp.{kind}.unknown", at, name, expected)
 
