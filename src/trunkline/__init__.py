@@ -8,14 +8,95 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import jsonrpc, judge, mcp, spec
-    from .errors import TrunklineError
+    from .client import Call, Client, ToolResult
+    from .errors import (
+        Cancelled,
+        ConnectionLost,
+        LocalProtocolError,
+        PeerError,
+        ProtocolError,
+        Refusal,
+        RemoteProtocolError,
+        RequestEnded,
+        TimedOut,
+        ToolError,
+        ToolFailed,
+        TransportError,
+        TrunklineError,
+    )
+    from .server import Cache, Context, Header, Result, Server, ServerLimits
+    from .spec.kinds import ErrorKind
+    from .transports import Stdio, Transport, memory_pair
 
 __version__ = "0.1.0"
 
-__all__ = ["TrunklineError", "__version__", "jsonrpc", "judge", "mcp", "spec"]
-
 # Where each public name lives; it is loaded when first asked for.  [PEP 562]
-_HOMES = {"TrunklineError": "errors", "judge": "", "jsonrpc": "", "mcp": "", "spec": ""}
+_HOMES = {
+    "Cache": "server",
+    "Call": "client",
+    "Cancelled": "errors",
+    "Client": "client",
+    "ConnectionLost": "errors",
+    "Context": "server",
+    "ErrorKind": "spec.kinds",
+    "Header": "server",
+    "LocalProtocolError": "errors",
+    "PeerError": "errors",
+    "ProtocolError": "errors",
+    "Refusal": "errors",
+    "RemoteProtocolError": "errors",
+    "RequestEnded": "errors",
+    "Result": "server",
+    "Server": "server",
+    "ServerLimits": "server",
+    "Stdio": "transports",
+    "TimedOut": "errors",
+    "ToolError": "errors",
+    "ToolFailed": "errors",
+    "ToolResult": "client",
+    "Transport": "transports",
+    "TransportError": "errors",
+    "TrunklineError": "errors",
+    "judge": "",
+    "jsonrpc": "",
+    "mcp": "",
+    "memory_pair": "transports",
+    "spec": "",
+}
+
+__all__ = [
+    "Cache",
+    "Call",
+    "Cancelled",
+    "Client",
+    "ConnectionLost",
+    "Context",
+    "ErrorKind",
+    "Header",
+    "LocalProtocolError",
+    "PeerError",
+    "ProtocolError",
+    "Refusal",
+    "RemoteProtocolError",
+    "RequestEnded",
+    "Result",
+    "Server",
+    "ServerLimits",
+    "Stdio",
+    "TimedOut",
+    "ToolError",
+    "ToolFailed",
+    "ToolResult",
+    "Transport",
+    "TransportError",
+    "TrunklineError",
+    "__version__",
+    "jsonrpc",
+    "judge",
+    "mcp",
+    "memory_pair",
+    "spec",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -26,7 +107,10 @@ def __getattr__(name: str) -> object:
     home = _HOMES[name]
     if not home:
         return import_module(f".{name}", __name__)
-    return getattr(import_module(f".{home}", __name__), name)
+    found = getattr(import_module(f".{home}", __name__), name)
+    # Kept, so that the next use is a plain lookup.
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -8,10 +8,22 @@ import inspect
 import pytest
 
 EXPORTS = {
-    "trunkline": "TrunklineError __version__ judge jsonrpc mcp spec",
+    "trunkline": """
+        Cache Call Cancelled Client ConnectionLost Context ErrorKind Header
+        LocalProtocolError PeerError ProtocolError Refusal RemoteProtocolError RequestEnded
+        Result Server ServerLimits Stdio TimedOut ToolError ToolFailed ToolResult Transport
+        TransportError TrunklineError __version__ judge jsonrpc mcp memory_pair spec
+    """,
+    "trunkline.client": "Call Client ToolResult",
+    "trunkline.server": "Cache Context Header Result Server ServerLimits",
+    "trunkline.transports": """
+        Address Frame MemoryTransport Stdio StdioServer Tapped TappedTransport Transport
+        memory_pair
+    """,
     "trunkline.errors": """
-        IdsExhausted InvalidMessage LocalProtocolError ProtocolError RemoteProtocolError
-        TrunklineError
+        Cancelled ConnectionLost IdsExhausted InvalidMessage LocalProtocolError PeerError
+        ProtocolError Refusal RemoteProtocolError RequestEnded TimedOut ToolError ToolFailed
+        TransportError TrunklineError
     """,
     "trunkline.jsonrpc": """
         Asked BadHeader Batch Call Codec ContentLengthFraming DetectingFraming ErrorObject Event
@@ -32,7 +44,7 @@ EXPORTS = {
         PROFILE_NAMES Profile UnknownProfile UnknownRevision UnknownSymbol candidates profile
     """,
     "trunkline.spec.revisions": """
-        LATEST REVISIONS V2024_11_05 V2025_03_26 V2025_06_18 V2025_11_25 V2026_07_28 Window
+        FORMER_NAMES LATEST REVISIONS V2024_11_05 V2025_03_26 V2025_06_18 V2025_11_25 V2026_07_28 Window
     """,
 }
 

@@ -17,10 +17,14 @@ ALLOWED: dict[str, set[str]] = {
     "jsonrpc": {"errors", "redaction", "spec"},
     "mcp": {"errors", "redaction", "spec", "jsonrpc"},
     "judge": {"errors", "redaction", "spec", "jsonrpc", "mcp"},
+    "transports": {"errors", "redaction", "spec", "jsonrpc"},
+    "server": {"errors", "redaction", "spec", "jsonrpc", "mcp", "transports"},
+    "client": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "transports"},
+    "testing": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "transports"},
     "compat": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"},
     "cli": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"},
     "__main__": {"cli"},
-    "__init__": {"errors", "judge", "jsonrpc", "mcp", "spec"},
+    "__init__": {"errors", "judge", "jsonrpc", "mcp", "spec", "transports", "server", "client"},
 }
 
 # The core works under any event loop, or none: it opens nothing and reads no clock.

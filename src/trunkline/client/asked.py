@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
@@ -91,7 +91,7 @@ def capabilities(
         roots=UNSET if handlers.roots is None else ClientCapabilitiesRoots(list_changed=True),
         sampling=UNSET if handlers.on_sample is None else ClientCapabilitiesSampling(),
     )
-    return cast(ClientCapabilities, narrow(found, revision))
+    return narrow(found, revision)
 
 
 class Answers:

@@ -20,20 +20,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NamedTuple, NoReturn
 
 from msgspec import UNSET, Raw, UnsetType, ValidationError, convert, field
 
 from ..errors import PeerError, RemoteProtocolError
 from ..jsonrpc.faults import UNREADABLE
 from ..jsonrpc.ledger import Pending
+from ..mcp.meta import SERVER_INFO, request_meta
 from ..mcp.shaping import narrow
 from ..mcp.types import (
     ClientCapabilities,
     Implementation,
     InitializeRequestParams,
     InitializeResult,
-    RequestMetaObject,
     ServerCapabilities,
     Wire,
 )
@@ -47,7 +47,6 @@ __all__ = ["Offer", "agree", "per_request_meta"]
 
 _HANDSHAKE: Final = Window(until=V2026_07_28)
 _NEWEST_HANDSHAKE: Final = max(filter(_HANDSHAKE.holds, REVISIONS))
-_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
 class Offer(NamedTuple):
@@ -105,14 +104,7 @@ async def agree(session: Session, offer: Offer, remembered: Era | None) -> bytes
 
 def per_request_meta(offer: Offer, revision: str) -> Mapping[str, Any]:
     """Return what every request of the per-request era carries, by its names on the wire."""
-    meta = RequestMetaObject(
-        client_capabilities=offer.declared(revision),
-        client_info=_named(offer, revision),
-        protocol_version=revision,
-    )
-    names = zip(meta.__struct_fields__, meta.__struct_encode_fields__, strict=True)
-    found = {there: getattr(meta, here) for here, there in names}
-    return {name: value for name, value in found.items() if value is not UNSET}
+    return request_meta(revision, offer.info, offer.declared(revision))
 
 
 # -- the per-request era ---------------------------------------------------------------------
@@ -263,7 +255,7 @@ def _supported(error: PeerError) -> list[str]:
 def _server_info(meta: Any) -> Implementation | None:
     """Return who a server says it is, for display; whatever is wrong with it, no matter."""
     try:
-        return convert(meta.get(_SERVER_INFO), Implementation) if type(meta) is dict else None
+        return convert(meta.get(SERVER_INFO), Implementation) if type(meta) is dict else None
     except ValidationError:
         return None
 
@@ -306,4 +298,4 @@ def _conclude(session: Session, offer: Offer, raw: Raw, asked_for: str) -> None:
 
 
 def _named(offer: Offer, revision: str) -> Implementation:
-    return cast(Implementation, narrow(offer.info, revision))
+    return narrow(offer.info, revision)

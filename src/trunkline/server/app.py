@@ -1,0 +1,584 @@
+"""What an author writes a server with: register, mount, run.
+
+A `Server` is the same for every revision and every transport. It holds what was registered
+and what is set for all; what happens on a connection is in `connection.py`, how a revision
+puts things in `surface.py`, what serves a method in `serving.py`.
+
+    app = Server("weather", version="1.0.0")
+
+    @app.tool
+    async def forecast(city: str, days: int = 3) -> Forecast: ...
+
+    app.run()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
+
+from msgspec import UNSET
+
+from ..jsonrpc.policy import Policy
+from ..mcp.meta import CallerMemo
+from ..mcp.types import (
+    Annotations,
+    Icon,
+    Implementation,
+    ResourceUpdatedNotificationParams,
+    ToolAnnotations,
+)
+from ..spec.revisions import REVISIONS
+from . import registering
+from .connection import Connection
+from .entries import Completer, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from .lists import Catalogue
+from .middleware import Middleware
+from .results import DERIVE
+from .serving import HEARD, SERVED, Hear, OwnMethod
+from .settings import Cache, ServerLimits
+from .surface import Serve, Surface
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from ..transports.base import Transport
+
+__all__ = ["Server"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+F = TypeVar("F", bound=Callable[..., Any])
+Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+
+# How long changes of a list are gathered before clients are told, in seconds: whoever adds a
+# hundred tools makes one notification, and nobody notices the wait.
+_GATHERED: Final = 0.02
+
+
+class Server:
+    """An MCP server: what it offers, to any client, in any revision, on any transport."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0.0.0",
+        title: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: Iterable[Icon | str] = (),
+        revisions: Iterable[str] = REVISIONS,
+        policy: Policy | None = None,
+        page_size: int = 100,
+        cache: Cache = Cache(),  # noqa: B008  # immutable
+        lifespan: Lifespan | None = None,
+        limits: ServerLimits = ServerLimits(),  # noqa: B008  # immutable
+        state_keys: Sequence[bytes] = (),
+        experimental: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
+        self.name = name
+        self.info = Implementation(
+            name,
+            version,
+            description=description or UNSET,
+            icons=icons_of(icons),
+            title=title or UNSET,
+            website_url=website_url or UNSET,
+        )
+        self.instructions = instructions
+        # Newest first: what is offered to a client that asks for none of them.
+        self.revisions = tuple(sorted(set(revisions), reverse=True))
+        registering.check_revisions(self.revisions)
+        self.policy = Policy.mcp(self.revisions[0]) if policy is None else policy
+        self.cache = cache
+        self.limits = limits
+        self.experimental = dict(experimental or {})
+        # What the lifespan gave, while it lasts.
+        self.state: Any = None
+        self._lifespan = lifespan
+        # Drawn now, before any fork, so that all workers of one program share it.
+        key = bytes(state_keys[0]) if state_keys else secrets.token_bytes(32)
+        make = registering.catalogue_maker(page_size, key, self)
+        self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
+        self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())
+        self.templates: Catalogue[ResourceEntry] = make(
+            "resourceTemplates", lambda each, _: each.row()
+        )
+        self.prompts: Catalogue[PromptEntry] = make("prompts", lambda each, _: each.row())
+        # By ("prompt" or "resource", name or template, argument).
+        self.completions: dict[tuple[str, str, str], Completer] = {}
+        self.own_methods: dict[str, Serve] = {}
+        self.own_notifications: dict[str, Hear] = {}
+        self.chain: tuple[Middleware, ...] = ()
+        # Who takes our entries over under other names, and whose we took over.
+        self._mounted_in: list[Callable[[str], None]] = []
+        self._mounts: list[Server] = []
+        # Whether there ever was such a thing: what was announced stays announced.
+        self.has_tools: bool = False
+        self.has_resources: bool = False
+        self.has_prompts: bool = False
+        # Of all connections.
+        self.connections: set[Connection] = set()
+        self.in_flight = 0
+        self.workers = Workers(limits.threads, limits.waiting_for_thread)
+        self.callers = CallerMemo()
+        self.heard = HEARD
+        self._surfaces: dict[str, Surface] = {}
+        self._changed: set[str] = set()
+        # How long each list may be kept, until it changes.
+        self._kept: dict[int, Cache] = {}
+        self._uses = 0
+        self._stack: AsyncExitStack | None = None
+        self._opening: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self._warned: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<Server {self.name!r}, {len(self.tools)} tools>"
+
+    # -- registering -------------------------------------------------------------------------
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
+        icons: Iterable[Icon | str] = (),
+        meta: dict[str, Any] | None = None,
+        output_schema: Any = DERIVE,
+        inline: bool = False,
+        timeout: float | None = None,
+        cache: Cache | None = None,
+        deprecated: bool | str = False,
+    ) -> Callable[[F], F]: ...
+
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function as a tool: `@app.tool`, or `@app.tool("name", timeout=5)`.
+
+        The function is returned unchanged. Its arguments become the tool's arguments, its
+        docstring the description, its return type the output schema.
+
+        Raises:
+            TypeError: the signature cannot be a tool's; the text says which part and why.
+            ValueError: there is a tool of that name, or the name cannot be one.
+        """
+        if callable(function):
+            self.add_tool(None, function, **options)
+            return function
+
+        def register(handler: F) -> F:
+            self.add_tool(function, handler, **options)
+            return handler
+
+        return register
+
+    def add_tool(
+        self,
+        name: str | None,
+        handler: Callable[..., Any],
+        *,
+        input_schema: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Register a tool; `input_schema` takes a raw JSON Schema in place of a signature.
+
+        With a schema of its own a handler is called with one argument, the dict of what was
+        sent (and with the context, if it wants that), after it was checked. The schema is
+        listed exactly as it is. The `schema` extra is needed for the check.
+
+        Raises:
+            TypeError: the signature, or an option, cannot be a tool's.
+            ValueError: there is a tool of that name, or the name cannot be one.
+        """
+        entry = registering.tool(self, name, handler, input_schema, options)
+        self.has_tools = True
+        self.tools.add(entry.name, entry)
+
+    def remove_tool(self, name: str) -> None:
+        """Take a tool away; clients are told.
+
+        Raises:
+            LookupError: there is no such tool.
+        """
+        registering.remove(self.tools, name, "tool")
+
+    def resource(
+        self,
+        uri: str,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | Mapping[str, Any] | None = None,
+        icons: Iterable[Icon | str] = (),
+        meta: dict[str, Any] | None = None,
+        inline: bool = False,
+        timeout: float | None = None,
+        cache: Cache | None = None,
+    ) -> Callable[[F], F]:
+        """Register a function as a resource; `{name}` in the URI makes it a template.
+
+        Raises:
+            TypeError: the signature does not fit the template; the text says how.
+            ValueError: there is such a resource already, or the URI cannot be one.
+        """
+        options: dict[str, Any] = {
+            "name": name,
+            "title": title,
+            "description": description,
+            "mime_type": mime_type,
+            "size": size,
+            "annotations": annotations,
+            "icons": icons,
+            "meta": meta,
+            "inline": inline,
+            "timeout": timeout,
+            "cache": cache,
+        }
+
+        def register(handler: F) -> F:
+            self.add_resource(uri, handler, **options)
+            return handler
+
+        return register
+
+    def add_resource(self, uri: str, handler: Callable[..., Any], **options: Any) -> None:
+        """Register a resource or a template; the same as `resource`, without the decorator."""
+        entry = registering.resource(self, uri, handler, options)
+        self.has_resources = True
+        (self.resources if entry.template is None else self.templates).add(uri, entry)
+
+    def remove_resource(self, uri: str) -> None:
+        """Take a resource, or a template, away; clients are told.
+
+        Raises:
+            LookupError: there is none of that URI.
+        """
+        where = self.templates if uri in self.templates else self.resources
+        registering.remove(where, uri, "resource")
+
+    @overload
+    def prompt(self, function: F, /) -> F: ...
+
+    @overload
+    def prompt(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Iterable[Icon | str] = (),
+        meta: dict[str, Any] | None = None,
+        inline: bool = False,
+        timeout: float | None = None,
+    ) -> Callable[[F], F]: ...
+
+    def prompt(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function as a prompt: `@app.prompt`, or `@app.prompt("name", title="…")`.
+
+        Raises:
+            TypeError: the signature cannot be a prompt's.
+            ValueError: there is a prompt of that name.
+        """
+        if callable(function):
+            self.add_prompt(None, function, **options)
+            return function
+
+        def register(handler: F) -> F:
+            self.add_prompt(function, handler, **options)
+            return handler
+
+        return register
+
+    def add_prompt(self, name: str | None, handler: Callable[..., Any], **options: Any) -> None:
+        """Register a prompt; the same as `prompt`, without the decorator."""
+        entry = registering.prompt(self, name, handler, options)
+        self.has_prompts = True
+        self.prompts.add(entry.name, entry)
+
+    def remove_prompt(self, name: str) -> None:
+        """Take a prompt away; clients are told.
+
+        Raises:
+            LookupError: there is no such prompt.
+        """
+        registering.remove(self.prompts, name, "prompt")
+
+    def complete(
+        self,
+        *,
+        argument: str,
+        prompt: str | None = None,
+        resource: str | None = None,
+        inline: bool = False,
+        timeout: float | None = None,
+    ) -> Callable[[F], F]:
+        """Register a function that suggests values for an argument of a prompt or a template.
+
+        It is called with what was typed so far and, if it takes a second argument, with a
+        dict of the arguments that are filled in already. It returns texts, as many as it has.
+
+        Raises:
+            TypeError: name either a prompt or a resource, or the signature does not fit.
+        """
+
+        def register(handler: F) -> F:
+            key, completer = registering.completer(
+                self, handler, argument, prompt, resource, inline, timeout
+            )
+            self.completions[key] = completer
+            return handler
+
+        return register
+
+    def method(self, name: str, /, *, inline: bool = False) -> Callable[[F], F]:
+        """Register a function as a method outside the specification, in every revision.
+
+        Raises:
+            TypeError: the signature cannot be a method's.
+            ValueError: MCP has a method of that name.
+        """
+
+        def register(handler: F) -> F:
+            self.own_methods[name] = OwnMethod(registering.own_method(self, name, handler, inline))
+            return handler
+
+        return register
+
+    def notification(self, name: str, /) -> Callable[[F], F]:
+        """Register a function that is called with the params of a notification, as a dict."""
+
+        def register(handler: F) -> F:
+            self.own_notifications[name] = registering.own_notification(handler)
+            return handler
+
+        return register
+
+    def middleware(self, function: Middleware) -> Middleware:
+        """Put a function around every handler: `async def timed(context, proceed): ...`.
+
+        `await proceed()` runs the rest and returns what the handler returned; what the
+        function returns takes its place. The first one registered is the outermost.
+        """
+        self.chain = (*self.chain, function)
+        return function
+
+    def mount(self, other: Server, *, prefix: str = "") -> None:
+        """Offer what another server offers, its tools and prompts under `prefix_`.
+
+        URIs stay as they are. What the other one registers or removes later shows up, or
+        goes, here too; its handlers keep its middleware, its lifespan and its state.
+
+        Raises:
+            ValueError: something of that name is here already, or the two mount each other.
+        """
+        registering.mount(self, other, prefix)
+
+    # -- what was registered -----------------------------------------------------------------
+
+    def find_resource(self, uri: str) -> tuple[ResourceEntry, dict[str, str]] | None:
+        """Return what a URI names, and the values of its variables."""
+        entry = self.resources.get(uri)
+        if entry is not None:
+            return entry, {}
+        for entry in self.templates:
+            if entry.template is not None and (values := entry.template.match(uri)) is not None:
+                return entry, values
+        return None
+
+    def knows_resource(self, uri: str) -> bool:
+        """Say whether a URI, or a template as text, is offered."""
+        return uri in self.templates or self.find_resource(uri) is not None
+
+    def completer(self, kind: str, name: str, argument: str) -> Completer | None:
+        """Return what suggests values for an argument, or None."""
+        found = self.completions.get((kind, name, argument))
+        if found is None and kind == "resource" and (match := self.find_resource(name)):
+            found = self.completions.get((kind, match[0].uri, argument))
+        return found
+
+    def cache_of(self, catalogue: Catalogue[Any]) -> Cache:
+        """Return how long a list may be kept: as long as each thing on it allows."""
+        found = self._kept.get(id(catalogue))
+        if found is None:
+            found = self._kept[id(catalogue)] = registering.cache_of(catalogue, self.cache)
+        return found
+
+    def warn_deprecated(self, entry: ToolEntry) -> None:
+        """Log, once per tool, that a deprecated one is in use."""
+        if entry.name not in self._warned:
+            self._warned.add(entry.name)
+            _log.warning("tool %r is deprecated and in use: %s", entry.name, entry.deprecated)
+
+    def _tool_row(self, entry: ToolEntry, revision: str) -> Any:
+        return entry.row(self.surface(revision).output_schema(entry.output))
+
+    # -- revisions ---------------------------------------------------------------------------
+
+    def surface(self, revision: str) -> Surface:
+        """Return what this server looks like in one of its revisions."""
+        found = self._surfaces.get(revision)
+        if found is None:
+            found = self._surfaces.setdefault(revision, Surface(self, revision, SERVED))
+        return found
+
+    @property
+    def newest(self) -> Surface:
+        """The surface of the newest revision."""
+        return self.surface(self.revisions[0])
+
+    @property
+    def opening(self) -> Surface | None:
+        """The surface of the newest revision that opens with a handshake, if any."""
+        for revision in self.revisions:
+            if self.surface(revision).has_handshake:
+                return self.surface(revision)
+        return None
+
+    # -- telling clients ---------------------------------------------------------------------
+
+    def notify_resource_updated(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource that it has changed.
+
+        May be called from any thread.
+        """
+        self._on_loops(lambda connection: _tell_updated(connection, uri))
+
+    def changed(self, what: str) -> None:
+        """Tell clients, soon and once, that a list has changed."""
+        self._kept.clear()
+        for tell in self._mounted_in:
+            tell(what)
+        self._changed.add(what)
+        self._on_loops(lambda connection: connection.loop.call_later(_GATHERED, self._tell, what))
+
+    def _tell(self, what: str) -> None:
+        if what not in self._changed:
+            return
+        self._changed.discard(what)
+        for connection in list(self.connections):
+            session = connection.session
+            if session is not None and session.is_ready:
+                connection.notify(f"notifications/{what}/list_changed")
+
+    def _on_loops(self, act: Callable[[Connection], object]) -> None:
+        """Do something for each connection, on its own loop."""
+        for connection in list(self.connections):
+            connection.loop.call_soon_threadsafe(act, connection)
+
+    # -- running -----------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Serve the standard streams of this process until the client ends, or a signal does.
+
+        Returns after everything owed was answered. SIGTERM and SIGINT end it in order.
+        """
+        from .running import run_stdio
+
+        run_stdio(self)
+
+    async def serve(self, transport: Transport) -> None:
+        """Serve one connection until it ends; return when everything owed is done.
+
+        Raises:
+            TransportError: there was nothing to connect to.
+        """
+        async with self._opened():
+            connection = Connection(self, transport)
+            self.connections.add(connection)
+            try:
+                await connection.run()
+            finally:
+                self.connections.discard(connection)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begin to end every connection: nothing new is begun, what is at work may finish.
+
+        `at_once` cancels what is at work.
+        """
+        for connection in list(self.connections):
+            connection.stop(at_once=at_once)
+
+    def transport(self, policy: Policy) -> Transport:
+        """Return the client's end of a new connection to this server, in this process.
+
+        It makes a server an address: `Client(app)`.
+        """
+        from ..transports.memory import memory_pair
+
+        near, far = memory_pair()
+        task = asyncio.get_running_loop().create_task(self._serve_here(far))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        return near
+
+    async def _serve_here(self, transport: Transport) -> None:
+        try:
+            await self.serve(transport)
+        except Exception as error:  # noqa: BLE001  # the lifespan's; the client sees the end
+            from .failures import as_redacted
+
+            _log.error("an in-process connection failed\n%s", as_redacted(error))
+            await transport.close()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[None]:
+        """Hold the lifespan open: entered for the first connection, left after the last."""
+        lock = self._lock()
+        async with lock:
+            if self._uses == 0:
+                await self._enter()
+            self._uses += 1
+        try:
+            yield
+        finally:
+            async with lock:
+                self._uses -= 1
+                stack = self._stack
+                if self._uses == 0 and stack is not None:
+                    self._stack = None
+                    await stack.aclose()
+
+    def _lock(self) -> asyncio.Lock:
+        """Return what keeps two connections from opening at once; a lock belongs to one loop."""
+        loop = asyncio.get_running_loop()
+        if self._opening is None or self._opening[0] is not loop:
+            self._opening = loop, asyncio.Lock()
+        return self._opening[1]
+
+    async def _enter(self) -> None:
+        stack = AsyncExitStack()
+        async with stack:
+            for mounted in self._mounts:
+                await stack.enter_async_context(mounted._opened())
+            if self._lifespan is not None:
+                self.state = await stack.enter_async_context(self._lifespan(self))
+            stack.callback(self.workers.close)
+            stack.callback(self._forget)
+            self._stack = stack.pop_all()
+
+    def _forget(self) -> None:
+        self.state = None
+
+
+def _tell_updated(connection: Connection, uri: str) -> None:
+    session = connection.session
+    if session is not None and uri in session.subscriptions:
+        params = ResourceUpdatedNotificationParams(uri)
+        connection.notify("notifications/resources/updated", params)

@@ -1,0 +1,239 @@
+"""What a handler is told about the request it serves, and what it can say meanwhile.
+
+One `Context` per request that runs a handler; it is made before the handler is called and
+is good for nothing once the request has been answered: what is reported then is dropped.
+
+`progress` and `log` may be called from any thread, with or without `await`. They send at
+once; to await them waits, where the other side reads slowly, until there is room again.
+
+The rules that live here, and only here:
+
+* Progress is reported only to a request that brought a token, only while it is open, and
+  only when it has grown.                        [MCP 2025-11-25, basic/utilities/progress]
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET
+
+from ..jsonrpc.messages import RequestId
+from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ..jsonrpc.inbox import Asked
+    from ..mcp.meta import Caller
+    from .app import Server
+    from .connection import Connection
+    from .surface import Surface
+
+__all__ = ["Context", "Peer"]
+
+
+class Peer:
+    """Who is asking, as it says of itself: for display and logs, never to decide by."""
+
+    __slots__ = ("capabilities", "info")
+
+    def __init__(self, info: Implementation | None, capabilities: ClientCapabilities) -> None:
+        self.info = info
+        self.capabilities = capabilities
+
+    @property
+    def name(self) -> str:
+        """The name the client gave, or "" if none."""
+        return "" if self.info is None else self.info.name
+
+    def __repr__(self) -> str:
+        return f"Peer(info={self.info!r}, capabilities={self.capabilities!r})"
+
+
+class _Sent:
+    """What `progress` and `log` return: done when awaited, unless there is no room."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context | None) -> None:
+        self._context = context
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if self._context is not None:
+            yield from self._context._connection.room().__await__()
+
+
+_DONE: Final = _Sent(None)
+
+
+class Context:
+    """One request being served. Any handler gets it by annotating a parameter with this class."""
+
+    __slots__ = (
+        "_asked",
+        "_caller",
+        "_connection",
+        "_reported",
+        "_surface",
+        "_task",
+        "app",
+        "cancelled",
+        "deadline",
+        "what",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        asked: Asked,
+        surface: Surface,
+        caller: Caller | None,
+        app: Server,
+        what: str,
+    ) -> None:
+        self._connection = connection
+        self._asked = asked
+        self._surface = surface
+        self._caller = caller
+        self._reported = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+        # The server the handler was registered with: of a mounted one, that one.
+        self.app = app
+        # The tool, resource, prompt or method that is served, by name.
+        self.what = what
+        # Whether the client gave up; a handler on a thread has to look, others are cancelled.
+        self.cancelled = False
+        # When the handler will be stopped, by the clock of the event loop; None is never.
+        self.deadline: float | None = None
+
+    def __repr__(self) -> str:
+        state = ", cancelled" if self.cancelled else ""
+        return f"<Context of {self.method} {self.what!r}, id {self.request_id!r}{state}>"
+
+    # -- what was asked, and by whom ---------------------------------------------------------
+
+    @property
+    def request_id(self) -> RequestId | None:
+        """The id of the request."""
+        return self._asked.id
+
+    @property
+    def method(self) -> str:
+        """The method that was called."""
+        return self._asked.method
+
+    @property
+    def revision(self) -> str:
+        """The revision of MCP that the request is in."""
+        return self._surface.revision
+
+    @property
+    def client(self) -> Peer:
+        """Who is asking: what the client says of itself and of what it can do."""
+        caller, session = self._caller, self._connection.session
+        if caller is not None and caller.protocol_version is not None:
+            return Peer(caller.client_info, caller.capabilities or ClientCapabilities())
+        if session is not None:
+            return Peer(session.client, session.capabilities)
+        return Peer(None, ClientCapabilities())
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The `_meta` of the request, as it came; empty if there was none.
+
+        A copy: what requests say alike is read once, and kept for the next of them.
+        """
+        return {} if self._caller is None else deepcopy(self._caller.meta)
+
+    @property
+    def headers(self) -> dict[str, Any]:
+        """The headers that came with the request, where the transport or envelope has any."""
+        found = getattr(self._asked.envelope, "headers", None)
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def principal(self) -> str | None:
+        """Who the client was authenticated as; None where nobody asked."""
+        return None
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose data the request is about; None where there are no tenants."""
+        return None
+
+    @property
+    def state(self) -> Any:
+        """What the lifespan of the server gave; None where there is no lifespan."""
+        return self.app.state
+
+    # -- saying something meanwhile ----------------------------------------------------------
+
+    def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> _Sent:
+        """Report how far the work is, if the client asked to be told.
+
+        `progress` grows from report to report; one that did not is left out.
+        """
+        caller = self._caller
+        if caller is None or caller.progress_token is None or not progress > self._reported:
+            return _DONE
+        self._reported = progress
+        params = ProgressNotificationParams(
+            progress,
+            caller.progress_token,
+            total=UNSET if total is None else total,
+            message=UNSET if message is None else message,
+        )
+        return self._say("notifications/progress", params)
+
+    def log(self, level: str, data: Any, logger: str | None = None) -> _Sent:
+        """Send the client a line of the server's log, from the level on that it asked for.
+
+        Levels are those of RFC 5424, from "debug" to "emergency"; `data` is any JSON value.
+
+        Raises:
+            ValueError: there is no such level; the text lists those there are.
+        """
+        params = self._surface.log_params(self._connection, self._caller, level, data, logger)
+        return _DONE if params is None else self._say("notifications/message", params)
+
+    def _say(self, method: str, params: Any) -> _Sent:
+        connection = self._connection
+        if threading.get_ident() == connection.thread:
+            connection.say(self._asked, method, self._surface.narrowed(params))
+            return _Sent(self) if connection.is_slow else _DONE
+        try:
+            connection.loop.call_soon_threadsafe(
+                connection.say, self._asked, method, self._surface.narrowed(params)
+            )
+        except RuntimeError:
+            pass  # the loop is closed: nobody listens any more
+        return _DONE
+
+    async def request(
+        self, method: str, params: Any = None, *, timeout: float | None = None
+    ) -> Any:
+        """Ask the client something, as a request on the wire, and return its typed result.
+
+        Only revisions with a handshake let a server do so: `sampling/createMessage`,
+        `roots/list`, `elicitation/create` and `ping`, of which the client must have declared
+        the capability.
+
+        Raises:
+            LocalProtocolError: the revision or the client does not allow it; nothing was sent.
+            PeerError: the client answered with an error.
+            RequestEnded: no answer will come: TimedOut, or ConnectionLost.
+        """
+        return await self._connection.ask(self._surface, method, params, timeout)
+
+    def close_stream(self, retry: float | None = None) -> bool:
+        """Let the client come back for the answer, in `retry` seconds; say whether it will.
+
+        Only a transport that gives each request a stream of its own can do so.
+        """
+        return False

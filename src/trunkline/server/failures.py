@@ -1,0 +1,82 @@
+"""What a handler raised, as what goes out on the wire: one table for every transport.
+
+A tool that ran and failed is a *result* marked `isError`; a request that could not be
+served is an *error*. Nothing of an exception that was not meant for the peer reaches it:
+it gets a fixed sentence and a reference, and the log has the rest under that reference.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import traceback
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
+
+from ..errors import NOTHING, Refusal, ToolError
+from ..jsonrpc.messages import ErrorObject
+from ..jsonrpc.named import named_error
+from ..jsonrpc.policy import Policy
+from ..mcp.types import CallToolResult, TextContent
+from ..redaction import redact
+from ..spec.kinds import ErrorKind
+
+if TYPE_CHECKING:
+    from .context import Context
+
+__all__ = ["as_redacted", "error_of", "failed", "refusal", "tool_failure"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+
+def refusal(error: Refusal, policy: Policy) -> ErrorObject:
+    """Return the wire error that a handler chose by raising `Refusal`."""
+    data = UNSET if error.data is NOTHING else error.data
+    if isinstance(error.kind, int):
+        return ErrorObject(error.kind, error.message or "Refused", data)
+    try:
+        return named_error(error.kind, policy=policy, message=error.message, data=data)
+    except LookupError as unknown:
+        _log.error("a handler refused with a symbol that has no number: %s", unknown)
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
+
+
+def error_of(error: BaseException, context: Context, policy: Policy) -> ErrorObject:
+    """Return the wire error for what a resource, prompt, completion or method raised."""
+    if isinstance(error, Refusal):
+        return refusal(error, policy)
+    if isinstance(error, TimeoutError):
+        return named_error(ErrorKind.TIMEOUT, policy=policy)
+    _reference(error, context)
+    return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
+
+
+def tool_failure(error: BaseException, context: Context) -> CallToolResult:
+    """Return the result of a tool that raised; `Refusal` is not for here."""
+    if isinstance(error, ToolError):
+        return failed(str(error) or "The tool failed.")
+    if isinstance(error, TimeoutError) and context.deadline is not None:
+        return failed(f"The tool {context.what!r} ran out of time.")
+    reference = _reference(error, context)
+    return failed(f"The tool {context.what!r} failed unexpectedly (reference {reference}).")
+
+
+def failed(text: str) -> CallToolResult:
+    """Return the result of a tool that ran and failed, with what the caller is to read."""
+    return CallToolResult([TextContent(text)], is_error=True)
+
+
+def _reference(error: BaseException, context: Context) -> str:
+    """Log what was raised; return what the log can be searched for."""
+    reference = secrets.token_hex(4)
+    trace = as_redacted(error)
+    _log.error("%s %r failed (reference %s)\n%s", context.method, context.what, reference, trace)
+    return reference
+
+
+def as_redacted(error: BaseException) -> str:
+    """Return an exception with its traceback, for a log: a logger would print it as it is."""
+    # Line by line: what is redacted is cut to a length that suits a value, not a page.
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    return "\n".join(str(redact(line)) for line in lines)

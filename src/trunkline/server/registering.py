@@ -1,0 +1,355 @@
+"""Making entries of what an author registers, and refusing what cannot work.
+
+Everything that can be wrong with a handler is said here, when it is registered, in a
+sentence that names it: nothing is left to be found out by the first client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from ..mcp.types import Annotations, ToolAnnotations
+from ..spec.lookup import method_status
+from ..spec.revisions import REVISIONS
+from .arguments import Arguments, arguments_of
+from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from .lists import Catalogue
+from .raw_arguments import raw_arguments
+from .results import DERIVE, output_of
+from .settings import Cache
+from .uri_templates import UriTemplate
+
+if TYPE_CHECKING:
+    from .app import Server
+    from .serving import Hear
+
+__all__ = [
+    "cache_of",
+    "catalogue_maker",
+    "check_revisions",
+    "completer",
+    "mount",
+    "own_method",
+    "own_notification",
+    "prompt",
+    "remove",
+    "resource",
+    "tool",
+]
+
+# Longer names are no use, and are listed again and again.  [MCP 2025-11-25, server/tools]
+_LONGEST_NAME: Final = 128
+
+# What a list is called in the notification that it changed.
+_KIND_OF: Final = {
+    "tools": "tools",
+    "prompts": "prompts",
+    "resources": "resources",
+    "resourceTemplates": "resources",
+}
+
+
+def check_revisions(revisions: tuple[str, ...]) -> None:
+    """Refuse a list of revisions that nothing can be served in.
+
+    Raises:
+        ValueError: it is empty, or names one that was never released.
+    """
+    unknown = [each for each in revisions if each not in REVISIONS]
+    if unknown or not revisions:
+        known = ", ".join(REVISIONS)
+        raise ValueError(f"revisions are among {known}, at least one; not {unknown or 'none'}")
+
+
+def catalogue_maker(
+    page_size: int, key: bytes, app: Server
+) -> Callable[[str, Callable[[Any, str], Any]], Catalogue[Any]]:
+    """Return what makes the lists of one server."""
+
+    def make(member: str, row: Callable[[Any, str], Any]) -> Catalogue[Any]:
+        catalogue: Catalogue[Any] = Catalogue(member, row, page_size=page_size, key=key)
+        catalogue.on_change = lambda: app.changed(_KIND_OF[member])
+        return catalogue
+
+    return make
+
+
+def tool(
+    app: Server,
+    name: str | None,
+    handler: Callable[..., Any],
+    input_schema: dict[str, Any] | None,
+    options: dict[str, Any],
+) -> ToolEntry:
+    """Return the entry of a tool."""
+    check: Any = None
+    if input_schema is None:
+        arguments = arguments_of(handler)
+    else:
+        # Imported here: only a schema of one's own needs the extra.
+        from .raw_schemas import SchemaCheck
+
+        check = SchemaCheck(input_schema)
+        arguments = raw_arguments(handler)
+    deprecated = options.pop("deprecated", False)
+    output = output_of(handler, options.pop("output_schema", DERIVE))
+    annotations = _typed(options.pop("annotations", None), ToolAnnotations, "annotations")
+    chosen = _named(name, handler, "tool")
+    if chosen in app.tools:
+        raise ValueError(f"there is a tool named {chosen!r} already")
+    return ToolEntry(
+        name=chosen,
+        owner=app,
+        arguments=arguments,
+        output=output,
+        annotations=annotations,
+        input_schema=input_schema,
+        check=check,
+        deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
+        **_shared(arguments, options, "tool"),
+    )
+
+
+def resource(
+    app: Server, uri: str, handler: Callable[..., Any], options: dict[str, Any]
+) -> ResourceEntry:
+    """Return the entry of a resource or of a template."""
+    arguments = arguments_of(handler)
+    template = UriTemplate(uri) if "{" in uri or "}" in uri else None
+    _check_uri(uri, template)
+    wanted = set(arguments.names)
+    offered = set() if template is None else set(template.variables)
+    if not wanted <= offered or not offered <= wanted:
+        what = f"the variables of {uri!r}" if template else f"{uri!r}, which has no variables"
+        raise TypeError(
+            f"{_title(handler)} takes {sorted(wanted) or 'no arguments'}, "
+            f"which are not {what} {sorted(offered) or ''}".rstrip()
+        )
+    if uri in app.resources or uri in app.templates:
+        raise ValueError(f"there is a resource {uri!r} already")
+    mime_type, size = options.pop("mime_type", None), options.pop("size", None)
+    annotations = _typed(options.pop("annotations", None), Annotations, "annotations")
+    name = options.pop("name", None) or getattr(handler, "__name__", uri)
+    return ResourceEntry(
+        name=name,
+        owner=app,
+        uri=uri,
+        template=template,
+        arguments=arguments,
+        mime_type=mime_type,
+        size=size,
+        annotations=annotations,
+        **_shared(arguments, options, "resource"),
+    )
+
+
+def prompt(
+    app: Server, name: str | None, handler: Callable[..., Any], options: dict[str, Any]
+) -> PromptEntry:
+    """Return the entry of a prompt."""
+    arguments = arguments_of(handler)
+    chosen = _named(name, handler, "prompt")
+    if chosen in app.prompts:
+        raise ValueError(f"there is a prompt named {chosen!r} already")
+    shared = _shared(arguments, options, "prompt")
+    return PromptEntry(name=chosen, owner=app, arguments=arguments, **shared)
+
+
+def completer(
+    app: Server,
+    handler: Callable[..., Any],
+    argument: str,
+    prompt: str | None,
+    resource: str | None,
+    inline: bool,
+    timeout: float | None,
+) -> tuple[tuple[str, str, str], Completer]:
+    """Return a completer, and what it is found by."""
+    if (prompt is None) == (resource is None):
+        raise TypeError("complete takes either prompt= or resource=")
+    arguments = arguments_of(handler)
+    if not 1 <= len(arguments.names) <= 2:
+        raise TypeError(
+            f"{_title(handler)} completes an argument: it takes what was typed so far and, "
+            "if it likes, a dict of the other arguments"
+        )
+    kind, name = ("prompt", prompt) if prompt is not None else ("resource", resource)
+    assert name is not None
+    made = Completer(name=name, owner=app, arguments=arguments, inline=inline, timeout=timeout)
+    return (kind, name, argument), made
+
+
+def own_method(app: Server, name: str, handler: Callable[..., Any], inline: bool) -> Entry:
+    """Return the entry of a method outside the specification."""
+    if any(method_status(name, revision) for revision in REVISIONS):
+        raise ValueError(f"{name!r} is a method of MCP; register a tool, resource or prompt")
+    return Entry(name=name, owner=app, arguments=arguments_of(handler), inline=inline)
+
+
+def own_notification(handler: Callable[..., Any]) -> Hear:
+    """Return what is called for a notification outside the specification."""
+    read = msgspec.json.Decoder(dict[str, Any])
+
+    def hear(_: Any, params: Any) -> None:
+        handler({} if params is UNSET else read.decode(params))
+
+    return hear
+
+
+def remove(catalogue: Catalogue[Any], name: str, kind: str) -> None:
+    """Take an entry out of a list.
+
+    Raises:
+        LookupError: it is not there.
+    """
+    if name not in catalogue:
+        raise LookupError(f"there is no {kind} {name!r} to remove")
+    catalogue.remove(name)
+
+
+def cache_of(catalogue: Catalogue[Any], default: Cache) -> Cache:
+    """Return how long a whole list may be kept.
+
+    All pages of a list say the same, so the list is as short-lived, and as private, as the
+    most so of what is on it.  [MCP 2026-07-28, server/utilities/caching]
+    """
+    found = default
+    for entry in catalogue:
+        if entry.cache is not None:
+            found = found.joined(entry.cache)
+    return found
+
+
+# -- mounting --------------------------------------------------------------------------------
+
+
+def mount(app: Server, other: Server, prefix: str) -> None:
+    """Take over what another server offers, now and whenever it changes."""
+    if other is app or _reaches(other, app):
+        raise ValueError(f"{other!r} mounts {app!r}: neither could be listed")
+    before = f"{prefix}_" if prefix else ""
+    pairs: list[tuple[str, Catalogue[Any], Catalogue[Any], str]] = [
+        ("tools", app.tools, other.tools, before),
+        ("prompts", app.prompts, other.prompts, before),
+        ("resources", app.resources, other.resources, ""),
+        ("resources", app.templates, other.templates, ""),
+    ]
+    taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
+
+    def follow(what: str) -> None:
+        """Bring our copies of one list up to date."""
+        for kind, ours, theirs, lead in pairs:
+            if kind == what:
+                _copy(app, other, ours, theirs, lead, taken[id(theirs)])
+        app.has_tools |= other.has_tools
+        app.has_prompts |= other.has_prompts
+        app.has_resources |= other.has_resources
+
+    for _, ours, theirs, lead in pairs:
+        for entry in theirs:
+            if (name := lead + _key(entry)) in ours:
+                raise ValueError(f"{name!r} is offered already; mount {other!r} under a prefix")
+    for what in ("tools", "prompts", "resources"):
+        follow(what)
+    for (kind, name, argument), each in other.completions.items():
+        app.completions[kind, (before if kind == "prompt" else "") + name, argument] = each
+    app._mounts.append(other)
+    other._mounted_in.append(follow)
+
+
+def _reaches(server: Server, sought: Server) -> bool:
+    return any(each is sought or _reaches(each, sought) for each in server._mounts)
+
+
+def _key(entry: Any) -> str:
+    """Return what an entry is found by in its list."""
+    return entry.uri if isinstance(entry, ResourceEntry) else entry.name
+
+
+def _copy(
+    app: Server,
+    other: Server,
+    ours: Catalogue[Any],
+    theirs: Catalogue[Any],
+    lead: str,
+    taken: dict[str, Any],
+) -> None:
+    """Add and remove what makes our copies those of `theirs`; `taken` maps names to originals."""
+    wanted = {lead + _key(entry): entry for entry in theirs}
+    for name in [name for name, entry in taken.items() if wanted.get(name) is not entry]:
+        del taken[name]
+        ours.remove(name)
+    for name, entry in wanted.items():
+        if name not in taken:
+            path = (other, *entry.path)
+            renamed = entry.name if isinstance(entry, ResourceEntry) else name
+            ours.add(name, msgspec.structs.replace(entry, name=renamed, path=path))
+            taken[name] = entry
+
+
+# -- options ---------------------------------------------------------------------------------
+
+
+def _shared(arguments: Arguments, options: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return the options that every kind of entry has, and refuse any that is left."""
+    made = {
+        "title": options.pop("title", None),
+        "description": options.pop("description", None) or arguments.description,
+        "icons": icons_of(options.pop("icons", ())),
+        "meta": options.pop("meta", None) or UNSET,
+        "inline": bool(options.pop("inline", False)),
+        "timeout": _seconds(options.pop("timeout", None)),
+        "cache": options.pop("cache", None),
+    }
+    if options:
+        raise TypeError(f"a {kind} has no option {sorted(options)[0]!r}")
+    return made
+
+
+def _seconds(timeout: float | None) -> float | None:
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    return timeout
+
+
+def _typed(value: Any, kind: Any, option: str) -> Any:
+    """Return an option that is a Struct, or a dict with its members as they are on the wire."""
+    if value is None or value is UNSET:
+        return UNSET
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{option} is a {kind.__name__} or a dict, not {type(value).__name__}")
+    unknown = set(value) - set(kind.__struct_encode_fields__)
+    if unknown:
+        known = ", ".join(kind.__struct_encode_fields__)
+        raise TypeError(f"{option} has no member {sorted(unknown)[0]!r}; there are {known}")
+    return msgspec.convert(value, kind)
+
+
+def _named(name: str | None, handler: Callable[..., Any], kind: str) -> str:
+    chosen = name if name is not None else getattr(handler, "__name__", "")
+    if not isinstance(chosen, str) or not chosen or chosen == "<lambda>":
+        raise ValueError(f"{_title(handler)} needs a name: pass one to register it as a {kind}")
+    if len(chosen) > _LONGEST_NAME or any(
+        char.isspace() or not char.isprintable() for char in chosen
+    ):
+        raise ValueError(
+            f"{chosen[:_LONGEST_NAME]!r} cannot name a {kind}: "
+            f"a name has up to {_LONGEST_NAME} characters and no space"
+        )
+    return chosen
+
+
+def _check_uri(uri: str, template: UriTemplate | None) -> None:
+    scheme, colon, rest = uri.partition(":")
+    if template is None and (not colon or not scheme or not rest or any(map(str.isspace, uri))):
+        raise ValueError(f"{uri!r} is no URI: it needs a scheme, as in 'config://app'")
+
+
+def _title(handler: Callable[..., Any]) -> str:
+    return f"{getattr(handler, '__qualname__', None) or repr(handler)}()"

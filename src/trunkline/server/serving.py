@@ -1,0 +1,460 @@
+"""What serves each method: reads its params, finds what was registered, begins the handler.
+
+The tables at the end say which function serves which method. Which revisions have a method
+is not said here: a `Surface` takes from the table what its revision's rows list.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, DecodeError, Raw, ValidationError
+from msgspec.json import Decoder, encode
+
+from ..errors import Refusal
+from ..jsonrpc.inbox import Asked
+from ..jsonrpc.messages import ErrorObject
+from ..mcp.meta import Caller
+from ..mcp.types import (
+    CancelledNotificationParams,
+    CompleteRequestParams,
+    CompleteResult,
+    CompleteResultCompletion,
+    GetPromptRequestParams,
+    GetPromptResult,
+    InitializeRequestParams,
+    PaginatedRequestParams,
+    PromptReference,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    SetLevelRequestParams,
+    SubscribeRequestParams,
+)
+from ..redaction import redact
+from ..spec.kinds import ErrorKind
+from . import failures, handshake
+from .adapters import read_model
+from .arguments import explain
+from .connection import Connection
+from .context import Context
+from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
+from .lists import Catalogue, InvalidCursor
+from .results import OutputMismatch, contents_of, messages_of
+from .surface import Serve, Surface, ToolCall
+
+if TYPE_CHECKING:
+    from .app import Server
+
+__all__ = ["HEARD", "SERVED", "Hear", "OwnMethod"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+Hear = Callable[[Connection, Any], None]
+
+_EMPTY: Final = Raw(b"{}")
+# The most that a completion may suggest.            [MCP 2025-11-25, server/utilities/completion]
+_MOST_VALUES: Final = 100
+
+_UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
+
+_read_initialize: Final = Decoder(InitializeRequestParams)
+_read_page: Final = Decoder(PaginatedRequestParams)
+_read_tool_call: Final = Decoder(ToolCall)
+_read_resource: Final = Decoder(ReadResourceRequestParams)
+_read_prompt: Final = Decoder(GetPromptRequestParams)
+_read_complete: Final = Decoder(CompleteRequestParams)
+_read_level: Final = Decoder(SetLevelRequestParams)
+_read_subscribe: Final = Decoder(SubscribeRequestParams)
+_read_cancelled: Final = Decoder(CancelledNotificationParams)
+
+
+def _params(asked: Asked) -> Raw:
+    """Return the params of a request as JSON; absent ones are an empty object."""
+    return _EMPTY if asked.params is UNSET else asked.params
+
+
+def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
+    """Return arguments that came as texts as what the handler takes.
+
+    Raises:
+        ValidationError: one of them cannot be that.
+    """
+    struct = entry.arguments.struct
+    return msgspec.convert(texts, struct, strict=False, dec_hook=read_model)
+
+
+# -- opening ---------------------------------------------------------------------------------
+
+
+def _initialize(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    handshake.initialize(connection, asked, _read_initialize, surface)
+
+
+def _discover(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    connection.answer(asked, surface.discovered(), surface.policy)
+
+
+def _ping(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    connection.answer(asked, surface.empty(), surface.policy)
+
+
+def _set_level(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    try:
+        level = _read_level.decode(_params(asked)).level
+    except ValidationError as error:
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_LOG_LEVEL, str(error))
+        return
+    if connection.session is not None:
+        connection.session.log_level = level
+    connection.answer(asked, surface.empty(), surface.policy)
+
+
+# -- lists -----------------------------------------------------------------------------------
+
+
+def _lister(find: Callable[[Server], Catalogue[Any]], offered: Callable[[Server], bool]) -> Serve:
+    """Return what serves the pages of one list."""
+
+    def serve(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+        app = connection.app
+        if not offered(app):
+            _not_offered(connection, asked, surface)
+            return
+        cursor = _read_page.decode(_params(asked)).cursor
+        catalogue = find(app)
+        try:
+            tail = surface.tail(app.cache_of(catalogue))
+            page = catalogue.page(surface.revision, None if cursor is UNSET else cursor, tail=tail)
+        except InvalidCursor as error:
+            connection.refuse(asked, surface.policy, ErrorKind.INVALID_CURSOR, str(error))
+        else:
+            connection.answer(asked, page, surface.policy)
+
+    return serve
+
+
+def _not_offered(connection: Connection, asked: Asked, surface: Surface) -> None:
+    text = f"Unknown method: {redact(asked.method)} (this server offers no such thing)"
+    connection.refuse(asked, surface.policy, ErrorKind.METHOD_NOT_FOUND, text)
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+class _Tool:
+    """A tool that ran and failed gives a result all the same."""
+
+    def finish(self, entry: ToolEntry, context: Context, value: Any) -> Any:
+        try:
+            result = entry.output.render(value)
+        except OutputMismatch as error:
+            _log.error("tool %r returned what it did not promise: %s", entry.name, error)
+            result = failures.failed(f"The tool {entry.name!r} returned an invalid result.")
+        return context._surface.tool_result(result, entry.output)
+
+    def fail(self, entry: ToolEntry, context: Context, error: BaseException) -> Any:
+        surface = context._surface
+        if isinstance(error, Refusal):
+            return failures.refusal(error, surface.policy)
+        return surface.failed_tool(failures.tool_failure(error, context))
+
+
+def _call_tool(
+    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+) -> None:
+    params = asked.params
+    if type(params) is not ToolCall:
+        params = _read_tool_call.decode(_params(asked))
+    app = connection.app
+    entry: ToolEntry | None = app.tools.get(params.name)
+    if entry is None:
+        _no_such_tool(connection, asked, surface, params.name)
+        return
+    raw = params.arguments
+    try:
+        values = entry.arguments.decode(_EMPTY if raw is UNSET else raw)
+    except _UNREADABLE as error:
+        _bad_arguments(connection, asked, surface, entry, error, raw)
+        return
+    context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+    if entry.check is not None and (problem := entry.check.problem(values)) is not None:
+        _refuse_arguments(connection, asked, surface, entry, problem)
+        return
+    if entry.deprecated:
+        app.warn_deprecated(entry)
+    connection.begin(_TOOL, entry, values, context)
+
+
+def _no_such_tool(connection: Connection, asked: Asked, surface: Surface, name: str) -> None:
+    if not connection.app.has_tools:
+        _not_offered(connection, asked, surface)
+        return
+    text = f"Unknown tool: {redact(name)}"
+    connection.refuse(asked, surface.policy, ErrorKind.TOOL_NOT_FOUND, text)
+
+
+def _bad_arguments(
+    connection: Connection,
+    asked: Asked,
+    surface: Surface,
+    entry: ToolEntry,
+    error: Exception,
+    raw: Any,
+) -> None:
+    if raw is not UNSET and not bytes(raw).lstrip().startswith(b"{"):
+        text = "Invalid params: arguments must be an object"
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_PARAMS, text)
+        return
+    _refuse_arguments(connection, asked, surface, entry, explain(error, raw, entry.arguments))
+
+
+def _refuse_arguments(
+    connection: Connection, asked: Asked, surface: Surface, entry: ToolEntry, problem: str
+) -> None:
+    text = f"Invalid arguments for tool {entry.name!r}: {problem}"
+    if surface.bad_arguments_are_results:
+        result = surface.tool_result(failures.failed(text), entry.output)
+        connection.answer(asked, result, surface.policy)
+    else:
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_TOOL_ARGUMENTS, text)
+
+
+# -- resources -------------------------------------------------------------------------------
+
+
+class _Answered:
+    """What a resource, prompt, completion or method of the author's own gives."""
+
+    def fail(self, _: Any, context: Context, error: BaseException) -> ErrorObject:
+        return failures.error_of(error, context, context._surface.policy)
+
+
+class _Resource(_Answered):
+    def finish(self, entry: ResourceEntry, context: Context, value: Any) -> Any:
+        surface = context._surface
+        result = ReadResourceResult(contents_of(value, context.what, entry.mime_type))
+        return surface.cached(surface.result(result), entry.cache or context.app.cache)
+
+
+def _read(connection: Connection, asked: Asked, caller: Caller | None, surface: Surface) -> None:
+    app = connection.app
+    if not app.has_resources:
+        _not_offered(connection, asked, surface)
+        return
+    uri = _read_resource.decode(_params(asked)).uri
+    found = app.find_resource(uri)
+    values: Any = None
+    if found is not None:
+        entry, variables = found
+        try:
+            values = _converted(entry, variables)
+        except ValidationError:
+            found = None  # no resource of that family has such a name
+    if found is None:
+        text = f"Resource not found: {redact(uri)}"
+        connection.refuse(asked, surface.policy, ErrorKind.RESOURCE_NOT_FOUND, text, uri=uri)
+        return
+    context = Context(connection, asked, surface, caller, entry.owner, uri)
+    connection.begin(_RESOURCE, entry, values, context)
+
+
+def _subscribe(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    app, session = connection.app, connection.session
+    uri = _read_subscribe.decode(_params(asked)).uri
+    if not app.has_resources or session is None:
+        _not_offered(connection, asked, surface)
+    elif app.find_resource(uri) is None:
+        text = f"Resource not found: {redact(uri)}"
+        connection.refuse(asked, surface.policy, ErrorKind.RESOURCE_NOT_FOUND, text, uri=uri)
+    elif len(session.subscriptions) >= app.limits.subscriptions:
+        text = f"No more than {app.limits.subscriptions} subscriptions"
+        connection.refuse(asked, surface.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
+    else:
+        session.subscriptions.add(uri)
+        connection.answer(asked, surface.empty(), surface.policy)
+
+
+def _unsubscribe(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    uri = _read_subscribe.decode(_params(asked)).uri
+    if connection.session is not None:
+        connection.session.subscriptions.discard(uri)
+    connection.answer(asked, surface.empty(), surface.policy)
+
+
+# -- prompts and completions -----------------------------------------------------------------
+
+
+class _Prompt(_Answered):
+    def finish(self, entry: PromptEntry, context: Context, value: Any) -> Any:
+        result: GetPromptResult = messages_of(value)
+        if result.description is UNSET and entry.description:
+            result = msgspec.structs.replace(result, description=entry.description)
+        return context._surface.result(result)
+
+
+def _get_prompt(
+    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+) -> None:
+    app = connection.app
+    if not app.has_prompts:
+        _not_offered(connection, asked, surface)
+        return
+    params = _read_prompt.decode(_params(asked))
+    entry: PromptEntry | None = app.prompts.get(params.name)
+    if entry is None:
+        text = f"Unknown prompt: {redact(params.name)}"
+        connection.refuse(asked, surface.policy, ErrorKind.PROMPT_NOT_FOUND, text)
+        return
+    given: Mapping[str, str] = {} if params.arguments is UNSET else params.arguments
+    missing = [name for name in entry.arguments.required if name not in given]
+    if missing:
+        text = f"Missing required argument: {', '.join(missing)}"
+        connection.refuse(asked, surface.policy, ErrorKind.PROMPT_ARGUMENT_MISSING, text)
+        return
+    try:
+        values = _converted(entry, given)
+    except ValidationError as error:
+        problem = explain(error, arguments=entry.arguments)
+        text = f"Invalid arguments for prompt {entry.name!r}: {problem}"
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
+        return
+    context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+    connection.begin(_PROMPT, entry, values, context)
+
+
+class _Completion(_Answered):
+    def finish(self, _: Completer, context: Context, value: Any) -> Any:
+        if isinstance(value, CompleteResultCompletion):
+            found = value
+        else:
+            values = [str(each) for each in value]
+            more = len(values) > _MOST_VALUES
+            found = CompleteResultCompletion(
+                values[:_MOST_VALUES], has_more=more, total=len(values)
+            )
+        return context._surface.result(CompleteResult(found))
+
+
+def _complete(
+    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+) -> None:
+    app = connection.app
+    if not app.completions:
+        _not_offered(connection, asked, surface)
+        return
+    params = _read_complete.decode(_params(asked))
+    is_prompt = isinstance(params.ref, PromptReference)
+    name = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
+    argument = params.argument
+    if not (name in app.prompts if is_prompt else app.knows_resource(name)):
+        kind = ErrorKind.INVALID_COMPLETION_REFERENCE
+        connection.refuse(asked, surface.policy, kind, f"Nothing to complete: {redact(name)}")
+        return
+    completer = app.completer("prompt" if is_prompt else "resource", name, argument.name)
+    if completer is None:
+        # A known argument, for which nobody has suggestions.
+        result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))
+        connection.answer(asked, surface.result(result), surface.policy)
+        return
+    others: Mapping[str, str] = {}
+    if params.context is not UNSET and params.context.arguments is not UNSET:
+        others = params.context.arguments
+    context = Context(connection, asked, surface, caller, completer.owner, name)
+    given = (argument.value, others)[: len(completer.arguments.names)]
+    struct = completer.arguments.struct
+    values = struct(**dict(zip(struct.__struct_fields__, given, strict=False)))
+    connection.begin(_COMPLETION, completer, values, context)
+
+
+# -- methods of the author's own -------------------------------------------------------------
+
+
+class OwnMethod(_Answered):
+    """A method outside the specification, served because an author registered it."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+
+    def __call__(
+        self, connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+    ) -> None:
+        """Serve it."""
+        raw = _without_meta(_params(asked))
+        try:
+            values = self.entry.arguments.decode(raw)
+        except _UNREADABLE as error:
+            text = f"Invalid params: {explain(error, raw, self.entry.arguments)}"
+            connection.refuse(asked, surface.policy, ErrorKind.INVALID_PARAMS, text)
+            return
+        entry = self.entry
+        context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+        connection.begin(self, entry, values, context)
+
+    def finish(self, _: Entry, context: Context, value: Any) -> Any:
+        """Return the result: an object as it is, anything else under `result`, none as empty."""
+        if value is None:
+            return context._surface.empty()
+        plain = msgspec.to_builtins(value)
+        return plain if isinstance(plain, dict) else {"result": plain}
+
+
+def _without_meta(raw: Raw) -> bytes:
+    """Return params without `_meta`, which belongs to the protocol and not to the handler."""
+    members: dict[str, Raw] = _read_members.decode(raw)
+    return encode({name: value for name, value in members.items() if name != "_meta"})
+
+
+_read_members: Final[Decoder[dict[str, Raw]]] = Decoder(dict[str, Raw])
+
+_TOOL: Final = _Tool()
+_RESOURCE: Final = _Resource()
+_PROMPT: Final = _Prompt()
+_COMPLETION: Final = _Completion()
+
+
+# -- notifications ---------------------------------------------------------------------------
+
+
+def _initialized(connection: Connection, _: Any) -> None:
+    if connection.session is not None:
+        connection.session.is_ready = True
+
+
+def _cancelled(connection: Connection, params: Any) -> None:
+    id = _read_cancelled.decode(_EMPTY if params is UNSET else params).request_id
+    if id is UNSET:
+        handshake.cancel_by_token(connection, params)
+    else:
+        connection.cancel(id)
+
+
+def _ignored(_: Connection, params: Any) -> None:
+    """Take note of nothing: there is nothing a server has to do."""
+
+
+SERVED: Final[dict[str, Serve]] = {
+    "initialize": _initialize,
+    "server/discover": _discover,
+    "ping": _ping,
+    "logging/setLevel": _set_level,
+    "tools/list": _lister(lambda app: app.tools, lambda app: app.has_tools),
+    "tools/call": _call_tool,
+    "resources/list": _lister(lambda app: app.resources, lambda app: app.has_resources),
+    "resources/templates/list": _lister(lambda app: app.templates, lambda app: app.has_resources),
+    "resources/read": _read,
+    "resources/subscribe": _subscribe,
+    "resources/unsubscribe": _unsubscribe,
+    "prompts/list": _lister(lambda app: app.prompts, lambda app: app.has_prompts),
+    "prompts/get": _get_prompt,
+    "completion/complete": _complete,
+}
+
+HEARD: Final[dict[str, Hear]] = {
+    "notifications/initialized": _initialized,
+    "notifications/cancelled": _cancelled,
+    "notifications/progress": _ignored,
+    "notifications/roots/list_changed": _ignored,
+}

@@ -1,0 +1,37 @@
+"""What is set for a whole server: bounds that are bounds, and how long things may be kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trunkline.server.settings import Cache, ServerLimits
+
+
+def test_nothing_is_kept_unless_an_author_says_so() -> None:
+    assert Cache() == Cache(0, "private")
+    assert Cache(1.5).milliseconds == 1500
+
+
+def test_what_is_sent_as_one_is_kept_as_short_and_as_privately_as_any_part() -> None:
+    assert Cache(60, "public").joined(Cache(5, "public")) == Cache(5, "public")
+    assert Cache(60, "public").joined(Cache(60, "private")).scope == "private"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Cache(-1), lambda: Cache(float("nan")), lambda: Cache(1, "all")],  # type: ignore[arg-type]  # on purpose
+)
+def test_a_cache_that_makes_no_sense_is_refused(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"Cache\."):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("in_flight", 0), ("in_flight", True), ("threads", 2.5), ("grace", -1), ("stall", "1")],
+)
+def test_a_limit_that_is_none_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"ServerLimits.{name}"):
+        ServerLimits(**{name: value})
