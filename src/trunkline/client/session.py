@@ -34,6 +34,8 @@ from ..jsonrpc.limits import TransportName
 from ..jsonrpc.messages import Notification, Reply, Request, RequestId
 from ..jsonrpc.peer import Peer, Problem, StrayReply
 from ..jsonrpc.policy import Policy
+from ..mcp.meta import LOG_LEVEL
+from ..mcp.names import official, spoken
 from ..mcp.types import (
     CancelledNotificationParams,
     Implementation,
@@ -177,7 +179,7 @@ class Session:
             return
         meta = dict(agreement.meta)
         if level is not None:
-            meta["io.modelcontextprotocol/logLevel"] = level
+            meta[LOG_LEVEL] = level
             self.agreement = agreement._replace(meta=meta)
         self._meta = Raw(encode(meta))
 
@@ -327,7 +329,7 @@ class Session:
         """
         if self._end is not None:
             raise self._gone(method)
-        self._peer.send_notification(method, params)
+        self._peer.send_notification(spoken(method, self.policy), params)
 
     def probe(self, method: str, params: Any) -> Pending:
         """Send the question by which the era is found out; an error without an id answers it."""
@@ -354,7 +356,7 @@ class Session:
     def _tell_cancelled(self, pending: Pending, reason: str) -> None:
         if pending.method != "initialize" and self._end is None:
             params = CancelledNotificationParams(request_id=pending.id, reason=reason)
-            self._peer.send_notification("notifications/cancelled", params)
+            self._peer.send_notification(spoken("notifications/cancelled", self.policy), params)
 
     def _params(
         self,
@@ -481,7 +483,7 @@ class Session:
     def _notified(self, call: Envelope, route: Any) -> None:
         if isinstance(call, Reply):
             return
-        method, params = call.method, call.params
+        method, params = official(call.method, self.policy, self.revision), call.params
         if method == "notifications/progress":
             self._progressed(params)
         elif method == "notifications/cancelled" and not self._is_per_request:

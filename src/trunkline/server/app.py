@@ -98,8 +98,9 @@ class Server:
         self.cache = cache
         self.limits = limits
         self.experimental = dict(experimental or {})
-        # What the lifespan gave, while it lasts.
+        # What the lifespan gave, while it lasts, and whether it was ever entered.
         self.state: Any = None
+        self.was_opened = False
         self._lifespan = lifespan
         # Drawn now, before any fork, so that all workers of one program share it.
         key = bytes(state_keys[0]) if state_keys else secrets.token_bytes(32)
@@ -572,6 +573,7 @@ class Server:
             stack.callback(self.workers.close)
             stack.callback(self._forget)
             self._stack = stack.pop_all()
+            self.was_opened = True
 
     def _forget(self) -> None:
         self.state = None

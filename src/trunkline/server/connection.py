@@ -554,11 +554,13 @@ class Connection:
             return
         self._is_draining = True
         waiting, limit = self.waiting, self.app.limits.in_flight
-        while waiting and len(self.jobs) < limit and not self.is_slow:
-            asked = waiting.popleft()
-            if asked in self.peer.inbox:  # or it was cancelled meanwhile
-                self._serve(asked)
-        self._is_draining = False
+        try:
+            while waiting and len(self.jobs) < limit and not self.is_slow:
+                asked = waiting.popleft()
+                if asked in self.peer.inbox:  # or it was cancelled meanwhile
+                    self._serve(asked)
+        finally:
+            self._is_draining = False
 
     def _is_next(self, work: Work, entry: Any, values: Any, context: Context) -> bool:
         """Say whether a request of a batch may run now; if not, it is kept until it may."""

@@ -64,25 +64,34 @@ def run_stdio(app: Server) -> None:
 async def _serve(app: Server) -> None:
     loop = asyncio.get_running_loop()
     watch = StallWatch(app, loop)
-    signals = _catch(app, loop)
+    serving = loop.create_task(app.serve(StdioServer(app.policy)))
+    signals = _catch(app, loop, serving)
     watch.start()
     # What was made to start up stays: the collector need not look at it again.
     gc.freeze()
     try:
-        await app.serve(StdioServer(app.policy))
+        await serving
+    except asyncio.CancelledError:
+        pass  # by a signal: there is nothing else that could
     finally:
         watch.stop()
         for each in signals:
             loop.remove_signal_handler(each)
 
 
-def _catch(app: Server, loop: asyncio.AbstractEventLoop) -> list[signal.Signals]:
+def _catch(
+    app: Server, loop: asyncio.AbstractEventLoop, serving: asyncio.Task[None]
+) -> list[signal.Signals]:
     """End in order on the first signal, and at once on the second."""
     seen: list[signal.Signals] = []
 
     def on_signal(number: signal.Signals) -> None:
         seen.append(number)
         app.stop(at_once=len(seen) > 1)
+        # There is no connection to stop while the lifespan is entered or left. Entering is given
+        # up at once; leaving is what we are asked to do, so that takes a second signal.
+        if not app.connections and (len(seen) > 1 or not app.was_opened):
+            serving.cancel()
 
     caught = []
     for each in _SIGNALS:
