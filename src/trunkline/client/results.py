@@ -12,7 +12,7 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from msgspec import UNSET, Raw, UnsetType
 
@@ -20,14 +20,11 @@ from ..errors import NOTHING, RemoteProtocolError, ToolFailed
 from ..jsonrpc.faults import UNREADABLE
 from ..mcp.types import CallToolResult, ContentBlock, TextContent
 from ..redaction import show
-from ..spec.revisions import V2025_06_18, V2026_07_28, Window
 from .reading import decoder, read, where_and_what
 
 __all__ = ["ToolResult", "tool_result"]
 
 T = TypeVar("T")
-
-_WRAPPED: Final = Window(V2025_06_18, V2026_07_28)
 
 
 class _Answer(CallToolResult, frozen=True):
@@ -95,7 +92,7 @@ class ToolResult(Generic[T]):
     def _read_value(self) -> Any:
         kind, raw = self._type, self._answer.structured_content
         if kind is None:
-            return self.text if raw is UNSET else self.structured_content
+            return self.text if raw is UNSET else self._plain_value()
         if raw is not UNSET:
             return self._read_structured(kind, raw)
         if kind is str:
@@ -106,11 +103,30 @@ class ToolResult(Generic[T]):
         try:
             return _decode(raw, kind)
         except RemoteProtocolError:
-            if _WRAPPED.holds(self._revision):
-                inner = _unwrapped(raw)
-                if inner is not None:
-                    return _decode(inner, kind, "/structuredContent/result")
-            raise
+            inner = _unwrapped(raw)
+            if inner is None:
+                raise
+            return _decode(inner, kind, "/structuredContent/result")
+
+    def _plain_value(self) -> Any:
+        """Return the structured content as the tool meant it.
+
+        Some revisions take objects alone, and some servers send nothing else, so a value that
+        is none comes as `{"result": value}`. An object that only looks so is told by its text,
+        which is that of the whole.
+        """
+        found = self.structured_content
+        if type(found) is dict and found.keys() == {"result"}:
+            inner, text = found["result"], self.text
+            if type(inner) is str:
+                return inner if text == inner else found
+            try:
+                return (
+                    inner if _decode(text.encode("utf-8", "surrogatepass"), Any) == inner else found
+                )
+            except RemoteProtocolError:
+                return found
+        return found
 
     def __repr__(self) -> str:
         failed = ", is_error=True" if self.is_error else ""

@@ -83,7 +83,14 @@ class _OnlyMeta(Struct, frozen=True):
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
 
 
+class _Wanted(Struct, frozen=True):
+    """Params of `initialize`, of which only the version is read."""
+
+    protocol_version: str = field(default="", name="protocolVersion")
+
+
 _only_meta: Final = Decoder(_OnlyMeta).decode
+_wanted: Final = Decoder(_Wanted).decode
 
 
 class Session(Struct, eq=False):
@@ -119,6 +126,7 @@ class Connection:
         "_batches",
         "_ended",
         "_hears",
+        "_held",
         "_is_draining",
         "_is_stopping",
         "_problems",
@@ -144,6 +152,7 @@ class Connection:
         # Handlers at work, and requests that wait for one to end.
         self.jobs: dict[Asked, Context] = {}
         self.waiting: deque[Asked] = deque()
+        self._held = 0  # bytes, by those that wait
         # Requests of a batch that are to be served one after the other.
         self._batches: dict[int, deque[tuple[Work, Any, Any, Context]]] = {}
         self._room: list[asyncio.Future[None]] = []
@@ -198,14 +207,16 @@ class Connection:
     def stop(self, *, at_once: bool = False) -> None:
         """Begin nothing new, because the server is to stop; what is at work may finish."""
         self._is_stopping = True
-        if at_once:
+        if at_once or self._ended.done():
+            # Who ends its input and then sends a signal has waited already.
             self._cancel_all()
         self.end()
 
     async def _finish(self, *, listens: bool) -> None:
         """Let handlers finish, if anybody still listens to them; then stop those that are left."""
         if listens:
-            await self._wait(self.app.limits.grace)
+            limits = self.app.limits
+            await self._wait(limits.grace if self._is_stopping else limits.linger)
         self._is_stopping = True
         if not listens:
             self.waiting.clear()
@@ -351,6 +362,7 @@ class Connection:
                     app.newest.policy,
                     ErrorKind.UNSUPPORTED_PROTOCOL_VERSION,
                     supported=list(app.revisions),
+                    requested=_requested(asked.params),
                 )
             else:
                 self._lacks_meta(asked, app.newest)
@@ -484,10 +496,12 @@ class Connection:
     def _done(self, context: Context, outcome: Any) -> None:
         """Answer a request whose handler has ended, and begin what waited for that."""
         asked = context._asked
-        if outcome is not None and not context.cancelled:
-            self.answer(asked, outcome, context._surface.policy)
-        del self.jobs[asked]
-        self.app.in_flight -= 1
+        try:
+            if outcome is not None and not context.cancelled:
+                self.answer(asked, outcome, context._surface.policy)
+        finally:
+            del self.jobs[asked]
+            self.app.in_flight -= 1
         if asked.slot is not None:
             self._next_of_batch(asked)
         if self.waiting:
@@ -536,12 +550,16 @@ class Connection:
             await future
 
     def _hold(self, asked: Asked) -> None:
-        """Let a request wait; one too many ends the connection."""
+        """Let a request wait; one too many ends the connection, one too large is refused."""
         limits = self.app.limits
+        size = _size(asked)
         if len(self.waiting) >= limits.waiting:
             self.refuse(asked, self._policy, ErrorKind.OVERLOADED, retryAfterMs=RETRY_AFTER)
             self.end(TransportError(f"the client has {limits.waiting} requests waiting"))
+        elif self._held + size > limits.waiting_bytes:
+            self.refuse(asked, self._policy, ErrorKind.OVERLOADED, retryAfterMs=RETRY_AFTER)
         else:
+            self._held += size
             self.waiting.append(asked)
 
     def _drained(self) -> None:
@@ -557,6 +575,7 @@ class Connection:
         try:
             while waiting and len(self.jobs) < limit and not self.is_slow:
                 asked = waiting.popleft()
+                self._held -= _size(asked)
                 if asked in self.peer.inbox:  # or it was cancelled meanwhile
                     self._serve(asked)
         finally:
@@ -625,6 +644,23 @@ class Connection:
 def plain(error: Exception) -> str:
     """Return a decoder's complaint as a sentence for a peer, which has sent what it is about."""
     return "Invalid params: " + (str(error) if isinstance(error, ValidationError) else "not JSON")
+
+
+def _requested(params: Any) -> str:
+    """Return the version that `initialize` asks for, or "" where it names none."""
+    return "" if params is UNSET else _wanted(params).protocol_version
+
+
+def _size(asked: Asked) -> int:
+    """Return how many bytes a request that waits keeps."""
+    params = asked.params
+    if type(params) is ToolCall:
+        return _length(params.arguments) + _length(params.meta)
+    return _length(params)
+
+
+def _length(raw: Any) -> int:
+    return memoryview(raw).nbytes if isinstance(raw, Raw) else 0
 
 
 def _fail(pending: Pending, error: Exception) -> None:

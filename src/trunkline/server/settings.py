@@ -46,6 +46,8 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     in_flight: int = 1000
     # Requests that wait, per connection. One more ends the connection: its sender reads nothing.
     waiting: int = 10_000
+    # Bytes of what they ask with. A request beyond that is refused, with when to try again.
+    waiting_bytes: int = 64 * 1024 * 1024
     # Handlers at work for all connections together. One more is refused, with when to try again.
     in_flight_overall: int = 10_000
     # Threads for handlers that are no coroutines, and calls that wait for one of them.
@@ -55,6 +57,8 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     subscriptions: int = 10_000
     # How long a server that is to stop waits for handlers before it cancels them, in seconds.
     grace: float = 5.0
+    # The same after the end of input. Clients that close give a server 2 s before they kill it.
+    linger: float = 1.5
     # How long `Context.request` waits for the client's answer, in seconds.
     ask_timeout: float = 60.0
     # From when on, in seconds, a handler that keeps the event loop from moving is reported.
@@ -69,4 +73,4 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"ServerLimits.{name} is {kind}, not {value!r}")
 
 
-_SECONDS = ("grace", "ask_timeout", "stall")
+_SECONDS = ("grace", "linger", "ask_timeout", "stall")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import stat
 import sys
 from collections import deque
@@ -30,7 +31,7 @@ from .base import HIGH_WATER, LOW_WATER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Backlog", "FdReader", "FdWriter", "is_watchable"]
+__all__ = ["Backlog", "FdReader", "FdWriter", "is_abandoned", "is_watchable"]
 
 # A pipe holds 64 KiB unless asked for more, which makes 16 wake-ups of both sides for 1 MiB.
 # 1 MiB is what Linux grants everybody.
@@ -61,6 +62,13 @@ def is_watchable(fd: int) -> bool:
     except OSError:
         return True  # there is none
     return (found.st_dev, found.st_ino) != (stderr.st_dev, stderr.st_ino)
+
+
+def is_abandoned(fd: int) -> bool:
+    """Say whether nobody can read any more what is written to `fd`."""
+    watch = select.poll()
+    watch.register(fd, 0)
+    return any(found & (select.POLLERR | select.POLLHUP) for _, found in watch.poll(0))
 
 
 class FdReader:

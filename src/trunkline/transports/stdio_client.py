@@ -53,7 +53,8 @@ _REST_WAITS: Final = 5
 _SHORTEST_SECRET: Final = 6
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+# A client remembers by the address, weakly, which era a server belongs to.
+@dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
 class Stdio:
     """A server that is started by a command and spoken to over its standard streams.
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import TransportError
 from .blocking import ThreadReader, ThreadWriter
 from .framed import FramedTransport
-from .pipes import FdReader, FdWriter, is_watchable
+from .pipes import FdReader, FdWriter, is_abandoned, is_watchable
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -45,6 +45,7 @@ class StdioServer(FramedTransport):
     ) -> None:
         super().__init__(policy, "stdio")
         self._given = (stdin, stdout)
+        self._stdout = -1  # the descriptor that is written to
         self._standard = _Standard()
         self._reader: FdReader | ThreadReader | None = None
         self._is_used = False
@@ -73,6 +74,7 @@ class StdioServer(FramedTransport):
             stdin = self._standard.take_input()
         if stdout is None:
             stdout = self._standard.take_output()
+        self._stdout = stdout
         # Both are looked at before either is touched.
         write = FdWriter if is_watchable(stdout) else ThreadWriter
         read = FdReader if is_watchable(stdin) else ThreadReader
@@ -93,6 +95,8 @@ class StdioServer(FramedTransport):
     def _input_ended(self, error: OSError | None) -> None:
         self._receive_end()
         if error is None:
+            # Of a client that is gone both ends are; one that waits for answers keeps this one.
+            self._is_open = self._is_open and not is_abandoned(self._stdout)
             self._report(None)
         else:
             self._is_open = False

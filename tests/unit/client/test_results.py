@@ -61,10 +61,25 @@ def test_without_a_type_the_structured_content_is_the_value() -> None:
 )
 def test_what_is_no_object_comes_as_it_is_or_wrapped(kind: Any, value: Any) -> None:
     assert result(structured(value), kind, LATEST).value == value
-    for revision in ("2025-06-18", "2025-11-25"):
+    # Some servers wrap in every revision, also where they need not.
+    for revision in REVISIONS:
         assert result(structured({"result": value}), kind, revision).value == value
-    with pytest.raises(RemoteProtocolError):
-        _ = result(structured({"result": value}), kind, LATEST).value
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(3, "3"), ("hi", "hi"), ([1, 2], "[1,2]"), (None, "null"), (True, "true")]
+)
+def test_without_a_type_a_wrapped_value_is_told_from_an_object_by_its_text(
+    value: Any, shown: str
+) -> None:
+    def came(text: str) -> Any:
+        content = [{"type": "text", "text": text}]
+        return {"content": content, "structuredContent": {"result": value}}
+
+    assert result(came(shown), None, "2025-11-25").value == value
+    whole = {"result": value}
+    assert result(came(encode(whole).decode()), None, "2025-11-25").value == whole
+    assert result(came("in short"), None, "2025-11-25").value == whole
 
 
 def test_an_object_that_has_a_result_is_not_unwrapped() -> None:

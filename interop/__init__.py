@@ -1,0 +1,1 @@
+"""Trunkline and the official SDK, talking to each other over standard input and output."""

@@ -1,0 +1,69 @@
+"""What is known to be otherwise with the official SDK 2.3.0, and why.
+
+A check that fails and stands here is shown as different, with the reason. One that stands here
+and does not fail is an error: the row has to go.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from trunkline.spec.revisions import V2026_07_28, Window
+
+from .checks import ANY
+
+__all__ = ["DIFFERENCES", "Difference", "difference"]
+
+HANDSHAKE: Final = Window(until=V2026_07_28)
+
+
+class Difference(NamedTuple):
+    """One check that fails with one peer, in some revisions."""
+
+    peer: str
+    check: str
+    when: Window
+    why: str
+
+
+DIFFERENCES: Final = (
+    Difference("MCPServer", "a list has pages", ANY, "it gives every list as one page"),
+    Difference(
+        "MCPServer",
+        "an unknown tool is refused",
+        ANY,
+        "it answers with a result marked isError, where the specification has -32602",
+    ),
+    Difference(
+        "MCPServer",
+        "the log begins at its level",
+        HANDSHAKE,
+        "it has no logging/setLevel and declares no logging, yet sends lines of every level",
+    ),
+    Difference(
+        "MCPServer",
+        "a missing resource is an error",
+        HANDSHAKE,
+        "it answers -32602 in every revision; before 2026-07-28 the number is -32002",
+    ),
+    Difference(
+        "MCPServer",
+        "who subscribed is told",
+        HANDSHAKE,
+        "it has no resources/subscribe",
+    ),
+    Difference(
+        "MCPServer",
+        "an unknown prompt is refused",
+        ANY,
+        "it answers code 0 with a handshake and -32603 without, where -32602 is asked for",
+    ),
+)
+
+
+def difference(peer: str, check: str, revision: str) -> Difference | None:
+    """Return what is known of a check with a peer in a revision."""
+    for row in DIFFERENCES:
+        if row.peer == peer and row.check == check and row.when.holds(revision):
+            return row
+    return None

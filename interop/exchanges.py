@@ -1,0 +1,123 @@
+"""Who talks to whom, in which revision, and what is checked of it: a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, TextIO
+
+from trunkline.spec.revisions import REVISIONS, V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28
+
+from . import official_client, our_client
+from .checks import Checks
+
+__all__ = ["PARTS", "Exchange", "exchanges"]
+
+PARTS: Final = {
+    "A": "the official client, and our server",
+    "B": "our client, and the official MCPServer",
+    "C": "our client, and the official low-level Server",
+    "D": "our client, and servers of 2024-11-05 that answer server/discover in odd ways",
+}
+OLD: Final = ("-32601", "-32602", "-32600", "silent", "empty", "nameless", "late", "noisy")
+OFFICIAL: Final = (
+    ("B", "MCPServer", "interop.official_server"),
+    ("C", "low-level", "interop.official_low_server"),
+)
+# Long enough for a server that imports half a thousand modules on a busy machine.
+PROBE: Final = 8.0
+# So short that every server is asked in both ways.
+HURRY: Final = 0.05
+# How long the old servers may say nothing: they are quick to start.
+OLD_PROBE: Final = 1.0
+
+Open = Callable[[list[str], TextIO], AbstractAsyncContextManager[Any]]
+
+
+class Exchange(NamedTuple):
+    """One client and one server, and what is checked of them."""
+
+    part: str
+    title: str
+    # Whose differences are to be expected.
+    peer: str
+    # Which side is ours.
+    ours: Literal["client", "server"]
+    server: tuple[str, ...]
+    open: Open
+    checks: Checks
+    # What is spoken in the end.
+    revision: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in what is printed."""
+        return f"{self.part} {self.title}"
+
+
+def exchanges() -> list[Exchange]:
+    """Return all there are."""
+    found = [_theirs(each, each, each) for each in sorted(REVISIONS) if each != V2026_07_28]
+    found += [
+        _theirs("legacy", "legacy", V2025_11_25),
+        _theirs("auto", "auto", V2026_07_28),
+        _theirs("no probe", V2026_07_28, V2026_07_28),
+        # A server of one revision, and a client that begins with another.
+        _theirs("legacy>2024", "legacy", V2024_11_05, V2024_11_05),
+        _theirs("auto>2025", "auto", V2025_06_18, V2025_06_18),
+        _theirs("auto>2026", "auto", V2026_07_28, V2026_07_28),
+        _refused("legacy>2026", V2026_07_28),
+        _theirs("busy", "legacy", V2025_11_25, checks=official_client.BUSY_CHECKS),
+        _theirs("busy auto", "auto", V2026_07_28, checks=official_client.BUSY_CHECKS),
+    ]
+    for part, peer, server in OFFICIAL:
+        ours = partial(_ours, part, peer, (server,))
+        busy = our_client.BUSY_CHECKS
+        found.append(ours("auto", None, V2026_07_28))
+        found.append(ours("hurried", None, V2026_07_28, probe=HURRY))
+        found += [ours(each, each, each) for each in sorted(REVISIONS)]
+        found.append(ours("busy", V2025_11_25, V2025_11_25, checks=busy))
+        found.append(ours("busy auto", None, V2026_07_28, checks=busy))
+    for manner in OLD:
+        old = partial(_ours, "D", "old", ("interop.old_server", manner))
+        checks = our_client.OLD_CHECKS
+        found.append(old(manner, None, V2024_11_05, probe=OLD_PROBE, checks=checks))
+    return found
+
+
+def _theirs(
+    title: str,
+    mode: str,
+    revision: str,
+    *offered: str,
+    checks: Checks = official_client.CHECKS,
+) -> Exchange:
+    def opened(command: list[str], log: TextIO) -> AbstractAsyncContextManager[Any]:
+        return official_client.opened(command, mode, log)
+
+    server = ("interop.our_server", *offered)
+    return Exchange("A", title, "client", "server", server, opened, checks, revision)
+
+
+def _refused(title: str, offered: str) -> Exchange:
+    server = ("interop.our_server", offered)
+    checks = official_client.REFUSED_CHECKS
+    return Exchange("A", title, "client", "server", server, official_client.refused, checks, "")
+
+
+def _ours(
+    part: str,
+    peer: str,
+    server: tuple[str, ...],
+    title: str,
+    pinned: str | None,
+    revision: str,
+    *,
+    probe: float = PROBE,
+    checks: Checks = our_client.CHECKS,
+) -> Exchange:
+    def opened(command: list[str], _: TextIO) -> AbstractAsyncContextManager[Any]:
+        return our_client.opened(command, pinned, probe)
+
+    return Exchange(part, title, peer, "client", server, opened, checks, revision)

@@ -1,0 +1,132 @@
+"""What a recording shows: how the server ended, and what the judge says of each side.
+
+What a check does wrong on purpose is a row of `PROVOKED`; everything else that the judge finds
+wrong with our side is ours to mend.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from trunkline.judge import Conversation, Finding, TraceEntry, read_trace
+
+from .checks import Unexpected, until
+
+__all__ = [
+    "PROVOKED",
+    "Judged",
+    "all_ended",
+    "connections",
+    "first_method",
+    "judged",
+    "processes",
+    "summed_up",
+]
+
+# The rule, what was found, and why it was sent.
+PROVOKED: Final = (
+    ("mcp.method.unknown", "'interop/no_such_method'", "a check asks for what is not there"),
+)
+
+
+class Judged(NamedTuple):
+    """What the judge found, by who sent it."""
+
+    ours: list[Finding]
+    theirs: list[Finding]
+
+    def errors(self) -> list[Finding]:
+        """Return what we did wrong, and not on purpose."""
+        provoked = {(rule, got) for rule, got, _ in PROVOKED}
+        return [
+            found
+            for found in self.ours
+            if found.level == "error" and (found.rule, found.got) not in provoked
+        ]
+
+
+def connections(path: Path) -> list[Path]:
+    """Return the recordings of all connections of an exchange, the first one first."""
+    found = [path] if path.exists() else []
+    while (following := Path(f"{path}.{len(found) + 1}")).exists():
+        found.append(following)
+    return found
+
+
+def first_method(path: Path) -> str:
+    """Return the method of the first message of a recording."""
+    with path.open(encoding="utf-8") as lines:
+        for entry in read_trace(lines):
+            if isinstance(entry, TraceEntry) and isinstance(entry.raw, str):
+                return str(json.loads(entry.raw).get("method"))
+    return ""
+
+
+def judged(path: Path, our_side: str) -> Judged:
+    """Judge a whole exchange."""
+    result = Judged([], [])
+    for each in connections(path):
+        _judge(each, our_side, result)
+    return result
+
+
+def _judge(path: Path, our_side: str, result: Judged) -> None:
+    talk = Conversation()
+    senders: list[str | None] = []
+    with path.open(encoding="utf-8") as lines:
+        found: list[Finding] = []
+        for entry in read_trace(lines):
+            senders.append(entry.sender if isinstance(entry, TraceEntry) else None)
+            found += talk.feed(entry)
+    found += talk.end()
+    for finding in found:
+        index = finding.message_index
+        sender = senders[index] if index is not None and index < len(senders) else our_side
+        (result.ours if sender == our_side else result.theirs).append(finding)
+
+
+def summed_up(found: list[Finding]) -> list[str]:
+    """Return findings in short: each rule once, with how often it was broken and one example."""
+    counts = Counter((each.level, each.rule) for each in found)
+    first = {(each.level, each.rule): each for each in reversed(found)}
+    return [
+        f"{level} {rule} {count}x: {' '.join(str(first[level, rule]).split())}"
+        for (level, rule), count in sorted(counts.items())
+    ]
+
+
+def processes(path: Path) -> dict[str, Any]:
+    """Return what is known of the processes of an exchange."""
+    end = Path(f"{path}.end")
+    return json.loads(end.read_text(encoding="utf-8")) if end.exists() else {"pids": []}
+
+
+async def all_ended(path: Path) -> None:
+    """See that each server has exited, of its own accord and content.
+
+    Raises:
+        Unexpected: one has not.
+    """
+    for each in connections(path):
+        await _ended(each)
+
+
+async def _ended(path: Path) -> None:
+    await until(lambda: "status" in processes(path), "end of the server")
+    end = processes(path)
+    if end["status"] != 0 or end["signals"]:
+        how = f"exited with {end['status']}, after the signals {end['signals']}"
+        raise Unexpected(f"the server {how}")
+    await until(lambda: not any(map(_is_alive, end["pids"])), "end of its processes")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
