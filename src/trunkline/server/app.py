@@ -17,11 +17,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import CallerMemo
@@ -35,7 +36,7 @@ from ..mcp.types import (
 from ..spec.revisions import REVISIONS
 from . import registering
 from .connection import Connection
-from .entries import Completer, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
 from .lists import Catalogue
 from .middleware import Middleware
 from .results import DERIVE
@@ -53,10 +54,6 @@ _log: Final = logging.getLogger("trunkline.server")
 
 F = TypeVar("F", bound=Callable[..., Any])
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
-
-# How long changes of a list are gathered before clients are told, in seconds: whoever adds a
-# hundred tools makes one notification, and nobody notices the wait.
-_GATHERED: Final = 0.02
 
 
 class Server:
@@ -130,13 +127,13 @@ class Server:
         self.callers = CallerMemo()
         self.heard = HEARD
         self._surfaces: dict[str, Surface] = {}
-        self._changed: set[str] = set()
         # How long each list may be kept, until it changes.
         self._kept: dict[int, Cache] = {}
         self._uses = 0
         self._stack: AsyncExitStack | None = None
         self._opening: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._hearing: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
@@ -151,13 +148,13 @@ class Server:
     def tool(
         self,
         name: str | None = None,
-        /,
         *,
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | Mapping[str, Any] | None = None,
         icons: Iterable[Icon | str] = (),
         meta: dict[str, Any] | None = None,
+        input_schema: dict[str, Any] | None = None,
         output_schema: Any = DERIVE,
         inline: bool = False,
         timeout: float | None = None,
@@ -165,7 +162,7 @@ class Server:
         deprecated: bool | str = False,
     ) -> Callable[[F], F]: ...
 
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
+    def tool(self, name: Any = None, **options: Any) -> Any:
         """Register a function as a tool: `@app.tool`, or `@app.tool("name", timeout=5)`.
 
         The function is returned unchanged. Its arguments become the tool's arguments, its
@@ -175,12 +172,12 @@ class Server:
             TypeError: the signature cannot be a tool's; the text says which part and why.
             ValueError: there is a tool of that name, or the name cannot be one.
         """
-        if callable(function):
-            self.add_tool(None, function, **options)
-            return function
+        if callable(name):
+            self.add_tool(None, name, **options)
+            return name
 
         def register(handler: F) -> F:
-            self.add_tool(function, handler, **options)
+            self.add_tool(name, handler, **options)
             return handler
 
         return register
@@ -238,6 +235,7 @@ class Server:
             TypeError: the signature does not fit the template; the text says how.
             ValueError: there is such a resource already, or the URI cannot be one.
         """
+        registering.must_be_name(uri, "@app.resource")
         options: dict[str, Any] = {
             "name": name,
             "title": title,
@@ -280,7 +278,6 @@ class Server:
     def prompt(
         self,
         name: str | None = None,
-        /,
         *,
         title: str | None = None,
         description: str | None = None,
@@ -290,19 +287,19 @@ class Server:
         timeout: float | None = None,
     ) -> Callable[[F], F]: ...
 
-    def prompt(self, function: Any = None, /, **options: Any) -> Any:
+    def prompt(self, name: Any = None, **options: Any) -> Any:
         """Register a function as a prompt: `@app.prompt`, or `@app.prompt("name", title="…")`.
 
         Raises:
             TypeError: the signature cannot be a prompt's.
             ValueError: there is a prompt of that name.
         """
-        if callable(function):
-            self.add_prompt(None, function, **options)
-            return function
+        if callable(name):
+            self.add_prompt(None, name, **options)
+            return name
 
         def register(handler: F) -> F:
-            self.add_prompt(function, handler, **options)
+            self.add_prompt(name, handler, **options)
             return handler
 
         return register
@@ -356,6 +353,8 @@ class Server:
             ValueError: MCP has a method of that name.
         """
 
+        registering.must_be_name(name, "@app.method")
+
         def register(handler: F) -> F:
             self.own_methods[name] = OwnMethod(registering.own_method(self, name, handler, inline))
             return handler
@@ -363,10 +362,15 @@ class Server:
         return register
 
     def notification(self, name: str, /) -> Callable[[F], F]:
-        """Register a function that is called with the params of a notification, as a dict."""
+        """Register a function that is called with the params of a notification, as a dict.
+
+        Raises:
+            ValueError: MCP has a notification of that name, or there is a function for it.
+        """
+        registering.must_be_name(name, "@app.notification")
 
         def register(handler: F) -> F:
-            self.own_notifications[name] = registering.own_notification(handler)
+            self.own_notifications[name] = registering.own_notification(self, name, handler)
             return handler
 
         return register
@@ -376,7 +380,11 @@ class Server:
 
         `await proceed()` runs the rest and returns what the handler returned; what the
         function returns takes its place. The first one registered is the outermost.
+
+        Raises:
+            TypeError: it is no coroutine function.
         """
+        registering.check_middleware(function)
         self.chain = (*self.chain, function)
         return function
 
@@ -386,33 +394,52 @@ class Server:
         URIs stay as they are. What the other one registers or removes later shows up, or
         goes, here too; its handlers keep its middleware, its lifespan and its state.
 
+        Its own methods and notifications stay with it.
+
         Raises:
             ValueError: something of that name is here already, or the two mount each other.
+            RuntimeError: this server is being served, and the other has a lifespan to begin.
         """
         registering.mount(self, other, prefix)
 
     # -- what was registered -----------------------------------------------------------------
 
-    def find_resource(self, uri: str) -> tuple[ResourceEntry, dict[str, str]] | None:
-        """Return what a URI names, and the values of its variables."""
+    def find_resources(self, uri: str) -> Iterator[tuple[ResourceEntry, dict[str, str]]]:
+        """Yield what a URI may name, and the values of its variables; the first is the best."""
         entry = self.resources.get(uri)
         if entry is not None:
-            return entry, {}
+            yield entry, {}
         for entry in self.templates:
             if entry.template is not None and (values := entry.template.match(uri)) is not None:
-                return entry, values
-        return None
+                yield entry, values
 
     def knows_resource(self, uri: str) -> bool:
         """Say whether a URI, or a template as text, is offered."""
-        return uri in self.templates or self.find_resource(uri) is not None
+        return uri in self.templates or next(self.find_resources(uri), None) is not None
+
+    @property
+    def has_completions(self) -> bool:
+        """Whether values are suggested for some argument, here or in what is mounted."""
+        return bool(self.completions) or any(each.has_completions for each in self._mounts)
 
     def completer(self, kind: str, name: str, argument: str) -> Completer | None:
         """Return what suggests values for an argument, or None."""
-        found = self.completions.get((kind, name, argument))
-        if found is None and kind == "resource" and (match := self.find_resource(name)):
-            found = self.completions.get((kind, match[0].uri, argument))
-        return found
+        entries: Iterable[Entry]
+        if kind == "prompt":
+            prompt = self.prompts.get(name)
+            entries = [] if prompt is None else [prompt]
+        else:
+            template = self.templates.get(name)
+            found = (entry for entry, _ in self.find_resources(name))
+            entries = found if template is None else [template]
+        for entry in entries:
+            own = entry.uri if isinstance(entry, ResourceEntry) else entry.own_name or entry.name
+            owner: Server = entry.owner
+            completer = owner.completions.get((kind, own, argument))
+            if completer is not None:
+                # It goes through what is around the thing that it completes.
+                return replace(completer, path=entry.path) if entry.path else completer
+        return None
 
     def cache_of(self, catalogue: Catalogue[Any]) -> Cache:
         """Return how long a list may be kept: as long as each thing on it allows."""
@@ -462,26 +489,20 @@ class Server:
         self._on_loops(lambda connection: _tell_updated(connection, uri))
 
     def changed(self, what: str) -> None:
-        """Tell clients, soon and once, that a list has changed."""
+        """Tell clients, soon and once, that a list has changed. May be called from any thread."""
         self._kept.clear()
-        for tell in self._mounted_in:
-            tell(what)
-        self._changed.add(what)
-        self._on_loops(lambda connection: connection.loop.call_later(_GATHERED, self._tell, what))
-
-    def _tell(self, what: str) -> None:
-        if what not in self._changed:
-            return
-        self._changed.discard(what)
-        for connection in list(self.connections):
-            session = connection.session
-            if session is not None and session.is_ready:
-                connection.notify(f"notifications/{what}/list_changed")
+        for follow in self._mounted_in:
+            follow(what)
+        self._on_loops(lambda connection: connection.tell_later(what))
 
     def _on_loops(self, act: Callable[[Connection], object]) -> None:
         """Do something for each connection, on its own loop."""
         for connection in list(self.connections):
-            connection.loop.call_soon_threadsafe(act, connection)
+            try:
+                connection.loop.call_soon_threadsafe(act, connection)
+            except RuntimeError:
+                # Its loop was closed under it.
+                self.connections.discard(connection)
 
     # -- running -----------------------------------------------------------------------------
 
@@ -511,10 +532,9 @@ class Server:
     def stop(self, *, at_once: bool = False) -> None:
         """Begin to end every connection: nothing new is begun, what is at work may finish.
 
-        `at_once` cancels what is at work.
+        `at_once` cancels what is at work. May be called from any thread.
         """
-        for connection in list(self.connections):
-            connection.stop(at_once=at_once)
+        self._on_loops(lambda connection: connection.stop(at_once=at_once))
 
     def transport(self, policy: Policy) -> Transport:
         """Return the client's end of a new connection to this server, in this process.
@@ -538,6 +558,16 @@ class Server:
             _log.error("an in-process connection failed\n%s", as_redacted(error))
             await transport.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody is being served."""
+        return self._uses > 0
+
+    @property
+    def has_lifespan(self) -> bool:
+        """Whether something has to begin before anybody is served, here or in what is mounted."""
+        return self._lifespan is not None or any(each.has_lifespan for each in self._mounts)
+
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[None]:
         """Hold the lifespan open: entered for the first connection, left after the last."""
@@ -557,9 +587,11 @@ class Server:
                     await stack.aclose()
 
     def _lock(self) -> asyncio.Lock:
-        """Return what keeps two connections from opening at once; a lock belongs to one loop."""
+        """Return what keeps two connections from opening at once; all are on one loop."""
         loop = asyncio.get_running_loop()
         if self._opening is None or self._opening[0] is not loop:
+            if self.is_open or (self._opening is not None and self._opening[1].locked()):
+                raise RuntimeError(f"{self!r} is being served on another event loop")
             self._opening = loop, asyncio.Lock()
         return self._opening[1]
 

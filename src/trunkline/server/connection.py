@@ -1,8 +1,7 @@
-"""One client of a server: what it agreed on, what it asked, and what it is still owed.
+"""One client of a server: what it agreed on, and by whose rules each of its messages goes.
 
-A `Connection` joins a transport to a `Peer` and turns requests into calls of handlers. It
-decides by whose rules a message is read, bounds how much one client can set going, and
-sees to it that every request is answered exactly once, or not at all once it was cancelled.
+A `Connection` joins a transport to a `Peer`. It finds out which revision a message is in and
+what serves its method; running handlers is for `Jobs`.
 
 The rules that live here, and only here:
 
@@ -10,10 +9,8 @@ The rules that live here, and only here:
   version, whatever was said before; without one the agreed session's hold.
                                                        [MCP 2026-07-28, basic/versioning]
 * Before `initialize` nothing is served but `ping`.    [MCP 2025-11-25, basic/lifecycle]
-* A cancelled request is not answered, and its handler is stopped; what it still returns
-  is dropped.                               [MCP 2025-11-25, basic/utilities/cancellation]
-* When the client reads too slowly, or has too much at work, requests wait. Replies and
-  cancels are still read. Beyond a bound the connection ends, and the log says why.
+* When the client reads too slowly, requests wait. Replies and cancels are still read. Beyond
+  a bound the connection ends, and the log says why.
 """
 
 from __future__ import annotations
@@ -21,48 +18,44 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import deque
-from inspect import isawaitable
-from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from ..errors import (
     ConnectionLost,
     InvalidMessage,
     LocalProtocolError,
     PeerError,
+    RequestEnded,
     TimedOut,
     TransportError,
 )
 from ..jsonrpc.codec import Envelope
 from ..jsonrpc.framing import Oversize
 from ..jsonrpc.inbox import Asked
-from ..jsonrpc.ledger import Pending
-from ..jsonrpc.messages import ErrorObject, Reply, RequestId
+from ..jsonrpc.ledger import Pending, Stray
+from ..jsonrpc.messages import Reply
 from ..jsonrpc.named import named_error
 from ..jsonrpc.peer import Peer, Problem
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import BadMeta, Caller, lacking
 from ..mcp.names import official, spoken
-from ..mcp.types import ClientCapabilities, Implementation
+from ..mcp.types import ClientCapabilities, Implementation, ServerCapabilities
 from ..redaction import redact, show
 from ..spec.kinds import ErrorKind
 from ..transports.base import HIGH_WATER, Frame, Transport
 from . import asking
-from .context import Context
 from .failures import as_redacted
-from .middleware import invoke
+from .jobs import Jobs
 from .surface import Surface, ToolCall
-from .workers import NoThreadFree
 
 if TYPE_CHECKING:
     from .app import Server
-    from .entries import Entry
 
-__all__ = ["Connection", "Session", "Work"]
+__all__ = ["Connection", "Session"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -73,14 +66,18 @@ _MOST_BACKLOG: Final = 4 * HIGH_WATER
 _PROBLEMS_SHOWN: Final = 10
 # How long handlers that were cancelled may take to clean up, in seconds.
 _CLEANUP: Final = 1.0
-# What a refusal for lack of room tells the client, in milliseconds.
-RETRY_AFTER: Final = 1000
+# How long changes of a list are gathered before a client is told, in seconds: whoever adds a
+# hundred tools makes one notification, and nobody notices the wait.
+_GATHERED: Final = 0.02
+
+_UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _OnlyMeta(Struct, frozen=True):
     """Params, of which only `_meta` is read."""
 
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    progress_token: Any = field(default=UNSET, name="progressToken")
 
 
 class _Wanted(Struct, frozen=True):
@@ -99,6 +96,8 @@ class Session(Struct, eq=False):
     surface: Surface
     client: Implementation
     capabilities: ClientCapabilities
+    # What the client was told that we can do.
+    declared: ServerCapabilities
     # What the client wants of our log; until it says so, what most want.
     log_level: str = "info"
     # The URIs it wants to hear about.
@@ -106,31 +105,19 @@ class Session(Struct, eq=False):
     # Whether it said that it is ready to be told things.
     is_ready: bool = False
 
-
-class Work(Protocol):
-    """One kind of handler: what becomes of what it returns, and of what it raises."""
-
-    def finish(self, entry: Any, context: Context, value: Any) -> Any:
-        """Return the result as it is sent."""
-        ...
-
-    def fail(self, entry: Any, context: Context, error: BaseException) -> Any:
-        """Return the result, or the `ErrorObject`, that says so."""
-        ...
+    def was_told_of(self, what: str) -> bool:
+        """Say whether the client may be told that a list has changed: it was told of the list."""
+        return getattr(self.declared, what) is not UNSET
 
 
 class Connection:
     """One client, from its first byte to its last answer."""
 
     __slots__ = (
-        "_batches",
+        "_changed",
         "_ended",
         "_hears",
-        "_held",
-        "_is_draining",
-        "_is_stopping",
         "_problems",
-        "_room",
         "_surface",
         "app",
         "jobs",
@@ -139,7 +126,6 @@ class Connection:
         "session",
         "thread",
         "transport",
-        "waiting",
     )
 
     def __init__(self, app: Server, transport: Transport) -> None:
@@ -149,48 +135,59 @@ class Connection:
         self.thread = threading.get_ident()
         self.session: Session | None = None
         self._surface: Surface | None = None
-        # Handlers at work, and requests that wait for one to end.
-        self.jobs: dict[Asked, Context] = {}
-        self.waiting: deque[Asked] = deque()
-        self._held = 0  # bytes, by those that wait
-        # Requests of a batch that are to be served one after the other.
-        self._batches: dict[int, deque[tuple[Work, Any, Any, Context]]] = {}
-        self._room: list[asyncio.Future[None]] = []
+        # Lists that have changed, of which the client is still to be told.
+        self._changed: set[str] = set()
         self._problems = 0
-        self._is_stopping = False
-        self._is_draining = False
         # Whether something may still come in.
         self._hears = True
         self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
         self.peer = Peer(
-            app.surface(app.revisions[0]).codec(transport.name),
+            app.newest.codec(transport.name),
             write=transport.send,
             on_request=self._on_request,
             on_notification=self._on_notification,
             on_reply=self._on_reply,
             on_problem=self._on_problem,
         )
+        self.jobs = Jobs(app, self.peer, transport, self._serve, self.end)
 
     # -- from the first byte to the last -----------------------------------------------------
 
     async def run(self) -> None:
-        """Serve the client until one side ends it, then finish what is owed."""
-        transport = self.transport
+        """Serve the client until one side ends it, then finish what is owed.
+
+        Raises:
+            TransportError: there is nothing to connect to, or it is connected to already.
+        """
+        transport, limits = self.transport, self.app.limits
+        if transport.is_connected:
+            raise TransportError("this transport is in use already")
         transport.on_message = self.receive
         transport.on_error = self._input_ended
-        transport.on_drained = self._drained
+        transport.on_drained = self.jobs.drain
         await transport.connect()
+        grace = 0.0
         try:
             why = await self._ended
             if why is not None:
                 _log.warning("connection ended: %s", why)
-            await self._finish(listens=why is None and transport.is_connected)
+            elif self._listens():
+                grace = limits.grace if self.jobs.is_stopping else limits.linger
         finally:
-            waited_for, _ = self.peer.close()
-            for pending in waited_for:
-                _fail(pending, ConnectionLost("the client is gone", method=pending.method))
-            self._cancel_all()
-            await transport.close()
+            # Also when this task is cancelled: handlers clean up before the lifespan ends.
+            await self._finish(grace)
+
+    def _listens(self) -> bool:
+        """Say whether the client, which may have ended its input, still takes answers."""
+        return self.transport.is_connected
+
+    async def _finish(self, grace: float) -> None:
+        try:
+            await self.jobs.finish(grace, _CLEANUP, self._policy)
+        finally:
+            self._drop_asks(self.peer.close()[0])
+            self.jobs.drain()  # whoever waits for room
+            await self.transport.close()
 
     def end(self, why: TransportError | None = None) -> None:
         """Take in no more: the client has ended, or is to."""
@@ -200,69 +197,23 @@ class Connection:
     def _input_ended(self, why: TransportError | None) -> None:
         """Take note that nothing more will come, not even an answer to what handlers asked."""
         self._hears = False
-        for pending in self.peer.ledger.drain():
-            _fail(pending, ConnectionLost("the client is gone", method=pending.method))
+        self._drop_asks(self.peer.ledger.drain())
         self.end(why)
+
+    def _drop_asks(self, asked: list[Pending]) -> None:
+        for pending in asked:
+            future: asyncio.Future[Any] = pending.waiter
+            if not future.done():
+                gone = ConnectionLost("the client is gone", method=pending.method)
+                future.set_exception(gone)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin nothing new, because the server is to stop; what is at work may finish."""
-        self._is_stopping = True
+        self.jobs.is_stopping = True
         if at_once or self._ended.done():
             # Who ends its input and then sends a signal has waited already.
-            self._cancel_all()
+            self.jobs.cancel_all()
         self.end()
-
-    async def _finish(self, *, listens: bool) -> None:
-        """Let handlers finish, if anybody still listens to them; then stop those that are left."""
-        if listens:
-            limits = self.app.limits
-            await self._wait(limits.grace if self._is_stopping else limits.linger)
-        self._is_stopping = True
-        if not listens:
-            self.waiting.clear()
-            for context in self.jobs.values():
-                context.cancelled = True
-        self._cancel_all()
-        await self._wait(_CLEANUP)
-        for asked, context in self.jobs.items():
-            _log.warning("%s %r does not end though it was cancelled", asked.method, context.what)
-        for asked in (*self.jobs, *self.waiting):
-            self.refuse(
-                asked, self._policy, ErrorKind.SERVICE_UNAVAILABLE, retryAfterMs=RETRY_AFTER
-            )
-
-    def _cancel_all(self) -> None:
-        for context in self.jobs.values():
-            self._cancel(context)
-
-    def _cancel(self, context: Context) -> None:
-        task = context._task
-        if task is not None:
-            task.cancel()
-            # A task that is cancelled before its first step never runs, not even its `except`.
-            task.add_done_callback(lambda _: self._never_begun(context))
-
-    def _never_begun(self, context: Context) -> None:
-        if context._asked in self.jobs:
-            self._done(context, self._unserved(context))
-
-    def _unserved(self, context: Context) -> ErrorObject:
-        """Return what a request is answered whose handler the server did not let finish."""
-        kind, policy = ErrorKind.SERVICE_UNAVAILABLE, context._surface.policy
-        return named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER)
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait for handlers at work, those that wait for their turn included."""
-        until = self.loop.time() + seconds
-        while (self.jobs or self.waiting) and (left := until - self.loop.time()) > 0:
-            waits: list[asyncio.Future[None]] = [
-                context._task for context in self.jobs.values() if context._task is not None
-            ]
-            if not waits:
-                # What is left waits for the client to read.
-                waits = [self.loop.create_future()]
-                self._room += waits
-            await asyncio.wait(waits, timeout=left)
 
     # -- coming in ---------------------------------------------------------------------------
 
@@ -272,7 +223,7 @@ class Connection:
             self.end(TransportError("the client sends and does not read its answers"))
             return
         try:
-            if isinstance(frame, bytes | Oversize):
+            if type(frame) is bytes or isinstance(frame, Oversize):
                 self.peer.feed(frame, route)
             else:
                 self._spoilt(frame, route)
@@ -291,10 +242,7 @@ class Connection:
             self.end(TransportError(f"the client's framing is lost: {fault}"))
 
     def _on_request(self, asked: Asked) -> None:
-        if self.waiting or self.transport.backlog > HIGH_WATER:
-            self._hold(asked)
-        else:
-            self._serve(asked)
+        self.jobs.take(asked, self._policy)
 
     def _serve(self, asked: Asked) -> None:
         """Find by whose rules a request goes, and serve it; whatever happens, it is answered."""
@@ -305,6 +253,8 @@ class Connection:
             else:
                 raw = UNSET if params is UNSET else _only_meta(params).meta
             caller = None if raw is UNSET else self.app.callers.read(bytes(raw))
+            if self.app.policy.strictness == "lenient":
+                caller = _with_loose_token(params, caller)
             if caller is None or caller.protocol_version is None:
                 surface = self._surface or self._unopened(asked)
             else:
@@ -324,7 +274,7 @@ class Connection:
                 serve(self, asked, caller, surface)
         except BadMeta as error:
             self.refuse(asked, self._policy, error.symbol, f"Invalid params: {error}")
-        except (ValidationError, DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except _UNREADABLE as error:
             self.refuse(asked, self._policy, ErrorKind.INVALID_PARAMS, plain(error))
         except Exception as error:  # noqa: BLE001  # ours; the client is not left waiting
             _log.error("%s could not be served\n%s", show(asked.method), as_redacted(error))
@@ -337,13 +287,11 @@ class Connection:
         if surface is not None and surface is self._surface:
             return surface  # it says what was agreed
         if surface is None or surface.has_handshake:
-            self.refuse(
-                asked,
-                app.newest.policy,
-                ErrorKind.UNSUPPORTED_PROTOCOL_VERSION,
-                supported=list(app.revisions),
-                requested=version,
-            )
+            kind = ErrorKind.UNSUPPORTED_PROTOCOL_VERSION
+            # A version that needs a handshake is no use to who does without.
+            usable = [each for each in app.revisions if not app.surface(each).has_handshake]
+            supported = usable or list(app.revisions)
+            self.refuse(asked, app.newest.policy, kind, supported=supported, requested=version)
             return None
         if lacking(caller, surface.revision):
             self._lacks_meta(asked, surface)
@@ -405,7 +353,10 @@ class Connection:
             return
         try:
             hear(self, message.params)  # type: ignore[union-attr]  # as above
-        except (ValidationError, DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except Exception as error:  # noqa: BLE001  # an author's; a batch around it goes on
+            if not isinstance(error, _UNREADABLE):
+                _log.error("%s could not be heard\n%s", show(method), as_redacted(error))
+                return
             # Nothing can be answered; a malformed one is ignored.
             self._warn("%s is not as it should be: %s", show(method), plain(error))
 
@@ -423,186 +374,28 @@ class Connection:
             future.set_result(reply.result)
 
     def _on_problem(self, problem: Problem, _route: Any) -> None:
-        self._warn("from the client: %s", problem)
+        if isinstance(problem, InvalidMessage):
+            self._warn("from the client: %s", problem)
+        elif problem.why is not Stray.LATE:  # or our cancel crossed it on its way
+            id = show(problem.reply.id)
+            self._warn("the client replied to %s, which was %s", id, problem.why.value)
 
     def _warn(self, text: str, *facts: object) -> None:
         self._problems += 1
         level = logging.WARNING if self._problems <= _PROBLEMS_SHOWN else logging.DEBUG
         _log.log(level, text, *facts)
 
-    # -- handlers ----------------------------------------------------------------------------
-
-    def begin(self, work: Work, entry: Entry, values: Any, context: Context) -> None:
-        """Run a handler for a request, now or when there is room."""
-        app, asked = self.app, context._asked
-        if len(self.jobs) >= app.limits.in_flight:
-            self._hold(asked)
-            return
-        if app.in_flight >= app.limits.in_flight_overall or self._is_stopping:
-            kind = ErrorKind.SERVICE_UNAVAILABLE if self._is_stopping else ErrorKind.OVERLOADED
-            self.refuse(asked, context._surface.policy, kind, retryAfterMs=RETRY_AFTER)
-            return
-        if asked.slot is None or self._is_next(work, entry, values, context):
-            self._start(work, entry, values, context)
-
-    def _start(self, work: Work, entry: Any, values: Any, context: Context) -> None:
-        self.app.in_flight += 1
-        self.jobs[context._asked] = context
-        if entry.inline and not (entry.arguments.is_async or entry.path or self.app.chain):
-            self._run_inline(work, entry, values, context)
-        else:
-            task = self._run(work, entry, values, context)
-            context._task = self.loop.create_task(task)
-
-    def _run_inline(self, work: Work, entry: Any, values: Any, context: Context) -> None:
-        """Run a handler here and now: its author said that it is quick."""
-        try:
-            outcome = work.finish(entry, context, entry.arguments.call(values, context))
-        except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
-            outcome = work.fail(entry, context, error)
-        self._done(context, outcome)
-
-    async def _run(self, work: Work, entry: Any, values: Any, context: Context) -> None:
-        """Run a handler as a task of its own, so that it can be cancelled."""
-        try:
-            if entry.is_plain and not self.app.chain:
-                value = entry.arguments.call(values, context)
-                # Or a wrapper around a coroutine function gave back something else.
-                if type(value) is CoroutineType or isawaitable(value):
-                    value = await value
-            else:
-                value = await self._call_guarded(entry, values, context)
-            outcome = work.finish(entry, context, value)
-        except NoThreadFree:
-            policy = context._surface.policy
-            outcome = named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER)
-        except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
-            if isinstance(error, asyncio.CancelledError) and self._is_stopping:
-                outcome = self._unserved(context)
-            elif context.cancelled:
-                outcome = None
-            else:
-                outcome = work.fail(entry, context, error)
-        self._done(context, outcome)
-
-    async def _call_guarded(self, entry: Any, values: Any, context: Context) -> Any:
-        """Call a handler with what was switched on for it: middleware, a timeout, a thread."""
-        if entry.timeout is None:
-            return await invoke(self.app, entry, values, context)
-        context.deadline = self.loop.time() + entry.timeout
-        async with asyncio.timeout_at(context.deadline):
-            return await invoke(self.app, entry, values, context)
-
-    def _done(self, context: Context, outcome: Any) -> None:
-        """Answer a request whose handler has ended, and begin what waited for that."""
-        asked = context._asked
-        try:
-            if outcome is not None and not context.cancelled:
-                self.answer(asked, outcome, context._surface.policy)
-        finally:
-            del self.jobs[asked]
-            self.app.in_flight -= 1
-        if asked.slot is not None:
-            self._next_of_batch(asked)
-        if self.waiting:
-            self._drained()
+    # -- answering ---------------------------------------------------------------------------
 
     def answer(self, asked: Asked, outcome: Any, policy: Policy) -> None:
-        """Answer a request, with a result or an `ErrorObject`."""
-        try:
-            if isinstance(outcome, ErrorObject):
-                self.peer.fail(asked, outcome)
-            else:
-                self.peer.answer(asked, outcome)
-        except LocalProtocolError as error:
-            _log.error("the answer to %s cannot be written: %s", asked.method, error)
-            self.peer.fail(asked, named_error(ErrorKind.INTERNAL_ERROR, policy=policy))
+        """Answer a request that needed no handler, with a result or an `ErrorObject`."""
+        self.jobs.answer(asked, outcome, policy)
 
     def refuse(
         self, asked: Asked, policy: Policy, kind: str, message: str | None = None, **facts: Any
     ) -> None:
         """Answer a request with an error, by its symbol."""
         self.peer.fail(asked, named_error(kind, policy=policy, message=message, **facts))
-
-    def cancel(self, id: RequestId) -> None:
-        """Stop serving a request, and do not answer it; one that is not open is ignored."""
-        asked = self.peer.inbox.find(id)
-        if asked is None:
-            return
-        context = self.jobs.get(asked)
-        self.peer.drop(asked)
-        if context is not None:
-            context.cancelled = True
-            self._cancel(context)
-
-    # -- room --------------------------------------------------------------------------------
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether the client reads more slowly than we write."""
-        return self.transport.backlog > HIGH_WATER
-
-    async def room(self) -> None:
-        """Wait until the client has read most of what was written."""
-        if self.is_slow and not self._ended.done():
-            future = self.loop.create_future()
-            self._room.append(future)
-            await future
-
-    def _hold(self, asked: Asked) -> None:
-        """Let a request wait; one too many ends the connection, one too large is refused."""
-        limits = self.app.limits
-        size = _size(asked)
-        if len(self.waiting) >= limits.waiting:
-            self.refuse(asked, self._policy, ErrorKind.OVERLOADED, retryAfterMs=RETRY_AFTER)
-            self.end(TransportError(f"the client has {limits.waiting} requests waiting"))
-        elif self._held + size > limits.waiting_bytes:
-            self.refuse(asked, self._policy, ErrorKind.OVERLOADED, retryAfterMs=RETRY_AFTER)
-        else:
-            self._held += size
-            self.waiting.append(asked)
-
-    def _drained(self) -> None:
-        """Go on with what waited: there is room again."""
-        room, self._room = self._room, []
-        for future in room:
-            if not future.done():
-                future.set_result(None)
-        if self._is_draining:  # an inline handler has ended: whoever began it goes on
-            return
-        self._is_draining = True
-        waiting, limit = self.waiting, self.app.limits.in_flight
-        try:
-            while waiting and len(self.jobs) < limit and not self.is_slow:
-                asked = waiting.popleft()
-                self._held -= _size(asked)
-                if asked in self.peer.inbox:  # or it was cancelled meanwhile
-                    self._serve(asked)
-        finally:
-            self._is_draining = False
-
-    def _is_next(self, work: Work, entry: Any, values: Any, context: Context) -> bool:
-        """Say whether a request of a batch may run now; if not, it is kept until it may."""
-        if context._surface.policy.batch_order == "parallel":
-            return True
-        batch = id(context._asked.slot[0])
-        others = self._batches.get(batch)
-        if others is None:
-            self._batches[batch] = deque()
-            return True
-        others.append((work, entry, values, context))
-        return False
-
-    def _next_of_batch(self, asked: Asked) -> None:
-        """Begin the next request of a batch whose requests run one after the other."""
-        batch = id(asked.slot[0])
-        others = self._batches.get(batch)
-        while others:
-            job = others.popleft()
-            if job[3]._asked in self.peer.inbox:  # or it was cancelled meanwhile
-                self._start(*job)
-                return
-        self._batches.pop(batch, None)
 
     # -- saying and asking -------------------------------------------------------------------
 
@@ -620,9 +413,30 @@ class Connection:
             except LocalProtocolError as error:
                 _log.error("%s cannot be written: %s", method, error)
 
-    async def ask(self, surface: Surface, method: str, params: Any, timeout: float | None) -> Any:
+    @property
+    def is_slow(self) -> bool:
+        """Whether the client reads more slowly than we write."""
+        return self.transport.backlog > HIGH_WATER
+
+    def tell_later(self, what: str) -> None:
+        """Tell the client, soon and once for many changes, that a list has changed."""
+        if what not in self._changed:
+            self._changed.add(what)
+            self.loop.call_later(_GATHERED, self._tell_changed, what)
+
+    def _tell_changed(self, what: str) -> None:
+        self._changed.discard(what)
+        session = self.session
+        if session is not None and session.is_ready and session.was_told_of(what):
+            self.notify(f"notifications/{what}/list_changed")
+
+    async def ask(
+        self, asked: Asked, surface: Surface, method: str, params: Any, timeout: float | None
+    ) -> Any:
         """Send the client a request and return its typed result; see `Context.request`."""
-        asking.check(self.session, surface, method)
+        asking.check(self.session, surface, method, params)
+        if asked not in self.peer.inbox:
+            raise RequestEnded("the request it belongs to has ended", method=method)
         if not self._hears:
             raise ConnectionLost("the client is gone", method=method)
         seconds = self.app.limits.ask_timeout if timeout is None else timeout
@@ -646,24 +460,16 @@ def plain(error: Exception) -> str:
     return "Invalid params: " + (str(error) if isinstance(error, ValidationError) else "not JSON")
 
 
+def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
+    """Return who is asking, with a progress token that stands beside `_meta`.  [K-32]"""
+    if params is UNSET or (caller is not None and caller.progress_token is not None):
+        return caller
+    token = (params if type(params) is ToolCall else _only_meta(params)).progress_token
+    if type(token) is not int and type(token) is not str:
+        return caller
+    return replace(caller or Caller(), progress_token=token)
+
+
 def _requested(params: Any) -> str:
     """Return the version that `initialize` asks for, or "" where it names none."""
     return "" if params is UNSET else _wanted(params).protocol_version
-
-
-def _size(asked: Asked) -> int:
-    """Return how many bytes a request that waits keeps."""
-    params = asked.params
-    if type(params) is ToolCall:
-        return _length(params.arguments) + _length(params.meta)
-    return _length(params)
-
-
-def _length(raw: Any) -> int:
-    return memoryview(raw).nbytes if isinstance(raw, Raw) else 0
-
-
-def _fail(pending: Pending, error: Exception) -> None:
-    future: asyncio.Future[Any] = pending.waiter
-    if future is not None and not future.done():
-        future.set_exception(error)

@@ -10,7 +10,11 @@ models can see and hear. Anything else goes as a blob.
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+from msgspec import UNSET, Struct, ValidationError
+from msgspec.json import Decoder
 
 from ..mcp.types import (
     AudioContent,
@@ -18,13 +22,16 @@ from ..mcp.types import (
     GetPromptResult,
     ImageContent,
     PromptMessage,
+    ReadResourceResult,
     ResourceContents,
     ResourceLink,
     TextContent,
 )
 from .encoding import OutputMismatch, encoded, sendable
 
-__all__ = ["BLOCKS", "block_of_bytes", "blocks_of", "contents_of", "messages_of"]
+__all__ = ["BLOCKS", "as_typed", "block_of_bytes", "blocks_of", "contents_of", "messages_of"]
+
+S = TypeVar("S", bound=Struct)
 
 Block = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
@@ -62,7 +69,7 @@ def blocks_of(value: Any) -> list[Block] | None:
     if value is None:
         return []
     if isinstance(value, BLOCKS):
-        return [value]
+        return [as_typed(value)]
     if isinstance(value, _BYTES):
         return [block_of_bytes(value)]
     if not isinstance(value, list | tuple) or not _is_mixed(value, (*BLOCKS, *_BYTES)):
@@ -89,8 +96,10 @@ def contents_of(value: Any, uri: str, mime_type: str | None = None) -> list[Reso
     Raises:
         OutputMismatch: the value cannot be sent.
     """
+    if isinstance(value, ReadResourceResult):
+        return [_one_content(each) for each in as_typed(value).contents]
     if isinstance(value, ResourceContents):
-        return [value]
+        return [_one_content(as_typed(value))]
     if isinstance(value, list | tuple) and _is_mixed(value, (ResourceContents, *_BYTES)):
         return [item for each in value for item in contents_of(each, uri, mime_type)]
     if isinstance(value, str):
@@ -110,14 +119,16 @@ def messages_of(value: Any) -> GetPromptResult:
         OutputMismatch: the value has something in it that no message is made of.
     """
     if isinstance(value, GetPromptResult):
-        return value
+        return as_typed(value)
     items = value if isinstance(value, list | tuple) else (value,)
     return GetPromptResult([_message(each) for each in items])
 
 
 def _message(value: Any) -> PromptMessage:
     if isinstance(value, PromptMessage):
-        return value
+        if isinstance(value.content, str):  # a slip that says what it means
+            return PromptMessage(TextContent(sendable(value.content)), value.role)
+        return as_typed(value)
     blocks = None if value is None or isinstance(value, list | tuple) else blocks_of(value)
     if not blocks:
         raise OutputMismatch(
@@ -125,6 +136,29 @@ def _message(value: Any) -> PromptMessage:
             f"{type(value).__name__}"
         )
     return PromptMessage(blocks[0], "user")
+
+
+def as_typed(value: S) -> S:
+    """Return a value of the protocol that a handler made, having read it as a client would.
+
+    Raises:
+        OutputMismatch: a member of it is not of its type; making a Struct does not check that.
+    """
+    try:
+        return _decoder(type(value)).decode(encoded(value))  # type: ignore[no-any-return]  # read as it
+    except ValidationError as error:
+        raise OutputMismatch(f"it is no {type(value).__name__}: {error}") from None
+
+
+@lru_cache(maxsize=16)  # as many as there are types that handlers may return
+def _decoder(kind: type[Struct]) -> Decoder[Any]:
+    return Decoder(kind)
+
+
+def _one_content(contents: ResourceContents) -> ResourceContents:
+    if (contents.text is UNSET) == (contents.blob is UNSET):
+        raise OutputMismatch("the contents of a resource have either a text or a blob")
+    return contents
 
 
 def _is_mixed(values: list[Any] | tuple[Any, ...], wanted: tuple[type, ...]) -> bool:

@@ -15,7 +15,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ from msgspec import UNSET
 
 from ..jsonrpc.messages import RequestId
 from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
+from ..redaction import show
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .surface import Surface
 
-__all__ = ["Context", "Peer"]
+__all__ = ["ClientFacts", "Context"]
 
 
-class Peer:
+class ClientFacts:
     """Who is asking, as it says of itself: for display and logs, never to decide by."""
 
     __slots__ = ("capabilities", "info")
@@ -51,7 +52,7 @@ class Peer:
         return "" if self.info is None else self.info.name
 
     def __repr__(self) -> str:
-        return f"Peer(info={self.info!r}, capabilities={self.capabilities!r})"
+        return f"ClientFacts(info={self.info!r}, capabilities={self.capabilities!r})"
 
 
 class _Sent:
@@ -64,10 +65,11 @@ class _Sent:
 
     def __await__(self) -> Generator[Any, None, None]:
         if self._context is not None:
-            yield from self._context._connection.room().__await__()
+            yield from self._context._connection.jobs.room().__await__()
 
 
 _DONE: Final = _Sent(None)
+_NOTHING_YET: Final = float("-inf")
 
 
 class Context:
@@ -99,20 +101,22 @@ class Context:
         self._asked = asked
         self._surface = surface
         self._caller = caller
-        self._reported = float("-inf")
+        self._reported: float = _NOTHING_YET
         self._task: asyncio.Task[None] | None = None
         # The server the handler was registered with: of a mounted one, that one.
         self.app = app
         # The tool, resource, prompt or method that is served, by name.
         self.what = what
-        # Whether the client gave up; a handler on a thread has to look, others are cancelled.
+        # Whether nobody waits any more: the client gave up, time is over, or the server ends.
+        # A handler on a thread has to look; others are cancelled.
         self.cancelled = False
         # When the handler will be stopped, by the clock of the event loop; None is never.
         self.deadline: float | None = None
 
     def __repr__(self) -> str:
         state = ", cancelled" if self.cancelled else ""
-        return f"<Context of {self.method} {self.what!r}, id {self.request_id!r}{state}>"
+        what, id = show(self.what), show(self.request_id)
+        return f"<Context of {show(self.method)} {what}, id {id}{state}>"
 
     # -- what was asked, and by whom ---------------------------------------------------------
 
@@ -132,14 +136,14 @@ class Context:
         return self._surface.revision
 
     @property
-    def client(self) -> Peer:
+    def client(self) -> ClientFacts:
         """Who is asking: what the client says of itself and of what it can do."""
         caller, session = self._caller, self._connection.session
-        if caller is not None and caller.protocol_version is not None:
-            return Peer(caller.client_info, caller.capabilities or ClientCapabilities())
-        if session is not None:
-            return Peer(session.client, session.capabilities)
-        return Peer(None, ClientCapabilities())
+        if self._surface.has_handshake and session is not None:
+            return ClientFacts(session.client, session.capabilities)
+        if caller is None:
+            return ClientFacts(None, ClientCapabilities())
+        return ClientFacts(caller.client_info, caller.capabilities or ClientCapabilities())
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -180,16 +184,15 @@ class Context:
         `progress` grows from report to report; one that did not is left out.
         """
         caller = self._caller
-        if caller is None or caller.progress_token is None or not progress > self._reported:
+        if caller is None or caller.progress_token is None:
             return _DONE
-        self._reported = progress
         params = ProgressNotificationParams(
             progress,
             caller.progress_token,
             total=UNSET if total is None else total,
             message=UNSET if message is None else message,
         )
-        return self._say("notifications/progress", params)
+        return self._say(self._send_progress, params)
 
     def log(self, level: str, data: Any, logger: str | None = None) -> _Sent:
         """Send the client a line of the server's log, from the level on that it asked for.
@@ -200,20 +203,28 @@ class Context:
             ValueError: there is no such level; the text lists those there are.
         """
         params = self._surface.log_params(self._connection, self._caller, level, data, logger)
-        return _DONE if params is None else self._say("notifications/message", params)
+        return _DONE if params is None else self._say(self._send_log, params)
 
-    def _say(self, method: str, params: Any) -> _Sent:
+    def _say(self, send: Callable[[Any], None], params: Any) -> _Sent:
         connection = self._connection
         if threading.get_ident() == connection.thread:
-            connection.say(self._asked, method, self._surface.narrowed(params))
+            send(params)
             return _Sent(self) if connection.is_slow else _DONE
         try:
-            connection.loop.call_soon_threadsafe(
-                connection.say, self._asked, method, self._surface.narrowed(params)
-            )
+            connection.loop.call_soon_threadsafe(send, params)
         except RuntimeError:
             pass  # the loop is closed: nobody listens any more
         return _DONE
+
+    def _send_progress(self, params: ProgressNotificationParams) -> None:
+        # Here, on the loop: several threads may report at once, and what goes out must grow.
+        if params.progress > self._reported:
+            self._reported = params.progress
+            narrowed = self._surface.narrowed(params)
+            self._connection.say(self._asked, "notifications/progress", narrowed)
+
+    def _send_log(self, params: Any) -> None:
+        self._connection.say(self._asked, "notifications/message", self._surface.narrowed(params))
 
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None
@@ -229,7 +240,7 @@ class Context:
             PeerError: the client answered with an error.
             RequestEnded: no answer will come: TimedOut, or ConnectionLost.
         """
-        return await self._connection.ask(self._surface, method, params, timeout)
+        return await self._connection.ask(self._asked, self._surface, method, params, timeout)
 
     def close_stream(self, retry: float | None = None) -> bool:
         """Let the client come back for the answer, in `retry` seconds; say whether it will.

@@ -44,8 +44,9 @@ class Entry(Struct, kw_only=True, eq=False):
     inline: bool = False
     timeout: float | None = None
     cache: Cache | None = None
-    # The servers it was mounted through, the outermost first.
+    # The servers it was mounted through, the outermost first, and what it is called there.
     path: tuple[Any, ...] = ()
+    own_name: str = ""
 
     @property
     def on_thread(self) -> bool:

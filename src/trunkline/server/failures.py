@@ -19,15 +19,20 @@ from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.named import named_error
 from ..jsonrpc.policy import Policy
 from ..mcp.types import CallToolResult, TextContent
-from ..redaction import redact
+from ..redaction import redact, show
 from ..spec.kinds import ErrorKind
+from .encoding import OutputMismatch
 
 if TYPE_CHECKING:
     from .context import Context
 
-__all__ = ["as_redacted", "error_of", "failed", "refusal", "tool_failure"]
+__all__ = ["RanOut", "as_redacted", "error_of", "failed", "refusal", "tool_failure"]
 
 _log: Final = logging.getLogger("trunkline.server")
+
+
+class RanOut(Exception):
+    """A handler took longer than its author allows."""
 
 
 def refusal(error: Refusal, policy: Policy) -> ErrorObject:
@@ -46,7 +51,7 @@ def error_of(error: BaseException, context: Context, policy: Policy) -> ErrorObj
     """Return the wire error for what a resource, prompt, completion or method raised."""
     if isinstance(error, Refusal):
         return refusal(error, policy)
-    if isinstance(error, TimeoutError):
+    if isinstance(error, RanOut):
         return named_error(ErrorKind.TIMEOUT, policy=policy)
     _reference(error, context)
     return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
@@ -56,10 +61,14 @@ def tool_failure(error: BaseException, context: Context) -> CallToolResult:
     """Return the result of a tool that raised; `Refusal` is not for here."""
     if isinstance(error, ToolError):
         return failed(str(error) or "The tool failed.")
-    if isinstance(error, TimeoutError) and context.deadline is not None:
+    if isinstance(error, RanOut):
         return failed(f"The tool {context.what!r} ran out of time.")
     reference = _reference(error, context)
-    return failed(f"The tool {context.what!r} failed unexpectedly (reference {reference}).")
+    # A result that was not what the tool promises is told apart: its author's next question.
+    how = (
+        "returned an invalid result" if isinstance(error, OutputMismatch) else "failed unexpectedly"
+    )
+    return failed(f"The tool {context.what!r} {how} (reference {reference}).")
 
 
 def failed(text: str) -> CallToolResult:
@@ -71,7 +80,8 @@ def _reference(error: BaseException, context: Context) -> str:
     """Log what was raised; return what the log can be searched for."""
     reference = secrets.token_hex(4)
     trace = as_redacted(error)
-    _log.error("%s %r failed (reference %s)\n%s", context.method, context.what, reference, trace)
+    what = show(context.what)  # it may be a URI, with whatever its author put in there
+    _log.error("%s %s failed (reference %s)\n%s", context.method, what, reference, trace)
     return reference
 
 

@@ -79,9 +79,10 @@ def initialize(
         )
         return
     chosen = app.surface(agreed)
-    connection.answer(asked, chosen.initialized(), chosen.policy)
+    result = chosen.initialized()
+    connection.answer(asked, result, chosen.policy)
     # After the answer, which goes out as the request came in.
-    connection.agree(Session(chosen, client, params.capabilities))
+    connection.agree(Session(chosen, client, params.capabilities, result.capabilities))
 
 
 def _read(
@@ -89,12 +90,27 @@ def _read(
 ) -> InitializeRequestParams:
     if asked.params is UNSET:
         raise ValidationError("Object missing required field `protocolVersion`")
-    if surface.policy.strictness != "lenient":
-        return decoder.decode(asked.params)
+    is_lenient = surface.policy.strictness == "lenient"
+    if not is_lenient:
+        try:
+            return decoder.decode(asked.params)
+        except ValidationError:
+            pass  # unless it is for something that is nobody's business
     members: Any = _any.decode(asked.params)
     if isinstance(members, dict):
-        members = {_SNAKE.get(name, name): value for name, value in members.items()}
+        if is_lenient:
+            members = {_SNAKE.get(name, name): value for name, value in members.items()}
+        members["capabilities"] = _usual(members.get("capabilities"))
     return convert(members, InitializeRequestParams)
+
+
+def _usual(capabilities: Any) -> Any:
+    """Return capabilities without experimental ones of an unusual form.  [K-33]"""
+    if not isinstance(capabilities, dict) or not isinstance(capabilities.get("experimental"), dict):
+        return capabilities
+    ours = capabilities["experimental"].items()
+    kept = {name: value for name, value in ours if isinstance(value, dict)}
+    return {**capabilities, "experimental": kept}
 
 
 def _agree(app: Server, wanted: str) -> str | None:
@@ -119,7 +135,7 @@ def cancel_by_token(connection: Connection, params: Any) -> None:
         return
     members = _any.decode(params)
     token = members.get("progressToken") if isinstance(members, dict) else None
-    for asked, context in list(connection.jobs.items()):
+    for asked, context in list(connection.jobs.at_work.items()):
         caller = context._caller
         if token is not None and caller is not None and caller.progress_token == token:
-            connection.cancel(asked.id)  # type: ignore[arg-type]  # a job has an id
+            connection.jobs.cancel(asked.id)  # type: ignore[arg-type]  # a job has an id

@@ -19,6 +19,7 @@ import hashlib
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from msgspec import Raw, Struct
@@ -52,20 +53,25 @@ def _nobody() -> None:
     """Hear of a change, and do nothing."""
 
 
+class _Snapshot(Generic[Item]):
+    """A list as it is between two changes: in order, with the pages that were asked for.
+
+    It is replaced as a whole, so whoever reads one reads one list, also while another thread
+    adds to it.
+    """
+
+    __slots__ = ("digest", "items", "pages")
+
+    def __init__(self, items: dict[str, Item]) -> None:
+        self.items = tuple(items.values())
+        self.digest = _digest(items)
+        self.pages: dict[tuple[str, str | None, bytes], Raw] = {}
+
+
 class Catalogue(Generic[Item]):
     """Things of one kind in the order they were registered, and their pages."""
 
-    __slots__ = (
-        "_digest",
-        "_items",
-        "_key",
-        "_member",
-        "_order",
-        "_pages",
-        "_row",
-        "_size",
-        "on_change",
-    )
+    __slots__ = ("_items", "_key", "_lock", "_member", "_row", "_size", "_snapshot", "on_change")
 
     def __init__(
         self, member: str, row: Callable[[Item, str], Struct], *, page_size: int, key: bytes
@@ -85,16 +91,16 @@ class Catalogue(Generic[Item]):
         self._key = key
         self._items: dict[str, Item] = {}
         self.on_change: Callable[[], object] = _nobody
-        # What is made when a page is asked for, and dropped with every change.
-        self._pages: dict[tuple[str, str | None, bytes], Raw] = {}
-        self._order: list[Item] | None = None
-        self._digest: bytes | None = None
+        # Handlers on threads add and remove, too.
+        self._lock = Lock()
+        # Made when it is asked for, and dropped with every change.
+        self._snapshot: _Snapshot[Item] | None = None
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(self._items.values())
+        return iter(self._current().items)
 
     def __contains__(self, name: object) -> bool:
         return name in self._items
@@ -109,10 +115,12 @@ class Catalogue(Generic[Item]):
         Raises:
             ValueError: there is one of this name already; nothing changes.
         """
-        if name in self._items:
-            raise ValueError(f"{self._member}: there already is one called {name!r}")
-        self._items[name] = item
-        self._changed()
+        with self._lock:
+            if name in self._items:
+                raise ValueError(f"{self._member}: there already is one called {name!r}")
+            self._items[name] = item
+            self._snapshot = None
+        self.on_change()
 
     def remove(self, name: str) -> Item:
         """Take the item called `name` out and return it.
@@ -120,8 +128,10 @@ class Catalogue(Generic[Item]):
         Raises:
             KeyError: there is none; nothing changes.
         """
-        item = self._items.pop(name)
-        self._changed()
+        with self._lock:
+            item = self._items.pop(name)
+            self._snapshot = None
+        self.on_change()
         return item
 
     def page(self, revision: str, cursor: str | None, *, tail: bytes = b"") -> Raw:
@@ -135,36 +145,35 @@ class Catalogue(Generic[Item]):
         """
         if cursor is not None and len(cursor) != _CURSOR:
             raise InvalidCursor
+        now = self._current()
         # Only cursors that were found good are in there.
-        found = self._pages.get((revision, cursor, tail))
-        return self._encoded(revision, cursor, tail) if found is None else found
+        found = now.pages.get((revision, cursor, tail))
+        return self._encoded(now, revision, cursor, tail) if found is None else found
 
-    def _changed(self) -> None:
-        # Adding thousands in a row drops nothing but for the first.
-        if self._pages:
-            self._pages.clear()
-        self._order = self._digest = None
-        self.on_change()
+    def _current(self) -> _Snapshot[Item]:
+        found = self._snapshot
+        if found is None:
+            with self._lock:
+                found = self._snapshot = _Snapshot(self._items)
+        return found
 
-    def _encoded(self, revision: str, cursor: str | None, tail: bytes) -> Raw:
-        start = 0 if cursor is None else self._position(cursor)
-        if self._order is None:
-            self._order = list(self._items.values())
+    def _encoded(self, now: _Snapshot[Item], revision: str, cursor: str | None, tail: bytes) -> Raw:
+        start = 0 if cursor is None else self._position(now, cursor)
         end = start + self._size
         rows = [
-            encode(narrow(self._row(item, revision), revision)) for item in self._order[start:end]
+            encode(narrow(self._row(item, revision), revision)) for item in now.items[start:end]
         ]
-        more = b',"nextCursor":"%b"' % self._cursor(end) if end < len(self._order) else b""
+        more = b',"nextCursor":"%b"' % self._cursor(now, end) if end < len(now.items) else b""
         member = encode(self._member)
         page = Raw(b"{%b:[%b]%b%b}" % (member, b",".join(rows), more, tail))
-        if len(self._pages) >= PAGES_KEPT:
-            del self._pages[next(iter(self._pages))]
-        self._pages[revision, cursor, tail] = page
+        if len(now.pages) >= PAGES_KEPT:
+            now.pages.pop(next(iter(now.pages)), None)
+        now.pages[revision, cursor, tail] = page
         return page
 
     # Cursors
 
-    def _position(self, cursor: str) -> int:
+    def _position(self, now: _Snapshot[Item], cursor: str) -> int:
         """Return where the page at `cursor` begins.
 
         Raises:
@@ -176,15 +185,13 @@ class Catalogue(Generic[Item]):
         except ValueError:
             raise InvalidCursor from None
         # Compared as a whole, since Base64 can be written in more ways than one.
-        if not hmac.compare_digest(told, self._cursor(position)):
+        if not hmac.compare_digest(told, self._cursor(now, position)):
             raise InvalidCursor
         return position
 
-    def _cursor(self, position: int) -> bytes:
-        if self._digest is None:
-            self._digest = _digest(self._items)
+    def _cursor(self, now: _Snapshot[Item], position: int) -> bytes:
         place = position.to_bytes(_POSITION, "big")
-        signed = b"%b\0%b%b" % (self._member.encode(), self._digest, place)
+        signed = b"%b\0%b%b" % (self._member.encode(), now.digest, place)
         signature = hmac.digest(self._key, signed, "sha256")[:_SIGNATURE]
         return urlsafe_b64encode(place + signature)
 

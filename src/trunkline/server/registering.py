@@ -6,17 +6,23 @@ sentence that names it: nothing is left to be found out by the first client.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET
 
 from ..mcp.types import Annotations, ToolAnnotations
+from ..redaction import show
 from ..spec.lookup import method_status
 from ..spec.revisions import REVISIONS
 from .arguments import Arguments, arguments_of
+from .connection import Connection
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from .failures import as_redacted
 from .lists import Catalogue
 from .raw_arguments import raw_arguments
 from .results import DERIVE, output_of
@@ -30,9 +36,11 @@ if TYPE_CHECKING:
 __all__ = [
     "cache_of",
     "catalogue_maker",
+    "check_middleware",
     "check_revisions",
     "completer",
     "mount",
+    "must_be_name",
     "own_method",
     "own_notification",
     "prompt",
@@ -40,6 +48,8 @@ __all__ = [
     "resource",
     "tool",
 ]
+
+_log: Final = logging.getLogger("trunkline.server")
 
 # Longer names are no use, and are listed again and again.  [MCP 2025-11-25, server/tools]
 _LONGEST_NAME: Final = 128
@@ -152,6 +162,12 @@ def prompt(
 ) -> PromptEntry:
     """Return the entry of a prompt."""
     arguments = arguments_of(handler)
+    for argument, schema in arguments.schema.get("properties", {}).items():
+        if not _is_text_like(schema):
+            raise TypeError(
+                f'{_title(handler)}: parameter "{argument}" of a prompt comes as a text; '
+                "take a text, a number, a boolean or one of several, and make the rest of it"
+            )
     chosen = _named(name, handler, "prompt")
     if chosen in app.prompts:
         raise ValueError(f"there is a prompt named {chosen!r} already")
@@ -179,25 +195,74 @@ def completer(
         )
     kind, name = ("prompt", prompt) if prompt is not None else ("resource", resource)
     assert name is not None
+    if (kind, name, argument) in app.completions:
+        raise ValueError(f"{argument!r} of {name!r} is completed by somebody already")
     made = Completer(name=name, owner=app, arguments=arguments, inline=inline, timeout=timeout)
     return (kind, name, argument), made
 
 
 def own_method(app: Server, name: str, handler: Callable[..., Any], inline: bool) -> Entry:
     """Return the entry of a method outside the specification."""
-    if any(method_status(name, revision) for revision in REVISIONS):
-        raise ValueError(f"{name!r} is a method of MCP; register a tool, resource or prompt")
+    _check_own(name, app.own_methods)
     return Entry(name=name, owner=app, arguments=arguments_of(handler), inline=inline)
 
 
-def own_notification(handler: Callable[..., Any]) -> Hear:
+def own_notification(app: Server, name: str, handler: Callable[..., Any]) -> Hear:
     """Return what is called for a notification outside the specification."""
+    _check_own(name, app.own_notifications)
     read = msgspec.json.Decoder(dict[str, Any])
+    entry = Entry(name=name, owner=app, arguments=raw_arguments(handler))
 
-    def hear(_: Any, params: Any) -> None:
-        handler({} if params is UNSET else read.decode(params))
+    def hear(connection: Connection, params: Any) -> None:
+        given = {} if params is UNSET else read.decode(params)
+        task = connection.loop.create_task(_heard(app, entry, given))
+        app._hearing.add(task)
+        task.add_done_callback(app._hearing.discard)
 
     return hear
+
+
+async def _heard(app: Server, entry: Entry, params: dict[str, Any]) -> None:
+    """Call a handler that nobody waits for: what it raises is logged."""
+    try:
+        call = partial(entry.arguments.call, params, None)
+        value = await app.workers.run(call) if entry.on_thread else call()
+        if isawaitable(value):
+            await value
+    except Exception as error:  # noqa: BLE001  # an author's, and there is nobody else to tell
+        _log.error("%s could not be heard\n%s", show(entry.name), as_redacted(error))
+
+
+def _check_own(name: str, taken: Mapping[str, Any]) -> None:
+    """Refuse a name that MCP has, or that is taken."""
+    if any(method_status(name, revision) for revision in REVISIONS):
+        raise ValueError(f"{name!r} is a method of MCP; register a tool, resource or prompt")
+    if name in taken:
+        raise ValueError(f"{name!r} is served already")
+
+
+def check_middleware(function: Any) -> None:
+    """Refuse what cannot be put around handlers.
+
+    Raises:
+        TypeError: it is no coroutine function.
+    """
+    inner = function if callable(function) else None
+    if not (iscoroutinefunction(inner) or iscoroutinefunction(getattr(inner, "__call__", None))):  # noqa: B004  # asked whether it is async, not whether it is there
+        raise TypeError(
+            f"{_title(function)} is to go around handlers: write it as "
+            "`async def name(context, proceed)`, and await proceed() in it"
+        )
+
+
+def must_be_name(given: Any, what: str) -> None:
+    """Refuse a decorator without its parentheses, where there is something to be said in them.
+
+    Raises:
+        TypeError: a function was given in the place of a name.
+    """
+    if callable(given):
+        raise TypeError(f"{what} comes with parentheses, and says in them what it is about")
 
 
 def remove(catalogue: Catalogue[Any], name: str, kind: str) -> None:
@@ -224,6 +289,16 @@ def cache_of(catalogue: Catalogue[Any], default: Cache) -> Cache:
     return found
 
 
+def _is_text_like(schema: Any) -> bool:
+    """Say whether a value of a schema can be read from a text."""
+    if not isinstance(schema, dict):
+        return True
+    several = schema.get("anyOf") or schema.get("oneOf")
+    if several:
+        return any(map(_is_text_like, several))
+    return schema.get("type") not in ("array", "object") and "$ref" not in schema
+
+
 # -- mounting --------------------------------------------------------------------------------
 
 
@@ -231,6 +306,10 @@ def mount(app: Server, other: Server, prefix: str) -> None:
     """Take over what another server offers, now and whenever it changes."""
     if other is app or _reaches(other, app):
         raise ValueError(f"{other!r} mounts {app!r}: neither could be listed")
+    if app.is_open and other.has_lifespan:
+        raise RuntimeError(f"mount {other!r} before {app!r} is served: its lifespan is to begin")
+    if prefix:
+        _check_name(prefix, "server")
     before = f"{prefix}_" if prefix else ""
     pairs: list[tuple[str, Catalogue[Any], Catalogue[Any], str]] = [
         ("tools", app.tools, other.tools, before),
@@ -244,7 +323,7 @@ def mount(app: Server, other: Server, prefix: str) -> None:
         """Bring our copies of one list up to date."""
         for kind, ours, theirs, lead in pairs:
             if kind == what:
-                _copy(app, other, ours, theirs, lead, taken[id(theirs)])
+                _copy(other, ours, theirs, lead, taken[id(theirs)])
         app.has_tools |= other.has_tools
         app.has_prompts |= other.has_prompts
         app.has_resources |= other.has_resources
@@ -253,12 +332,10 @@ def mount(app: Server, other: Server, prefix: str) -> None:
         for entry in theirs:
             if (name := lead + _key(entry)) in ours:
                 raise ValueError(f"{name!r} is offered already; mount {other!r} under a prefix")
-    for what in ("tools", "prompts", "resources"):
-        follow(what)
-    for (kind, name, argument), each in other.completions.items():
-        app.completions[kind, (before if kind == "prompt" else "") + name, argument] = each
     app._mounts.append(other)
     other._mounted_in.append(follow)
+    for what in ("tools", "prompts", "resources"):
+        follow(what)
 
 
 def _reaches(server: Server, sought: Server) -> bool:
@@ -271,24 +348,30 @@ def _key(entry: Any) -> str:
 
 
 def _copy(
-    app: Server,
-    other: Server,
-    ours: Catalogue[Any],
-    theirs: Catalogue[Any],
-    lead: str,
-    taken: dict[str, Any],
+    other: Server, ours: Catalogue[Any], theirs: Catalogue[Any], lead: str, taken: dict[str, Any]
 ) -> None:
     """Add and remove what makes our copies those of `theirs`; `taken` maps names to originals."""
     wanted = {lead + _key(entry): entry for entry in theirs}
     for name in [name for name, entry in taken.items() if wanted.get(name) is not entry]:
         del taken[name]
-        ours.remove(name)
+        if name in ours:  # or it was removed here by hand
+            ours.remove(name)
     for name, entry in wanted.items():
-        if name not in taken:
-            path = (other, *entry.path)
-            renamed = entry.name if isinstance(entry, ResourceEntry) else name
-            ours.add(name, msgspec.structs.replace(entry, name=renamed, path=path))
-            taken[name] = entry
+        if name in taken:
+            continue
+        if name in ours:
+            # Whoever registers there knows nothing of us, and is not to be told by an error.
+            _log.warning("%r of %r is not offered: there is one here already", name, other.name)
+            continue
+        renamed = entry.name if isinstance(entry, ResourceEntry) else name
+        copy = msgspec.structs.replace(
+            entry,
+            name=renamed,
+            path=(other, *entry.path),
+            own_name=entry.own_name or entry.name,
+        )
+        ours.add(name, copy)
+        taken[name] = entry
 
 
 # -- options ---------------------------------------------------------------------------------
@@ -307,6 +390,8 @@ def _shared(arguments: Arguments, options: dict[str, Any], kind: str) -> dict[st
     }
     if options:
         raise TypeError(f"a {kind} has no option {sorted(options)[0]!r}")
+    if made["inline"] and made["timeout"] is not None:
+        raise TypeError(f"a {kind} that runs inline cannot be stopped: give it no timeout")
     return made
 
 
@@ -335,14 +420,17 @@ def _named(name: str | None, handler: Callable[..., Any], kind: str) -> str:
     chosen = name if name is not None else getattr(handler, "__name__", "")
     if not isinstance(chosen, str) or not chosen or chosen == "<lambda>":
         raise ValueError(f"{_title(handler)} needs a name: pass one to register it as a {kind}")
-    if len(chosen) > _LONGEST_NAME or any(
-        char.isspace() or not char.isprintable() for char in chosen
-    ):
+    _check_name(chosen, kind)
+    return chosen
+
+
+def _check_name(name: str, kind: str) -> None:
+    is_plain = name.isprintable() and not any(map(str.isspace, name))
+    if len(name) > _LONGEST_NAME or not is_plain:
         raise ValueError(
-            f"{chosen[:_LONGEST_NAME]!r} cannot name a {kind}: "
+            f"{name[:_LONGEST_NAME]!r} cannot name a {kind}: "
             f"a name has up to {_LONGEST_NAME} characters and no space"
         )
-    return chosen
 
 
 def _check_uri(uri: str, template: UriTemplate | None) -> None:

@@ -47,7 +47,7 @@ from ..mcp.types import CallToolResult, TextContent
 from .adapters import is_model, read_model
 from .annotations import bare, plain
 from .callables import Handler
-from .contents import BLOCKS, blocks_of, contents_of, messages_of
+from .contents import BLOCKS, as_typed, blocks_of, contents_of, messages_of
 from .encoding import OutputMismatch, encoded, sendable
 from .raw_schemas import SchemaCheck
 from .schemas import check, schema_of
@@ -214,6 +214,7 @@ class Output:
         )
 
     def _passed(self, result: CallToolResult) -> CallToolResult:
+        result = as_typed(result)
         if self._promises and result.is_error is not True:
             if result.structured_content is UNSET:
                 raise OutputMismatch(

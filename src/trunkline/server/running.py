@@ -17,6 +17,7 @@ import traceback
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from ..errors import TransportError
 from ..transports.stdio_server import StdioServer
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def run_stdio(app: Server) -> None:
 
     Raises:
         RuntimeError: an event loop is running; `await app.serve(...)` is for there.
+        SystemExit: there are no standard streams to serve.
     """
     try:
         asyncio.get_running_loop()
@@ -45,9 +47,13 @@ def run_stdio(app: Server) -> None:
         raise RuntimeError("run() starts an event loop of its own; in one, await app.serve(...)")
     loop = asyncio.new_event_loop()
     is_clean = False
+    problem: TransportError | None = None
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(_serve(app))
+        try:
+            loop.run_until_complete(_serve(app))
+        except TransportError as error:
+            problem = error
         is_clean = _end_leftovers(loop)
     finally:
         if is_clean:
@@ -58,7 +64,10 @@ def run_stdio(app: Server) -> None:
         # Some handler swallows its own cancellation; it would hold up the exit for ever.
         logging.shutdown()
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(0 if problem is None else 1)
+    if problem is not None:
+        # There is nothing that a traceback could add.
+        sys.exit(f"{app.name}: {problem}")
 
 
 async def _serve(app: Server) -> None:

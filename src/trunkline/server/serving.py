@@ -17,6 +17,7 @@ from msgspec.json import Decoder, encode
 from ..errors import Refusal
 from ..jsonrpc.inbox import Asked
 from ..jsonrpc.messages import ErrorObject
+from ..jsonrpc.named import named_error
 from ..mcp.meta import Caller
 from ..mcp.types import (
     CancelledNotificationParams,
@@ -42,7 +43,7 @@ from .connection import Connection
 from .context import Context
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 from .lists import Catalogue, InvalidCursor
-from .results import OutputMismatch, contents_of, messages_of
+from .results import contents_of, messages_of
 from .surface import Serve, Surface, ToolCall
 
 if TYPE_CHECKING:
@@ -148,12 +149,7 @@ class _Tool:
     """A tool that ran and failed gives a result all the same."""
 
     def finish(self, entry: ToolEntry, context: Context, value: Any) -> Any:
-        try:
-            result = entry.output.render(value)
-        except OutputMismatch as error:
-            _log.error("tool %r returned what it did not promise: %s", entry.name, error)
-            result = failures.failed(f"The tool {entry.name!r} returned an invalid result.")
-        return context._surface.tool_result(result, entry.output)
+        return context._surface.tool_result(entry.output.render(value), entry.output)
 
     def fail(self, entry: ToolEntry, context: Context, error: BaseException) -> Any:
         surface = context._surface
@@ -185,7 +181,7 @@ def _call_tool(
         return
     if entry.deprecated:
         app.warn_deprecated(entry)
-    connection.begin(_TOOL, entry, values, context)
+    connection.jobs.begin(_TOOL, entry, values, context)
 
 
 def _no_such_tool(connection: Connection, asked: Asked, surface: Surface, name: str) -> None:
@@ -235,6 +231,8 @@ class _Answered:
 class _Resource(_Answered):
     def finish(self, entry: ResourceEntry, context: Context, value: Any) -> Any:
         surface = context._surface
+        if value is None:
+            return _missing(surface, context.what)
         result = ReadResourceResult(contents_of(value, context.what, entry.mime_type))
         return surface.cached(surface.result(result), entry.cache or context.app.cache)
 
@@ -245,20 +243,20 @@ def _read(connection: Connection, asked: Asked, caller: Caller | None, surface: 
         _not_offered(connection, asked, surface)
         return
     uri = _read_resource.decode(_params(asked)).uri
-    found = app.find_resource(uri)
-    values: Any = None
-    if found is not None:
-        entry, variables = found
+    for entry, variables in app.find_resources(uri):
         try:
             values = _converted(entry, variables)
         except ValidationError:
-            found = None  # no resource of that family has such a name
-    if found is None:
-        text = f"Resource not found: {redact(uri)}"
-        connection.refuse(asked, surface.policy, ErrorKind.RESOURCE_NOT_FOUND, text, uri=uri)
+            continue  # no resource of that family has such a name
+        context = Context(connection, asked, surface, caller, entry.owner, uri)
+        connection.jobs.begin(_RESOURCE, entry, values, context)
         return
-    context = Context(connection, asked, surface, caller, entry.owner, uri)
-    connection.begin(_RESOURCE, entry, values, context)
+    connection.answer(asked, _missing(surface, uri), surface.policy)
+
+
+def _missing(surface: Surface, uri: str) -> ErrorObject:
+    text = f"Resource not found: {redact(uri)}"
+    return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=surface.policy, message=text, uri=uri)
 
 
 def _subscribe(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
@@ -266,9 +264,8 @@ def _subscribe(connection: Connection, asked: Asked, _: Caller | None, surface: 
     uri = _read_subscribe.decode(_params(asked)).uri
     if not app.has_resources or session is None:
         _not_offered(connection, asked, surface)
-    elif app.find_resource(uri) is None:
-        text = f"Resource not found: {redact(uri)}"
-        connection.refuse(asked, surface.policy, ErrorKind.RESOURCE_NOT_FOUND, text, uri=uri)
+    elif next(app.find_resources(uri), None) is None:
+        connection.answer(asked, _missing(surface, uri), surface.policy)
     elif len(session.subscriptions) >= app.limits.subscriptions:
         text = f"No more than {app.limits.subscriptions} subscriptions"
         connection.refuse(asked, surface.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
@@ -322,19 +319,21 @@ def _get_prompt(
         connection.refuse(asked, surface.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
         return
     context = Context(connection, asked, surface, caller, entry.owner, entry.name)
-    connection.begin(_PROMPT, entry, values, context)
+    connection.jobs.begin(_PROMPT, entry, values, context)
 
 
 class _Completion(_Answered):
     def finish(self, _: Completer, context: Context, value: Any) -> Any:
         if isinstance(value, CompleteResultCompletion):
-            found = value
+            values, total, more = value.values, value.total, value.has_more is True
         else:
-            values = [str(each) for each in value]
-            more = len(values) > _MOST_VALUES
-            found = CompleteResultCompletion(
-                values[:_MOST_VALUES], has_more=more, total=len(values)
-            )
+            values = [] if value is None else [value] if isinstance(value, str) else list(value)
+            total, more = len(values), False
+        found = CompleteResultCompletion(
+            [str(each) for each in values[:_MOST_VALUES]],
+            has_more=more or len(values) > _MOST_VALUES,
+            total=total,
+        )
         return context._surface.result(CompleteResult(found))
 
 
@@ -342,7 +341,7 @@ def _complete(
     connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
 ) -> None:
     app = connection.app
-    if not app.completions:
+    if not app.has_completions:
         _not_offered(connection, asked, surface)
         return
     params = _read_complete.decode(_params(asked))
@@ -366,7 +365,7 @@ def _complete(
     given = (argument.value, others)[: len(completer.arguments.names)]
     struct = completer.arguments.struct
     values = struct(**dict(zip(struct.__struct_fields__, given, strict=False)))
-    connection.begin(_COMPLETION, completer, values, context)
+    connection.jobs.begin(_COMPLETION, completer, values, context)
 
 
 # -- methods of the author's own -------------------------------------------------------------
@@ -391,14 +390,18 @@ class OwnMethod(_Answered):
             return
         entry = self.entry
         context = Context(connection, asked, surface, caller, entry.owner, entry.name)
-        connection.begin(self, entry, values, context)
+        connection.jobs.begin(self, entry, values, context)
 
     def finish(self, _: Entry, context: Context, value: Any) -> Any:
         """Return the result: an object as it is, anything else under `result`, none as empty."""
         if value is None:
             return context._surface.empty()
         plain = msgspec.to_builtins(value)
-        return plain if isinstance(plain, dict) else {"result": plain}
+        members = plain if isinstance(plain, dict) else {"result": plain}
+        always = context._surface.empty()
+        if "_meta" in members and "_meta" in always:
+            always = {**always, "_meta": {**always["_meta"], **members["_meta"]}}
+        return {**members, **always}
 
 
 def _without_meta(raw: Raw) -> bytes:
@@ -428,7 +431,7 @@ def _cancelled(connection: Connection, params: Any) -> None:
     if id is UNSET:
         handshake.cancel_by_token(connection, params)
     else:
-        connection.cancel(id)
+        connection.jobs.cancel(id)
 
 
 def _ignored(_: Connection, params: Any) -> None:

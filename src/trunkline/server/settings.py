@@ -69,8 +69,10 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             kind = "an integer" if name not in _SECONDS else "a number of seconds"
             types: tuple[type, ...] = (int,) if name not in _SECONDS else (int, float)
-            if type(value) not in types or not value >= (1 if name not in _SECONDS else 0):
+            least = 1 if name not in _SECONDS else 0 if name in _MAY_BE_ZERO else 0.001
+            if type(value) not in types or not least <= value < 10**9:
                 raise ValueError(f"ServerLimits.{name} is {kind}, not {value!r}")
 
 
 _SECONDS = ("grace", "linger", "ask_timeout", "stall")
+_MAY_BE_ZERO = ("grace", "linger")

@@ -61,6 +61,8 @@ class ToolCall(Struct, frozen=True):
     name: str
     arguments: Raw | UnsetType = UNSET
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    # Where a lenient policy also looks for it.  [K-32]
+    progress_token: Any = field(default=UNSET, name="progressToken")
 
 
 class Surface:
@@ -78,7 +80,6 @@ class Surface:
             for row in rows
             if row.kind == "request" and row.form == "wire" and row.name in served
         }
-        self.notifications = frozenset(row.name for row in rows if row.kind == "notification")
         self._codecs: dict[str, Codec] = {}
         self._info = narrow(app.info, revision)
         # What every result carries, where the revision wants results to say what they are.
@@ -177,7 +178,7 @@ class Surface:
         app = self.app
         # Changes reach clients by the connection, which only a handshake makes last.
         changes = True if self.has_handshake else UNSET
-        completes = bool(app.completions) and capability("completions", self.revision, "server")
+        completes = app.has_completions and capability("completions", self.revision, "server")
         return narrow(
             ServerCapabilities(
                 tools=ServerCapabilitiesTools(list_changed=changes) if app.has_tools else UNSET,

@@ -467,16 +467,16 @@ def structured_or_unset(result: CallToolResult) -> Any:
 
 def test_a_finished_result_passes_as_it_is() -> None:
     finished = CallToolResult([TextContent("x")], structured_content=[1])
-    assert returning(...).render(finished) is finished
+    assert returning(...).render(finished) == finished
     assert returning(CallToolResult).schema is None
     failed = CallToolResult([], is_error=True)
-    assert returning(Forecast).render(failed) is failed
+    assert returning(Forecast).render(failed) == failed
 
 
 def test_a_finished_result_has_to_keep_what_was_promised() -> None:
     output = returning(Forecast)
     good = CallToolResult([], structured_content={"city": "Rome"})
-    assert output.render(good) is good
+    assert output.render(good) == good
     with pytest.raises(OutputMismatch, match="without structured_content"):
         output.render(CallToolResult([]))
     with pytest.raises(OutputMismatch, match="it is required"):
@@ -581,7 +581,7 @@ def test_what_a_prompt_returns_becomes_its_messages(value: Any, messages: Any) -
 
 def test_a_finished_prompt_passes_as_it_is() -> None:
     finished = GetPromptResult([], description="x")
-    assert messages_of(finished) is finished
+    assert messages_of(finished) == finished
 
 
 @pytest.mark.parametrize("value", [None, 3, {"role": CANARY}, [None], [["hi"]], Forecast(CANARY)])
