@@ -1,0 +1,112 @@
+"""Plays each script over every transport, in every revision that its rule is in.
+
+All scripts run on one event loop, which has a thread to itself: connections outlive a
+script, and are shared by all of the same transport and revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any, Final
+
+import pytest
+
+from tests.conversation.app import HANGS
+from tests.conversation.rules import Ruled
+from tests.conversation.talking import TRANSPORTS, Shared, Talk, bounded
+
+
+class Loop:
+    """An event loop on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="scripts")
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run something to its end; nothing that it does takes longer than is bounded there."""
+        __tracebackhide__ = True
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(4 * HANGS)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Stage:
+    """The loop, and the connections that are open on it."""
+
+    def __init__(self) -> None:
+        self.loop: Final = Loop()
+        self._shared: dict[tuple[str, str], Shared] = {}
+
+    def talk(self, transport: str, revision: str, ruled: Ruled) -> Talk:
+        shared = self._shared.setdefault((transport, revision), Shared(transport, revision))
+        self.loop.run(shared.open())
+        return Talk(transport, shared, ruled)
+
+    def close(self) -> None:
+        async def close_all() -> None:
+            for shared in self._shared.values():
+                await shared.close()
+
+        try:
+            self.loop.run(close_all())
+        finally:
+            self.loop.close()
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
+def talk(request: pytest.FixtureRequest, stage: Stage) -> Talk:
+    transport, revision = request.param
+    return stage.talk(transport, revision, request.function.ruled)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "talk" not in metafunc.fixturenames:
+        return
+    ruled = getattr(metafunc.function, "ruled", None)
+    if ruled is None:
+        raise LookupError(f"{metafunc.function.__name__} names no rule: mark it with @rule")
+    places = [
+        (transport, revision)
+        for transport, kind in TRANSPORTS.items()
+        for revision in (
+            ruled.revisions if kind.is_cheap or not ruled.is_fresh else ruled.revisions[-1:]
+        )
+    ]
+    metafunc.parametrize("talk", places, ids=["-".join(place) for place in places], indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Play a script on the loop, close what it opened, and have it judged."""
+    __tracebackhide__ = True
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    given = {name: pyfuncitem.funcargs[name] for name in names}
+    talk: Talk = pyfuncitem.funcargs["talk"]
+
+    async def play() -> None:
+        try:
+            async with bounded():
+                await pyfuncitem.obj(**given)
+        finally:
+            await talk.finish()
+        talk.judge()
+
+    pyfuncitem.funcargs["stage"].loop.run(play())
+    return True

@@ -1,0 +1,672 @@
+"""How a script talks to the server of `app.py`: as a client of ours, and line by line.
+
+`TRANSPORTS` says what carries the messages; a further one is one more entry. Each kind gives
+an address for a client, and a `Wire` for a script that writes its own bytes and reads what
+comes back: that one is made with nothing of ours but, in memory, the pair itself.
+
+Whatever goes over a connection is fed to a judge as it passes. When a script ends, nothing
+may be held against the server, nor against our client; see `Talk.judge`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tests.conversation.app import HANGS, VARIANTS
+from tests.conversation.rules import Ruled
+from trunkline import Client, Server, Stdio, Transport
+from trunkline.errors import TransportError
+from trunkline.jsonrpc import Policy
+from trunkline.judge import Conversation, Finding
+from trunkline.mcp import CreateMessageResult, TextContent
+from trunkline.spec.revisions import V2026_07_28, Window
+
+APP: Final = Path(__file__).with_name("app.py")
+HANDSHAKE: Final = Window(until=V2026_07_28)
+PREFIX: Final = "io.modelcontextprotocol/"
+INFO: Final = {"name": "script", "version": "0.1"}
+
+# The longest line that a script reads; a server has no reason to write a longer one here.
+_LONGEST_LINE: Final = 4 * 1024 * 1024
+
+
+# -- what is said, and what a judge says of it -----------------------------------------------
+
+
+class Record:
+    """What went over one connection, and what is to be said against it."""
+
+    def __init__(self, transport: str) -> None:
+        self.lines: list[tuple[str, bytes]] = []
+        self.findings: list[tuple[str, Finding]] = []
+        self._transport = transport
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew, for another connection."""
+        self._judge = Conversation()
+
+    def add(self, sender: Any, line: bytes) -> None:
+        self.lines.append((sender, line))
+        found = self._judge.feed(line, sender, self._transport)
+        self.findings += [(sender, each) for each in found]
+
+    def since(self, count: int) -> list[tuple[str, Finding]]:
+        return self.findings[count:]
+
+
+# -- carriers --------------------------------------------------------------------------------
+
+
+class Wire(Protocol):
+    """A connection as bytes: one line is one message."""
+
+    on_line: Callable[[bytes], object]
+    log: Callable[[], str]
+
+    def write(self, line: bytes) -> None: ...
+
+    async def close(self) -> None: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
+
+class Kind(Protocol):
+    """One way to carry messages to a variant of the server."""
+
+    # What a judge calls it.
+    name: str
+    # Whether a connection of its own costs a script next to nothing.
+    is_cheap: bool
+
+    def address(self, variant: str) -> Any: ...
+
+    async def wire(self, variant: str) -> Wire: ...
+
+
+class _Kept(logging.Handler):
+    """Keeps what servers in this process log, as theirs would stand on their standard error."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.text: list[str] = []
+        self.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text.append(self.format(record))
+
+
+class MemoryWire:
+    """A connection to a server in this process."""
+
+    def __init__(self, app: Server) -> None:
+        self.on_line: Callable[[bytes], object] = lambda line: None
+        self._kept = _Kept()
+        logger = logging.getLogger("trunkline.server")
+        logger.addHandler(self._kept)
+        logger.setLevel(logging.INFO)
+        self._near: Transport = app.transport(Policy())
+        self._near.on_message = lambda frame, _: self.on_line(frame)  # type: ignore[arg-type]
+        self._near.on_error = lambda _: None
+
+    async def open(self) -> None:
+        await self._near.connect()
+
+    def log(self) -> str:
+        return "\n".join(self._kept.text)
+
+    def write(self, line: bytes) -> None:
+        self._near.send(line)
+
+    @property
+    def is_open(self) -> bool:
+        return self._near.is_connected
+
+    async def close(self) -> None:
+        await self._near.close()
+        logging.getLogger("trunkline.server").removeHandler(self._kept)
+
+
+class InMemory:
+    name = ""
+    is_cheap = True
+
+    def address(self, variant: str) -> Server:
+        return VARIANTS[variant]()
+
+    async def wire(self, variant: str) -> MemoryWire:
+        wire = MemoryWire(VARIANTS[variant]())
+        await wire.open()
+        return wire
+
+
+class ProcessWire:
+    """A connection to a server that is a process, by its pipes and nothing else."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.on_line: Callable[[bytes], object] = lambda line: None
+        self.process = process
+        self._stderr: list[str] = []
+        self._tasks = [
+            asyncio.create_task(self._read_lines()),
+            asyncio.create_task(self._read_log()),
+        ]
+
+    async def _read_lines(self) -> None:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            self.on_line(line.removesuffix(b"\n"))
+
+    async def _read_log(self) -> None:
+        assert self.process.stderr is not None
+        async for line in self.process.stderr:
+            self._stderr.append(line.decode().removesuffix("\n"))
+
+    def log(self) -> str:
+        return "\n".join(self._stderr)
+
+    def write(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+
+    @property
+    def is_open(self) -> bool:
+        return self.process.returncode is None
+
+    async def close(self) -> None:
+        """End as a host does: close the input, and wait. A process that stays is a failure."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            status = await asyncio.wait_for(self.process.wait(), HANGS)
+        except TimeoutError:
+            self.process.kill()
+            raise
+        finally:
+            await asyncio.wait(self._tasks, timeout=HANGS)
+        assert status == 0, f"the server ended with {status}\n{self.log()}"
+
+
+class OverStdio:
+    name = "stdio"
+    is_cheap = False
+
+    def address(self, variant: str) -> Stdio:
+        return Stdio(sys.executable, [str(APP), variant])
+
+    async def wire(self, variant: str) -> ProcessWire:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(APP), variant),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            limit=_LONGEST_LINE,
+        )
+        return ProcessWire(process)
+
+
+TRANSPORTS: Final[dict[str, Kind]] = {"memory": InMemory(), "stdio": OverStdio()}
+
+
+# -- line by line ----------------------------------------------------------------------------
+
+
+class Raw:
+    """A connection on which a script writes what it likes, and waits for what comes."""
+
+    def __init__(self, wire: Wire, record: Record, revision: str) -> None:
+        self.wire = wire
+        self.record = record
+        self.revision = revision
+        # What the server has sent and no script has begun after: replies, requests, all of it.
+        self.received: list[Any] = []
+        self._ids = 1000
+        self._arrived = asyncio.Event()
+        wire.on_line = self._on_line
+
+    @property
+    def is_new(self) -> bool:
+        """Whether each request stands for itself."""
+        return not HANDSHAKE.holds(self.revision)
+
+    def _on_line(self, line: bytes) -> None:
+        self.record.add("server", line)
+        self.received.append(json.loads(line))
+        self._arrived.set()
+
+    def send(self, message: Any) -> None:
+        """Send a message, or bytes or a text as they are."""
+        if isinstance(message, str):
+            message = message.encode()
+        if not isinstance(message, bytes):
+            message = json.dumps(message, ensure_ascii=False).encode()
+        self.record.add("client", message)
+        self.wire.write(message)
+
+    # Requests
+
+    def new_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def meta(self, **more: Any) -> dict[str, Any]:
+        """Return what `_meta` holds in this revision, with more of one's own."""
+        if not self.is_new:
+            return more
+        return {
+            f"{PREFIX}protocolVersion": self.revision,
+            f"{PREFIX}clientCapabilities": {},
+            f"{PREFIX}clientInfo": INFO,
+            **more,
+        }
+
+    def request(
+        self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, **meta: Any
+    ) -> dict[str, Any]:
+        """Return a request as this revision has it, without sending it."""
+        told = self.meta(**meta)
+        params = {**(params or {}), "_meta": told} if told else params
+        message = {"jsonrpc": "2.0", "id": self.new_id() if id is None else id, "method": method}
+        return message if params is None else {**message, "params": params}
+
+    def start(
+        self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, **meta: Any
+    ) -> Any:
+        """Send a request; return its id."""
+        message = self.request(method, params, id=id, **meta)
+        self.send(message)
+        return message["id"]
+
+    async def ask(
+        self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, **meta: Any
+    ) -> dict[str, Any]:
+        """Send a request; return the whole reply."""
+        return await self.reply(self.start(method, params, id=id, **meta))
+
+    async def result(
+        self, method: str, params: dict[str, Any] | None = None, **meta: Any
+    ) -> dict[str, Any]:
+        """Send a request; return the result, and fail on an error."""
+        reply = await self.ask(method, params, **meta)
+        assert "result" in reply, reply
+        found: dict[str, Any] = reply["result"]
+        return found
+
+    async def error(
+        self, method: str, params: dict[str, Any] | None = None, **meta: Any
+    ) -> dict[str, Any]:
+        """Send a request; return the error, and fail on a result."""
+        reply = await self.ask(method, params, **meta)
+        assert "error" in reply, reply
+        found: dict[str, Any] = reply["error"]
+        return found
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool; return the result."""
+        return await self.result("tools/call", {"name": tool, "arguments": arguments})
+
+    async def text(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool; return the JSON value, or the text, that is its first block."""
+        result = await self.call(tool, **arguments)
+        text = result["content"][0]["text"]
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        message = {"jsonrpc": "2.0", "method": method}
+        self.send(message if params is None else {**message, "params": params})
+
+    # Waiting
+
+    async def until(self, wanted: Callable[[Any], bool]) -> Any:
+        """Return the first message that is wanted; fail when none comes."""
+        try:
+            async with asyncio.timeout(HANGS):
+                while True:
+                    for each in self.received:
+                        if wanted(each):
+                            return each
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        except TimeoutError:
+            raise AssertionError(f"nothing of the kind among {self.received}") from None
+
+    async def reply(self, id: Any) -> dict[str, Any]:
+        """Return the reply to a request."""
+        found: dict[str, Any] = await self.until(lambda each: is_reply(each, id))
+        return found
+
+    async def answer_without_id(self) -> dict[str, Any]:
+        """Return an error that answers what had no readable id."""
+        found: dict[str, Any] = await self.until(
+            lambda each: isinstance(each, dict) and "error" in each and each.get("id") is None
+        )
+        return found
+
+    async def asked(self, method: str) -> dict[str, Any]:
+        """Return a request of the server."""
+        found: dict[str, Any] = await self.until(
+            lambda each: isinstance(each, dict) and each.get("method") == method and "id" in each
+        )
+        return found
+
+    async def told(self, method: str, count: int = 1) -> list[dict[str, Any]]:
+        """Return so many notifications' params, in order."""
+        await self.until(lambda _: len(self.heard(method)) >= count)
+        return self.heard(method)
+
+    def heard(self, method: str) -> list[dict[str, Any]]:
+        """Return the params of the notifications that have come."""
+        return [each.get("params", {}) for each in self.received if is_notice(each, method)]
+
+    async def settle(self) -> list[Any]:
+        """Return all that has come by the time that a further question is answered.
+
+        What is answered at all is answered in order of arrival unless a handler takes its
+        time, so what is not there now does not come.
+        """
+        ended = self.start("server/discover" if self.is_new else "ping")
+        await self.reply(ended)
+        return [each for each in self.received if not is_reply(each, ended)]
+
+    async def logged(self, text: str) -> str:
+        """Return the server's log once it has a text in it."""
+        async with asyncio.timeout(HANGS):
+            while text not in (log := self.wire.log()):
+                await asyncio.sleep(0.01)
+        return log
+
+    # Opening
+
+    def introduction(
+        self, version: Any = None, capabilities: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        return {
+            "protocolVersion": self.revision if version is None else version,
+            "capabilities": capabilities or {},
+            "clientInfo": INFO,
+        }
+
+    async def shake_hands(
+        self, version: Any = None, capabilities: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Open a session; return the result of `initialize`."""
+        message = {
+            "jsonrpc": "2.0",
+            "id": self.new_id(),
+            "method": "initialize",
+            "params": self.introduction(version, capabilities),
+        }
+        self.send(message)
+        reply = await self.reply(message["id"])
+        assert "result" in reply, reply
+        self.notify("notifications/initialized")
+        found: dict[str, Any] = reply["result"]
+        return found
+
+
+def is_reply(message: Any, id: Any) -> bool:
+    return (
+        isinstance(message, dict)
+        and "method" not in message
+        and type(message.get("id")) is type(id)
+        and message.get("id") == id
+    )
+
+
+def is_notice(message: Any, method: str) -> bool:
+    return isinstance(message, dict) and message.get("method") == method and "id" not in message
+
+
+# -- as a client -----------------------------------------------------------------------------
+
+
+class Tap:
+    """An address whose connections are recorded."""
+
+    def __init__(self, address: Any, record: Record) -> None:
+        self._address = address
+        self._record = record
+
+    def transport(self, policy: Policy) -> Any:
+        self._record.renew()
+        return _Tapped(self._address.transport(policy), self._record)
+
+
+class _Tapped:
+    """A transport that tells a record what passes."""
+
+    def __init__(self, inner: Transport, record: Record) -> None:
+        self._inner = inner
+        self._record = record
+        self.name = inner.name
+        self.on_message: Callable[[Any, Any], object] = lambda frame, route: None
+        self.on_error: Callable[[TransportError | None], object] = lambda error: None
+        self.on_drained: Callable[[], object] = lambda: None
+
+    @property
+    def is_connected(self) -> bool:
+        return self._inner.is_connected
+
+    @property
+    def backlog(self) -> int:
+        return self._inner.backlog
+
+    async def connect(self) -> None:
+        inner = self._inner
+        inner.on_message = self._receive
+        inner.on_error = lambda error: self.on_error(error)
+        inner.on_drained = lambda: self.on_drained()
+        await inner.connect()
+
+    def _receive(self, frame: Any, route: Any) -> None:
+        if isinstance(frame, bytes):
+            self._record.add("server", frame)
+        self.on_message(frame, route)
+
+    def send(self, frame: bytes, route: Any = None) -> None:
+        self._record.add("client", frame)
+        self._inner.send(frame, route)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class Told:
+    """What a client was told, and how it answers what it is asked."""
+
+    def __init__(self) -> None:
+        self.logs: list[Any] = []
+        self.changes: list[Any] = []
+        self.updates: list[Any] = []
+        self.others: list[Any] = []
+        self.questions: list[Any] = []
+        self._arrived = asyncio.Event()
+
+    def options(self) -> dict[str, Any]:
+        """Return what makes a client tell us everything, and answer everything."""
+        return {
+            "roots": lambda: ["file:///home/script"],
+            "on_sample": self._sample,
+            "on_elicit": self._elicit,
+            "on_log": lambda *facts: self._add(self.logs, facts),
+            "on_list_changed": lambda *facts: self._add(self.changes, facts),
+            "on_resource_updated": lambda *facts: self._add(self.updates, facts),
+            "on_notification": lambda *facts: self._add(self.others, facts),
+        }
+
+    def _add(self, where: list[Any], facts: tuple[Any, ...]) -> None:
+        where.append(facts[0] if len(facts) == 1 else facts)
+        self._arrived.set()
+
+    async def _sample(self, params: Any) -> CreateMessageResult:
+        self._add(self.questions, (params,))
+        return CreateMessageResult(TextContent("a sample"), "model-1", "assistant")
+
+    async def _elicit(self, params: Any) -> dict[str, Any] | None:
+        self._add(self.questions, (params,))
+        return None if "secret" in params.message else {"answer": "yes"}
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(HANGS):
+            while not so():
+                self._arrived.clear()
+                await self._arrived.wait()
+
+
+# -- what a script gets ----------------------------------------------------------------------
+
+
+class Shared:
+    """The connections that all scripts of one transport and revision share."""
+
+    def __init__(self, transport: str, revision: str) -> None:
+        self.kind = TRANSPORTS[transport]
+        self.revision = revision
+        self.raw: Raw | None = None
+        self.client: Client | None = None
+        self.told = Told()
+        self.records: list[Record] = []
+
+    async def open(self) -> None:
+        """Open what is not open, or not open any more."""
+        await asyncio.gather(self._open_raw(), self._open_client())
+
+    async def _open_raw(self) -> None:
+        if self.raw is None or not self.raw.wire.is_open:
+            self.raw = await open_raw(self.kind, self.revision)
+
+    async def _open_client(self) -> None:
+        if self.client is None or not self.client.is_connected:
+            self.client_record = Record(self.kind.name)
+            address = Tap(self.kind.address("example"), self.client_record)
+            self.client = Client(
+                address, revision=self.revision, name="script", **self.told.options()
+            )
+            await self.client.connect()
+
+    async def close(self) -> None:
+        if self.client is not None:
+            await self.client.close()
+        if self.raw is not None:
+            await self.raw.wire.close()
+
+
+async def open_raw(
+    kind: Kind, revision: str, variant: str = "example", *, opened: bool = True, **options: Any
+) -> Raw:
+    """Return a new connection, on which a session is open where the revision has sessions."""
+    raw = Raw(await kind.wire(variant), Record(kind.name), revision)
+    if opened and not raw.is_new:
+        await raw.shake_hands(**options)
+        await raw.settle()
+        raw.received.clear()
+    return raw
+
+
+class Talk:
+    """What one script talks by."""
+
+    def __init__(self, transport: str, shared: Shared, ruled: Ruled) -> None:
+        assert shared.raw is not None
+        assert shared.client is not None
+        self.transport = transport
+        self.revision = shared.revision
+        self.raw = shared.raw
+        self.client = shared.client
+        self.told = shared.told
+        self._kind = shared.kind
+        self._ruled = ruled
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+        # What is judged at the end: a record, from where on, and whose messages count.
+        self._judged = [
+            (self.raw.record, len(self.raw.record.findings), ("server",)),
+            (shared.client_record, len(shared.client_record.findings), ("server", "client")),
+        ]
+        self.raw.received.clear()
+        told = self.told
+        for each in (told.logs, told.changes, told.updates, told.others, told.questions):
+            each.clear()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether each request stands for itself."""
+        return not HANDSHAKE.holds(self.revision)
+
+    def since(self, revision: str) -> bool:
+        """Whether the spoken revision is this one, or a later one."""
+        return Window(revision).holds(self.revision)
+
+    async def line(
+        self, variant: str = "example", *, opened: bool = True, judged: bool = True, **options: Any
+    ) -> Raw:
+        """Return a connection of one's own to a variant of the server."""
+        raw = await open_raw(self._kind, self.revision, variant, opened=opened, **options)
+        self._closers.append(raw.wire.close)
+        if judged:
+            self._judged.append((raw.record, 0, ("server",)))
+        return raw
+
+    def record(self) -> Record:
+        """Return a record of nothing yet."""
+        return Record(self._kind.name)
+
+    def address(self, variant: str, record: Record) -> Tap:
+        """Return where a client connects to a variant of the server, on record."""
+        return Tap(self._kind.address(variant), record)
+
+    async def connect(
+        self, variant: str = "example", *, judged: bool = True, **options: Any
+    ) -> Client:
+        """Return a client of one's own, connected to a variant of the server."""
+        client, _ = await self.connect_recorded(variant, judged=judged, **options)
+        return client
+
+    async def connect_recorded(
+        self, variant: str = "example", *, judged: bool = True, **options: Any
+    ) -> tuple[Client, Record]:
+        record = self.record()
+        if judged:
+            self._judged.append((record, 0, ("server", "client")))
+        chosen = {"revision": self.revision, "name": "script", **options}
+        client = Client(self.address(variant, record), **chosen)
+        self._closers.append(client.close)
+        await client.connect()
+        return client, record
+
+    async def finish(self) -> None:
+        """Close what the script opened."""
+        for close in reversed(self._closers):
+            await close()
+
+    def judge(self) -> None:
+        """Fail if anything can be held against a side, other than what was provoked."""
+        found = [
+            (sender, finding)
+            for record, count, senders in self._judged
+            for sender, finding in record.since(count)
+            if sender in senders and finding.level == "error"
+        ]
+        allowed = self._ruled.provokes | self._ruled.may_provoke
+        odd = [f"{who}: {each}" for who, each in found if each.rule not in allowed]
+        assert not odd, "\n".join(odd)
+        missing = self._ruled.provokes - {each.rule for _, each in found}
+        assert not missing, f"the script says it provokes {missing}, and does not"
+
+
+@asynccontextmanager
+async def bounded(seconds: float = 2 * HANGS) -> AsyncIterator[None]:
+    """Bound a script: whatever hangs, ends."""
+    async with asyncio.timeout(seconds):
+        yield

@@ -1,0 +1,118 @@
+"""What an author puts around handlers, beside them and under them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from tests.conversation.rules import rule
+from tests.conversation.talking import Talk
+from trunkline.errors import ConnectionLost, PeerError, TimedOut
+from trunkline.spec.revisions import LATEST
+
+
+@rule("F-24", "F-26")
+async def test_what_was_mounted_is_offered_under_its_prefix(talk: Talk) -> None:
+    names = {tool.name for tool in await talk.client.list_tools()}
+    assert {"math_times", "math_state"} <= names
+    assert "times" not in names
+    # The mounted server has a middleware of its own, which doubles.
+    result = await talk.client.call_tool("math_times", {"a": 3, "b": 4}, result_type=int)
+    assert result.value == 24
+    got = await talk.raw.result("prompts/get", {"name": "math_sum_up"})
+    assert got["messages"][0]["content"]["text"] == "Sum it up."
+    assert (await talk.raw.error("tools/call", {"name": "times"}))["code"] == -32602
+
+
+@rule("F-24", "C-01")
+async def test_each_server_has_the_state_that_its_lifespan_gave(talk: Talk) -> None:
+    assert await talk.raw.text("math_state") == "arithmetic is open as math_state"
+    assert (await talk.raw.text("who"))["state"] == {"database": "connected"}
+
+
+@rule("F-24", "F-25", "F-26", fresh=True)
+async def test_middleware_is_around_every_handler_the_first_outermost(talk: Talk) -> None:
+    raw = await talk.line("wrapped")
+    assert await raw.text("shout", text="hey") == "HEY"
+    seen = ["outer shout", "inner", "outer again", "outer seen", "inner"]
+    assert await raw.text("seen") == seen
+    read = await raw.result("resources/read", {"uri": "note://quiet"})
+    assert read["contents"][0]["text"] == "QUIET"
+    got = await raw.result("prompts/get", {"name": "soft"})
+    assert got["messages"][0]["content"]["text"] == "SOFT"
+
+
+@rule("K-69", fresh=True)
+async def test_middleware_may_refuse(talk: Talk) -> None:
+    raw = await talk.line("wrapped")
+    error = await raw.error("tools/call", {"name": "closed"})
+    assert (error["code"], error["message"]) == (-32600, "Closed today")
+
+
+@rule("K-23", provokes=("mcp.method.unknown",))
+async def test_a_method_of_ones_own_is_served_in_every_revision(talk: Talk) -> None:
+    result = await talk.raw.result("example/double", {"value": 21})
+    assert result["doubled"] == 42
+    assert (await talk.client.request("example/double", {"value": 1}))["doubled"] == 2
+
+
+@rule("K-23")
+@pytest.mark.parametrize("params", [{}, {"value": "x"}, {"value": 1, "other": 2}])
+async def test_a_method_of_ones_own_checks_its_params(talk: Talk, params: dict[str, Any]) -> None:
+    assert (await talk.raw.error("example/double", params))["code"] == -32602
+
+
+@rule("K-23", fresh=True)
+async def test_a_method_is_served_only_where_an_author_registered_it(talk: Talk) -> None:
+    raw = await talk.line("only-tools")
+    assert (await raw.error("example/double", {"value": 1}))["code"] == -32601
+
+
+@rule("K-23", "F-32")
+async def test_a_notification_of_ones_own_is_heard(talk: Talk) -> None:
+    key = f"own-{talk.raw.new_id()}"
+    talk.raw.notify("example/noted", {"key": key})
+    assert await talk.raw.text("noted", key=key) == ["heard"]
+
+
+@rule("C-12", "C-15", fresh=True)
+async def test_a_client_tells_of_a_server_that_is_gone(talk: Talk) -> None:
+    client = await talk.connect(judged=False)
+    call = client.submit_tool("hold", {"key": "never"})
+    await client.close()
+    assert isinstance(call.exception(), ConnectionLost)
+    assert not client.is_connected
+
+
+@rule("C-01", "C-45", "K-47")
+async def test_every_callback_runs_on_the_loop_of_the_client(talk: Talk) -> None:
+    here, threads = threading.get_ident(), set()
+    done = asyncio.Event()
+
+    def note(*_: Any) -> None:
+        threads.add(threading.get_ident())
+
+    def end(_: Any) -> None:
+        note()
+        done.set()
+
+    before = threading.active_count()
+    talk.client.submit_tool("report", {"values": [1]}, on_progress=note, on_success=end)
+    timed = talk.client.submit_tool("hold", {"key": "callback"}, timeout=0.05, on_error=end)
+    async with asyncio.timeout(10):
+        await done.wait()
+        with pytest.raises(TimedOut):
+            await timed
+    assert threads == {here}
+    if talk.transport != "memory":
+        assert threading.active_count() == before
+
+
+@rule("K-16", since=LATEST)
+async def test_an_error_of_the_peer_is_told_with_its_method_and_meaning(talk: Talk) -> None:
+    with pytest.raises(PeerError) as caught:
+        await talk.client.read_resource("note://nowhere")
+    assert caught.value.method == "resources/read"

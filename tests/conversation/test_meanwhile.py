@@ -1,0 +1,387 @@
+"""What a server says while it works: its log, progress; and how work is given up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.conversation.rules import rule
+from tests.conversation.talking import PREFIX, Raw, Talk
+from trunkline.errors import TimedOut
+from trunkline.spec.mcp.levels import LOG_LEVELS
+from trunkline.spec.revisions import V2025_03_26, V2026_07_28
+
+LEVEL = f"{PREFIX}logLevel"
+LOG = "notifications/message"
+PROGRESS = "notifications/progress"
+CANCELLED = "notifications/cancelled"
+NEW = V2026_07_28
+
+
+def said(raw: Raw) -> list[str]:
+    return [each["level"] for each in raw.heard(LOG)]
+
+
+# -- the log ---------------------------------------------------------------------------------
+
+
+@rule("E-48", "K-53", "F-30", until=NEW, fresh=True)
+async def test_lines_come_from_info_on_until_a_client_says_otherwise(talk: Talk) -> None:
+    raw = await talk.line()
+    await raw.call("speak", levels=list(LOG_LEVELS))
+    assert said(raw) == list(LOG_LEVELS[1:])
+    first = raw.heard(LOG)[0]
+    assert first == {"level": "info", "data": {"said": "info"}, "logger": "example"}
+
+
+@rule("E-48", "F-30", "BP-156", until=NEW, fresh=True)
+async def test_a_client_sets_from_which_level_on_it_is_told(talk: Talk) -> None:
+    raw = await talk.line()
+    for level in ("debug", "error", "emergency"):
+        raw.received.clear()
+        assert await raw.result("logging/setLevel", {"level": level}) == {}
+        await raw.call("speak", levels=list(LOG_LEVELS), logger="own")
+        assert said(raw) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
+        assert {each["logger"] for each in raw.heard(LOG)} == {"own"}
+
+
+@rule("BP-156", "F-30", until=NEW)
+@pytest.mark.parametrize("level", ["loud", "", "INFO", 3, None])
+async def test_a_level_that_there_is_not_is_invalid(talk: Talk, level: Any) -> None:
+    error = await talk.raw.error("logging/setLevel", {"level": level})
+    assert error["code"] == -32602
+
+
+@rule("BP-156", since=NEW)
+@pytest.mark.parametrize("level", ["loud", "", "INFO", 3, None])
+async def test_a_level_that_there_is_not_is_invalid_in_a_request(talk: Talk, level: Any) -> None:
+    error = await talk.raw.error("tools/list", **{LEVEL: level})
+    assert error["code"] == -32602
+
+
+@rule("BP-155", "F-30", "E-48")
+async def test_a_request_has_the_log_that_it_asked_for_and_no_other(talk: Talk) -> None:
+    raw = talk.raw
+    params = {"name": "speak", "arguments": {"levels": list(LOG_LEVELS)}}
+    await raw.result("tools/call", params)
+    assert said(raw) == []
+    await raw.result("tools/call", params, **{LEVEL: "error"})
+    assert said(raw) == ["error", "critical", "alert", "emergency"]
+    raw.received.clear()
+    await raw.result("tools/call", params)
+    assert said(raw) == []
+
+
+@rule("E-48", "F-30", fresh=True)
+async def test_our_client_hears_the_log_from_the_level_it_set(talk: Talk) -> None:
+    heard: list[Any] = []
+    client = await talk.connect(on_log=heard.append)
+    await client.set_log_level("critical")
+    await client.call_tool("speak", {"levels": list(LOG_LEVELS)})
+    await client.call_tool("echo", {"text": "x"})
+    assert [each.level for each in heard] == ["critical", "alert", "emergency"]
+    assert heard[0].data == {"said": "critical"}
+
+
+# -- progress --------------------------------------------------------------------------------
+
+
+@rule("E-49", "F-40", "BP-150", "BP-151", "K-54", "K-32")
+@pytest.mark.parametrize("token", ["tok-123", 7, "", 0])
+async def test_progress_comes_with_the_token_and_before_the_answer(talk: Talk, token: Any) -> None:
+    raw = talk.raw
+    params = {"name": "report", "arguments": {"values": [1, 2.5, 3], "total": 3}}
+    id = raw.start("tools/call", params, progressToken=token)
+    await raw.reply(id)
+    told = raw.heard(PROGRESS)
+    assert [each["progress"] for each in told] == [1, 2.5, 3]
+    assert {each["total"] for each in told} == {3}
+    assert [each["progressToken"] for each in told] == [token] * 3
+    assert {type(each["progressToken"]) for each in told} == {type(token)}
+    assert ("message" in told[0]) == talk.since(V2025_03_26)
+    assert [each.get("id") for each in raw.received].index(id) == 3
+
+
+@rule("E-49", "BP-150")
+async def test_without_a_token_there_is_no_progress(talk: Talk) -> None:
+    await talk.raw.call("report", values=[1, 2, 3])
+    assert await talk.raw.settle() == talk.raw.received[:1]
+
+
+@rule("BP-150")
+async def test_progress_only_grows(talk: Talk) -> None:
+    params = {"name": "report", "arguments": {"values": [2, 1, 2, 3, 3, 2.5, 4]}}
+    await talk.raw.result("tools/call", params, progressToken="grows")
+    told = talk.raw.heard(PROGRESS)
+    assert [each["progress"] for each in told] == [2, 3, 4]
+    assert "total" not in told[0]
+
+
+@rule("BP-150", "F-40")
+async def test_nothing_is_said_of_a_request_that_was_answered(talk: Talk) -> None:
+    raw, key = talk.raw, f"late-{talk.raw.new_id()}"
+    params = {"name": "report_late", "arguments": {"key": key}}
+    await raw.result(
+        "tools/call", params, progressToken=key, **({LEVEL: "debug"} if talk.is_new else {})
+    )
+    assert len(raw.heard(PROGRESS)) == 1
+    await raw.call("release", key=key)
+    assert await raw.text("noted", key=key) == ["reported"]
+    await raw.settle()
+    assert len(raw.heard(PROGRESS)) == 1
+    assert raw.heard(LOG) == []
+
+
+@rule("F-40", "E-49")
+async def test_progress_may_come_from_a_thread(talk: Talk) -> None:
+    params = {"name": "report_from_a_thread", "arguments": {"steps": 5}}
+    await talk.raw.result("tools/call", params, progressToken="thread")
+    assert [each["progress"] for each in talk.raw.heard(PROGRESS)] == [1, 2, 3, 4, 5]
+
+
+@rule("F-40", "K-47")
+async def test_our_client_is_told_of_progress_while_it_waits(talk: Talk) -> None:
+    seen: list[Any] = []
+    result = await talk.client.call_tool(
+        "report", {"values": [1, 2], "total": 2}, on_progress=lambda *facts: seen.append(facts)
+    )
+    assert result.text == "reported"
+    message = ("at 1", "at 2") if talk.since(V2025_03_26) else (None, None)
+    assert seen == [(1, 2, message[0]), (2, 2, message[1])]
+
+
+# -- giving up -------------------------------------------------------------------------------
+
+
+@rule("F-38", "BP-075", "BP-152", "BP-153")
+async def test_a_cancelled_request_is_stopped_and_never_answered(talk: Talk) -> None:
+    raw, key = talk.raw, f"cancel-{talk.raw.new_id()}"
+    id = raw.start("tools/call", {"name": "hold", "arguments": {"key": key}}, progressToken=key)
+    assert await raw.text("noted", key=key) == ["began"]
+    raw.notify(CANCELLED, {"requestId": id, "reason": "changed my mind"})
+    assert await raw.text("noted", key=key, count=2) == ["began", "cancelled True"]
+    answered = [each for each in await raw.settle() if each.get("id") == id]
+    assert answered == []
+
+
+@rule("BP-152", "BP-075", "BP-009")
+async def test_a_cancel_of_nothing_or_of_what_is_over_is_ignored(talk: Talk) -> None:
+    raw = talk.raw
+    id = raw.start("tools/call", {"name": "echo", "arguments": {"text": "x"}})
+    await raw.reply(id)
+    for params in [
+        {"requestId": id},
+        {"requestId": "nobody"},
+        {"requestId": 10**9},
+        {"requestId": None},
+        {"requestId": {"id": id}},
+        {"requestId": 1.5},
+        {},
+    ]:
+        raw.notify(CANCELLED, params)
+    raw.notify(CANCELLED)
+    assert len(await raw.settle()) == 1
+
+
+@rule("BP-153", "BP-075")
+async def test_a_late_result_of_a_thread_is_dropped(talk: Talk) -> None:
+    raw, key = talk.raw, f"thread-{talk.raw.new_id()}"
+    id = raw.start("tools/call", {"name": "hold_a_thread", "arguments": {"key": key}})
+    assert await raw.text("noted", key=key) == ["began"]
+    raw.notify(CANCELLED, {"requestId": id})
+    await raw.settle()
+    await raw.call("release", key=key)
+    assert await raw.text("noted", key=key, count=2) == ["began", "returned True"]
+    assert [each for each in await raw.settle() if each.get("id") == id] == []
+
+
+@rule("BP-152", "BP-006")
+async def test_an_id_is_cancelled_by_value_and_type(talk: Talk) -> None:
+    raw = talk.raw
+    key = f"typed-{raw.new_id()}"
+    number = raw.start("tools/call", {"name": "hold", "arguments": {"key": key}})
+    assert await raw.text("noted", key=key) == ["began"]
+    raw.notify(CANCELLED, {"requestId": str(number)})
+    await raw.settle()
+    await raw.call("release", key=key)
+    assert "result" in await raw.reply(number)
+
+
+@rule("BP-037", until=NEW, fresh=True)
+async def test_initialize_cannot_be_cancelled(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    id = raw.start("initialize", raw.introduction())
+    raw.notify(CANCELLED, {"requestId": id})
+    assert "result" in await raw.reply(id)
+
+
+@rule("F-38", "C-39", "BP-075", "BP-152")
+async def test_our_client_cancels_a_call_and_the_server_hears_of_it(talk: Talk) -> None:
+    client, key = talk.client, f"ours-{talk.raw.new_id()}"
+    call = client.submit_tool("hold", {"key": key})
+    notes = await client.call_tool("noted", {"key": key}, result_type=list[str])
+    assert notes.value == ["began"]
+    assert call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    notes = await client.call_tool("noted", {"key": key, "count": 2}, result_type=list[str])
+    assert notes.value == ["began", "cancelled True"]
+
+
+@rule("F-38", "C-39", "BP-153")
+async def test_a_cancelled_task_of_ours_cancels_its_call(talk: Talk) -> None:
+    client, key = talk.client, f"task-{talk.raw.new_id()}"
+    task = asyncio.create_task(client.call_tool("hold_a_thread", {"key": key}))
+    await client.call_tool("noted", {"key": key})
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await client.call_tool("release", {"key": key})
+    notes = await client.call_tool("noted", {"key": key, "count": 2}, result_type=list[str])
+    assert notes.value == ["began", "returned True"]
+    assert client.is_connected
+
+
+@rule("C-39", "C-40", "BP-169", "K-63")
+async def test_a_call_that_takes_too_long_is_given_up(talk: Talk) -> None:
+    client, key = talk.client, f"slow-{talk.raw.new_id()}"
+    with pytest.raises(TimedOut):
+        await client.call_tool("hold", {"key": key}, timeout=0.05)
+    notes = await client.call_tool("noted", {"key": key, "count": 2}, result_type=list[str])
+    assert notes.value == ["began", "cancelled True"]
+
+
+# -- asking the client -----------------------------------------------------------------------
+
+SAMPLE = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "Say something."}}],
+    "maxTokens": 10,
+}
+FORM = {
+    "message": "Are you sure?",
+    "requestedSchema": {"type": "object", "properties": {"answer": {"type": "string"}}},
+}
+
+
+async def asks(talk: Talk, method: str, params: Any = None) -> Any:
+    """Have the server ask our client something; return what it was told."""
+    arguments = {"method": method} if params is None else {"method": method, "params": params}
+    return (await talk.client.call_tool("ask", arguments, result_type=dict)).value
+
+
+@rule("F-23", "K-70", "P-50", "BP-038")
+async def test_ping_is_answered_by_either_side(talk: Talk) -> None:
+    assert await talk.raw.result("ping") == {}
+    assert await talk.raw.result("ping", {"_meta": {"org.example/x": 1}}) == {}
+    assert await talk.client.ping() >= 0
+    assert await asks(talk, "ping") == {"answer": {}}
+
+
+@rule("BP-039", until=NEW)
+async def test_a_server_asks_for_roots_and_a_sample(talk: Talk) -> None:
+    roots = await asks(talk, "roots/list")
+    assert roots == {"answer": {"roots": [{"uri": "file:///home/script"}]}}
+    sample = (await asks(talk, "sampling/createMessage", SAMPLE))["answer"]
+    assert sample["content"] == {"type": "text", "text": "a sample"}
+    assert (sample["model"], sample["role"]) == ("model-1", "assistant")
+
+
+@rule("BP-164", "mcp.capability.client-declares", since="2025-06-18", until=NEW)
+async def test_a_server_asks_the_user(talk: Talk) -> None:
+    answer = await asks(talk, "elicitation/create", FORM)
+    assert answer == {"answer": {"action": "accept", "content": {"answer": "yes"}}}
+    declined = await asks(talk, "elicitation/create", {**FORM, "message": "Your secret?"})
+    assert declined == {"answer": {"action": "decline"}}
+    assert len(talk.told.questions) == 2
+
+
+@rule("BP-036", until=NEW, fresh=True)
+async def test_a_server_asks_only_what_the_client_declared_and_the_revision_has(
+    talk: Talk,
+) -> None:
+    raw = await talk.line()
+    for method in ("roots/list", "sampling/createMessage", "elicitation/create"):
+        assert "unsent" in await raw.text("ask", method=method)
+    assert "unsent" in await raw.text("ask", method="tools/list")
+    assert "unsent" in await raw.text("ask", method="nobody/knows")
+    assert [each for each in await raw.settle() if "method" in each] == []
+
+
+@rule("BP-036", until="2025-06-18", fresh=True)
+async def test_a_question_that_the_revision_lacks_is_not_asked(talk: Talk) -> None:
+    raw = await talk.line(capabilities={"elicitation": {}})
+    assert "unsent" in await raw.text("ask", method="elicitation/create", params=FORM)
+
+
+@rule("BP-021", until=NEW, fresh=True)
+async def test_an_error_of_the_client_reaches_the_handler(talk: Talk) -> None:
+    raw = await talk.line(capabilities={"roots": {}, "sampling": {}})
+    asking = raw.start(
+        "tools/call",
+        {"name": "ask", "arguments": {"method": "sampling/createMessage", "params": SAMPLE}},
+    )
+    question = await raw.asked("sampling/createMessage")
+    assert question["params"] == SAMPLE
+    error = {"code": -1, "message": "User rejected sampling request", "data": {"by": "user"}}
+    raw.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+    result = (await raw.reply(asking))["result"]
+    heard = {"error": -1, "message": error["message"], "data": {"by": "user"}}
+    assert json.loads(result["content"][0]["text"]) == heard
+
+
+@rule("BP-021", until=NEW, fresh=True)
+async def test_our_client_refuses_what_it_has_no_handler_for(talk: Talk) -> None:
+    client, record = await talk.connect_recorded(roots=["file:///a"])
+    assert (
+        await client.call_tool("ask", {"method": "sampling/createMessage"}, result_type=dict)
+    ).value == {"unsent": "mcp.capability.not-declared"}
+    assert not any(
+        b"sampling/createMessage" in line for who, line in record.lines if who == "server"
+    )
+
+
+@rule("F-38", "BP-152", until=NEW, fresh=True)
+async def test_a_server_that_gives_up_waiting_says_so_and_ignores_a_late_answer(
+    talk: Talk,
+) -> None:
+    raw = await talk.line(capabilities={"roots": {}})
+    asking = raw.start(
+        "tools/call", {"name": "ask", "arguments": {"method": "roots/list", "timeout": 0.05}}
+    )
+    question = await raw.asked("roots/list")
+    (told,) = await raw.told(CANCELLED)
+    assert told["requestId"] == question["id"]
+    raw.send({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
+    result = (await raw.reply(asking))["result"]
+    assert "TimedOut" in result["content"][0]["text"]
+    assert await raw.text("echo", text="on") == "on"
+
+
+@rule("F-38", until=NEW, fresh=True)
+async def test_a_cancelled_handler_cancels_what_it_asked(talk: Talk) -> None:
+    raw = await talk.line(capabilities={"roots": {}})
+    asking = raw.start("tools/call", {"name": "ask", "arguments": {"method": "roots/list"}})
+    question = await raw.asked("roots/list")
+    raw.notify(CANCELLED, {"requestId": asking})
+    (told,) = await raw.told(CANCELLED)
+    assert told["requestId"] == question["id"]
+    assert [each for each in await raw.settle() if each.get("id") == asking] == []
+
+
+@rule("BP-004", until=NEW, fresh=True)
+async def test_the_ids_of_a_server_are_its_own_and_each_is_used_once(talk: Talk) -> None:
+    raw = await talk.line()
+    ids = []
+    for number in range(3):
+        asking = raw.start(
+            "tools/call", {"name": "ask", "arguments": {"method": "ping"}}, id=number
+        )
+        question = await raw.asked("ping")
+        ids.append(question["id"])
+        raw.received.remove(question)
+        raw.send({"jsonrpc": "2.0", "id": question["id"], "result": {}})
+        await raw.reply(asking)
+    assert len(set(ids)) == 3

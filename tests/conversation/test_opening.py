@@ -1,0 +1,279 @@
+"""How a session is opened, what may come before it, and what is said of the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conversation.app import INSTRUCTIONS
+from tests.conversation.rules import rule
+from tests.conversation.talking import INFO, Raw, Talk
+from trunkline.spec.revisions import (
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+)
+
+
+def expected_info(talk: Talk) -> dict[str, str]:
+    told = {"name": "example", "version": "1.2.3"}
+    return told | {"title": "An example"} if talk.since(V2025_06_18) else told
+
+
+@rule("BP-030", "E-95", "F-22", "C-10", "P-48", fresh=True)
+async def test_initialize_tells_version_capabilities_server_and_instructions(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    result = await raw.shake_hands()
+    assert result.keys() == {"protocolVersion", "capabilities", "serverInfo", "instructions"}
+    assert result["protocolVersion"] == talk.revision
+    assert result["serverInfo"] == expected_info(talk)
+    assert result["instructions"] == INSTRUCTIONS
+
+
+@rule("BP-030", "C-09", "E-95", fresh=True)
+async def test_our_client_opens_with_its_version_capabilities_and_name(talk: Talk) -> None:
+    client, record = await talk.connect_recorded()
+    lines = [line for sender, line in record.lines if sender == "client"]
+    assert b'"method":"initialize"' in lines[0]
+    for part in (b'"protocolVersion":"%s"' % talk.revision.encode(), b'"capabilities":{}'):
+        assert part in lines[0]
+    assert b'"clientInfo":{"name":"script"' in lines[0]
+    assert b"notifications/initialized" in lines[1]
+    assert client.server_info is not None
+    assert (client.server_info.name, client.instructions) == ("example", INSTRUCTIONS)
+    assert client.initialize_result is not None
+    assert client.initialize_result.protocol_version == talk.revision
+
+
+@rule("BP-033", "K-20", fresh=True)
+async def test_the_client_says_that_it_is_initialized_and_the_server_never_does(talk: Talk) -> None:
+    client, record = await talk.connect_recorded()
+    await client.ping()
+    told = [sender for sender, line in record.lines if b"notifications/initialized" in line]
+    assert told == ["client"]
+
+
+@rule("E-107", "F-37", "C-01", fresh=True)
+async def test_a_session_is_opened_and_tools_are_listed_in_two_exchanges(talk: Talk) -> None:
+    client, record = await talk.connect_recorded("only-tools")
+    assert [tool.name for tool in await client.list_tools()] == ["one"]
+    answers = [line for sender, line in record.lines if sender == "server"]
+    assert len(answers) == 2
+
+
+@rule("E-98", "E-99", "K-19", "E-129", "BP-034", until=V2026_07_28, fresh=True)
+async def test_nothing_is_served_before_initialize(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    for method, params in [
+        ("tools/list", None),
+        ("tools/call", {"name": "echo", "arguments": {"text": "early"}}),
+        ("resources/read", {"uri": "note://text"}),
+        ("logging/setLevel", {"level": "info"}),
+    ]:
+        error = await raw.error(method, params)
+        assert error["code"] == -32600
+        assert "initialize" in error["message"]
+    await raw.shake_hands()
+    assert await raw.text("echo", text="in time") == "in time"
+
+
+@rule("BP-038", "BP-034", until=V2026_07_28, fresh=True)
+async def test_ping_is_answered_before_initialize(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    assert await raw.result("ping") == {}
+    await raw.shake_hands()
+    assert await raw.result("ping") == {}
+
+
+@rule("S-42", "E-100", "K-19", until=V2026_07_28, fresh=True)
+async def test_a_second_initialize_is_refused_and_the_session_goes_on(talk: Talk) -> None:
+    raw = await talk.line()
+    error = await raw.error("initialize", raw.introduction())
+    assert error["code"] == -32600
+    assert "already initialized" in error["message"]
+    assert (await raw.text("who"))["revision"] == talk.revision
+
+
+@rule("BP-012", fresh=True)
+async def test_initialize_is_refused_inside_a_batch(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    ping, opening = raw.request("ping"), raw.request("initialize", raw.introduction())
+    raw.send([ping, opening])
+    # No revision is agreed on, so nothing says that a batch may be sent at all.
+    answer = await raw.answer_without_id()
+    assert answer["error"]["code"] == -32600
+    assert (await raw.shake_hands())["protocolVersion"] == talk.revision
+    again = raw.request("initialize", raw.introduction())
+    raw.send([again])
+    (reply,) = await raw.until(lambda each: isinstance(each, list))
+    assert (reply["id"], reply["error"]["code"]) == (again["id"], -32600)
+
+
+@rule("P-44", "BP-030", until=V2026_07_28, fresh=True)
+async def test_initialize_with_params_that_do_not_fit_says_which_member_is_wrong(
+    talk: Talk,
+) -> None:
+    raw = await talk.line(opened=False)
+    good = raw.introduction()
+    cases: list[tuple[Any, str]] = [
+        (None, "protocolVersion"),
+        ({**good, "protocolVersion": 5}, "protocolVersion"),
+        ({key: good[key] for key in ("protocolVersion", "clientInfo")}, "capabilities"),
+        ({**good, "capabilities": []}, "capabilities"),
+        ({**good, "clientInfo": {"name": "x"}}, "version"),
+    ]
+    for params, member in cases:
+        error = await raw.error("initialize", params)
+        assert error["code"] == -32602
+        assert member in error["message"]
+    assert (await raw.shake_hands())["protocolVersion"] == talk.revision
+
+
+@rule("BP-039", "E-97", "P-58", "C-34", "C-35", "C-36", fresh=True)
+async def test_capabilities_are_what_was_registered_and_what_the_revision_knows(
+    talk: Talk,
+) -> None:
+    raw = await talk.line(opened=False)
+    result = await raw.shake_hands()
+    expected: dict[str, Any] = {
+        "tools": {"listChanged": True},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "logging": {},
+        "experimental": {"example/feature": {"on": True}},
+    }
+    if talk.since(V2025_03_26):
+        expected["completions"] = {}
+    assert result["capabilities"] == expected
+    client = talk.client
+    assert client.server_capabilities.tools.list_changed is True
+    assert client.server_capabilities.resources.subscribe is True
+
+
+@rule("BP-039", "BP-021", "C-34", fresh=True)
+async def test_a_server_declares_and_serves_only_what_it_has(talk: Talk) -> None:
+    raw = await talk.line("only-tools", opened=False)
+    declared = (await raw.shake_hands())["capabilities"]
+    assert declared == {"tools": {"listChanged": True}, "logging": {}}
+    for method, params in [
+        ("resources/list", {}),
+        ("resources/templates/list", {}),
+        ("resources/read", {"uri": "note://text"}),
+        ("resources/subscribe", {"uri": "note://text"}),
+        ("prompts/list", {}),
+        ("prompts/get", {"name": "review"}),
+        ("completion/complete", completing("review")),
+    ]:
+        error = await raw.error(method, params)
+        assert error["code"] == -32601
+        assert method in error["message"]
+
+
+@rule("BP-021", "BP-039", fresh=True)
+async def test_a_server_with_nothing_still_answers(talk: Talk) -> None:
+    raw = await talk.line("empty")
+    assert (await raw.error("tools/list"))["code"] == -32601
+    assert (await raw.error("tools/call", {"name": "echo"}))["code"] == -32601
+    assert await raw.settle()
+
+
+def completing(prompt: str) -> dict[str, Any]:
+    return {
+        "ref": {"type": "ref/prompt", "name": prompt},
+        "argument": {"name": "style", "value": ""},
+    }
+
+
+@rule("K-33", "E-96", until=V2026_07_28, fresh=True)
+async def test_strange_members_of_capabilities_are_let_through(talk: Talk) -> None:
+    strange = {
+        "roots": {"supported": True},
+        "sampling": {"modelPreferences": {"costPriority": "balanced"}},
+        "experimental": {"features": {"names": ["task_management"]}},
+        "unheard-of": {"at": "all"},
+    }
+    raw = await talk.line(capabilities=strange)
+    assert set((await raw.text("who"))["declared"]) >= {"roots", "sampling"}
+
+
+@rule("P-47", "P-62", until=V2026_07_28, fresh=True)
+async def test_versions_and_the_client_are_logged_once_per_session(talk: Talk) -> None:
+    raw = await talk.line()
+    log = await raw.logged("agreed on")
+    (line,) = [line for line in log.splitlines() if "agreed on" in line]
+    for part in (INFO["name"], INFO["version"], f"asked for '{talk.revision}'", "2024-11-05"):
+        assert part in line or part.strip("'") in line
+    assert line.endswith(f"agreed on {talk.revision}")
+    await raw.ask("tools/list")
+    assert raw.wire.log().count("agreed on") == 1
+
+
+@rule("P-62", "C-09")
+async def test_a_handler_can_see_who_asks_and_in_which_revision(talk: Talk) -> None:
+    seen = await talk.raw.text("who")
+    assert seen["client"] == "script"
+    assert seen["revision"] == talk.revision
+    assert (seen["what"], seen["method"]) == ("who", "tools/call")
+    assert isinstance(seen["id"], int)
+    assert seen["state"] == {"database": "connected"}
+    ours = (await talk.client.call_tool("who", result_type=dict)).value
+    assert ours["client"] == "script"
+
+
+@rule("BP-035", fresh=True)
+async def test_a_server_asks_nothing_and_tells_nothing_before_it_hears_initialized(
+    talk: Talk,
+) -> None:
+    raw = await talk.line(opened=False)
+    opening = raw.introduction(capabilities={"roots": {}})
+    raw.received.clear()
+    assert "result" in await raw.ask("initialize", opening)
+    asking = raw.start("tools/call", {"name": "ask", "arguments": {"method": "roots/list"}})
+    await raw.call("grow", kind="tool", names=["early"])
+    await raw.call("step", key="wait", name="x")
+    await raw.call("step", key="wait", name="y")
+    await raw.call("step", key="wait", name="z")
+    sent = [each["method"] for each in await raw.settle() if "method" in each]
+    assert sent == []
+    raw.notify("notifications/initialized")
+    await finish_asking(raw, asking)
+
+
+async def finish_asking(raw: Raw, asking: Any) -> None:
+    """Answer what the server asks now, if it waited to ask; else it has refused already."""
+    done = await raw.until(
+        lambda each: each.get("id") == asking or each.get("method") == "roots/list"
+    )
+    if "method" in done:
+        raw.send({"jsonrpc": "2.0", "id": done["id"], "result": {"roots": []}})
+        await raw.reply(asking)
+
+
+@rule("E-129", "BP-009", until=V2026_07_28, fresh=True)
+async def test_notifications_before_and_after_the_opening_are_harmless(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    raw.notify("notifications/initialized")
+    raw.notify("notifications/cancelled", {"requestId": 1})
+    await raw.shake_hands()
+    raw.notify("notifications/initialized")
+    raw.notify("notifications/roots/list_changed")
+    assert [each for each in await raw.settle() if "error" in each] == []
+
+
+@rule("C-14", "BP-030", fresh=True)
+async def test_a_client_closes_and_connects_again(talk: Talk) -> None:
+    client = await talk.connect()
+    await client.close()
+    await client.close()
+    assert not client.is_connected
+    await client.connect()
+    assert (await client.call_tool("echo", {"text": "again"})).text == "again"
+
+
+@rule("E-95", since=V2025_11_25, until=V2026_07_28, fresh=True)
+async def test_a_client_may_say_more_of_itself_than_a_server_knows(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    params = raw.introduction()
+    params["clientInfo"] = {**INFO, "title": "A script", "mood": "good"}
+    params["_meta"] = {"example.org/trace": "t-1"}
+    assert "result" in await raw.ask("initialize", params)
