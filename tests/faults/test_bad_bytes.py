@@ -1,0 +1,225 @@
+"""Any bytes in: each gets the answer the protocol has for it, and the server serves on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.faults.scene import MIB, Piped, piped
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+METHOD_NOT_FOUND = -32601
+
+# What is no JSON, or no message, and names no request that could be read.
+NAMELESS: dict[str, tuple[bytes, int]] = {
+    "garbage": (b"garbage", PARSE_ERROR),
+    "binary": (bytes(b for b in range(256) if b not in b"\r\n"), PARSE_ERROR),
+    "invalid utf-8": (b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}', PARSE_ERROR),
+    "an overlong utf-8 form": (b'{"jsonrpc":"2.0","id":1,"method":"\xc0\xaf"}', PARSE_ERROR),
+    "nul": (b"\0\0\0\0", PARSE_ERROR),
+    "nul in a text": (b'{"jsonrpc":"2.0","id":1,"method":"a\0b"}', PARSE_ERROR),
+    "a brace": (b"{", PARSE_ERROR),
+    "half a message": (b'{"jsonrpc":"2.0","id":1,"method":"tools/l', PARSE_ERROR),
+    "two messages on a line": (b'{"a":1}{"a":1}', PARSE_ERROR),
+    "a header": (b"Content-Length: 52", PARSE_ERROR),
+    "an http request": (b"POST /mcp HTTP/1.1", PARSE_ERROR),
+    "a number": (b"42", INVALID_REQUEST),
+    "a text": (b'"initialize"', INVALID_REQUEST),
+    "null": (b"null", INVALID_REQUEST),
+    "an empty object": (b"{}", INVALID_REQUEST),
+    "an empty batch": (b"[]", INVALID_REQUEST),
+    "a null id": (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', INVALID_REQUEST),
+    "a fraction for an id": (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', INVALID_REQUEST),
+    "true for an id": (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', INVALID_REQUEST),
+    "a list for an id": (b'{"jsonrpc":"2.0","id":[1],"method":"ping"}', INVALID_REQUEST),
+    "100 000 brackets": (b"[" * 100_000, INVALID_REQUEST),
+    "100 000 braces": (b'{"a":' * 100_000, INVALID_REQUEST),
+}
+
+# What names its request, and is still no request.
+NAMED: dict[str, tuple[dict[str, Any] | bytes, int]] = {
+    "no version": ({"id": 7, "method": "ping"}, INVALID_REQUEST),
+    "another version": ({"jsonrpc": "1.0", "id": 7, "method": "ping"}, INVALID_REQUEST),
+    "no method": ({"jsonrpc": "2.0", "id": 7}, INVALID_REQUEST),
+    "a number for a method": ({"jsonrpc": "2.0", "id": 7, "method": 1}, INVALID_REQUEST),
+    "a list for params": (
+        {"jsonrpc": "2.0", "id": 7, "method": "ping", "params": [1]},
+        INVALID_PARAMS,
+    ),
+    "an unknown method": ({"jsonrpc": "2.0", "id": 7, "method": "no/such"}, METHOD_NOT_FOUND),
+    "100 000 levels of params": (
+        b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":'
+        + b"[" * 100_000
+        + b"]" * 100_000
+        + b"}}",
+        0,
+    ),
+    "an integer of 5000 digits": (
+        b'{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":'
+        + b"9" * 5000
+        + b"}}",
+        INVALID_PARAMS,
+    ),
+}
+
+
+def handshaken(server: Piped) -> Piped:
+    server.handshake()
+    return server
+
+
+@pytest.mark.parametrize("what", NAMELESS)
+def test_what_cannot_be_read_is_answered_without_an_id_and_the_server_serves_on(what: str) -> None:
+    data, code = NAMELESS[what]
+    with piped() as server:
+        server.write(data + b"\n")
+        answer = server.read()
+        assert answer["error"]["code"] == code, answer
+        assert answer.get("id") is None
+        assert server.serves()
+        server.end_input()
+        assert server.rest() == []
+        assert server.wait() == 0
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_what_names_its_request_is_answered_under_that_name(what: str) -> None:
+    data, code = NAMED[what]
+    line = data if isinstance(data, bytes) else json.dumps(data).encode()
+    with piped() as server:
+        handshaken(server)
+        server.write(line + b"\n")
+        answer = server.read()
+        assert "error" in answer, answer
+        if code:
+            assert answer["id"] == 7
+            assert answer["error"]["code"] == code
+        assert server.serves()
+
+
+def test_an_argument_of_5000_digits_is_refused_in_a_sentence() -> None:
+    with piped() as server:
+        head = json.dumps(server.request("tools/call", 7, name="quick")).encode()[:-2]
+        server.write(head + b',"arguments":{"number":' + b"9" * 5000 + b"}}}\n")
+        answer = server.answer(7)
+        assert "error" in answer or answer["result"]["isError"]
+        assert "99999" not in json.dumps(answer)
+        assert server.serves()
+
+
+def test_all_of_it_in_one_write_is_answered_one_by_one() -> None:
+    with piped() as server:
+        server.write(b"".join(data + b"\n" for data, _ in NAMELESS.values()))
+        assert [server.read()["error"]["code"] for _ in NAMELESS] == [
+            c for _, c in NAMELESS.values()
+        ]
+        assert server.serves()
+
+
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"   \n", b"\n\n\n\t\n"])
+def test_blank_lines_are_no_messages(blank: bytes) -> None:
+    with piped() as server:
+        server.write(blank * 100)
+        assert server.serves()
+        server.end_input()
+        assert server.rest() == []
+        assert server.wait() == 0
+
+
+def test_a_byte_order_mark_is_refused_or_passed_over_and_the_next_message_is_served() -> None:
+    with piped() as server:
+        server.write(b"\xef\xbb\xbf" + json.dumps(server.request("tools/list", 1)).encode() + b"\n")
+        answer = server.read()
+        assert "result" in answer or answer["error"]["code"] == PARSE_ERROR
+        assert server.serves()
+
+
+def test_a_message_that_comes_byte_by_byte_is_one_message() -> None:
+    with piped() as server:
+        line = json.dumps(server.request("tools/call", 1, name="echo", arguments={"text": "ü"}))
+        for byte in line.encode() + b"\n":
+            server.write(bytes([byte]))
+        assert server.answer(1)["result"]["content"][0]["text"] == "ü"
+
+
+@pytest.mark.parametrize("id", [7, "seven"])
+def test_a_line_over_the_limit_is_refused_under_its_id_and_the_connection_lives_on(id: Any) -> None:
+    with piped() as server:
+        assert server.serves()
+        before = server.resident("VmHWM")
+        head = f'{{"jsonrpc":"2.0","id":{json.dumps(id)},"method":"tools/call","params":{{"text":"'
+        server.write(head.encode() + b"x" * (17 * MIB) + b'"}}\n')
+        answer = server.read()
+        assert answer["id"] == id
+        assert answer["error"]["code"] == INVALID_REQUEST
+        assert server.serves()
+        # The limit, and a few copies of a chunk: what is over it is not kept.
+        assert server.resident("VmHWM") - before < 40 * MIB
+
+
+def test_a_line_without_end_is_refused_once_and_not_kept() -> None:
+    with piped() as server:
+        assert server.serves()
+        before = server.resident("VmHWM")
+        for _ in range(100):
+            server.write(b"x" * MIB)
+        assert server.read()["error"]["code"] == INVALID_REQUEST
+        assert server.resident("VmHWM") - before < 40 * MIB
+        server.write(b"\n")
+        assert server.serves()
+        server.end_input()
+        assert server.rest() == []
+        assert server.wait() == 0
+
+
+def test_half_a_frame_and_the_end_is_no_message_and_the_server_exits_in_order() -> None:
+    with piped() as server:
+        assert server.serves()
+        server.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/li')
+        server.end_input()
+        assert all("error" in answer for answer in server.rest())
+        assert server.wait() == 0
+
+
+def test_half_a_frame_by_a_client_that_is_killed_ends_the_server_in_order() -> None:
+    # A process between us and the server: it writes half a frame, and is killed.
+    with piped() as server:
+        assert server.process.stdin is not None
+        writer = subprocess.Popen(
+            ["/bin/sh", "-c", 'printf \'{"jsonrpc":"2.0","id":1,"meth\'; exec sleep 600'],
+            stdout=server.process.stdin,
+        )
+        server.end_input()
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.wait(10)
+        assert all("error" in answer for answer in server.rest())
+        assert server.wait() == 0
+
+
+def test_what_faults_are_answered_with_does_not_quote_what_was_sent() -> None:
+    with piped() as server:
+        server.write(b"canary-4f1c\n")
+        assert "canary" not in json.dumps(server.read())
+        server.write(
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"canary-4f1c":' + b"[" * 99
+        )
+        server.write(b"\n")
+        assert "canary" not in json.dumps(server.read())
+        assert server.serves()
+        assert "canary" not in server.log()
+
+
+def test_many_faults_do_not_fill_the_log() -> None:
+    with piped() as server:
+        server.write(b"garbage\n" * 1000)
+        for _ in range(1000):
+            assert server.read()["error"]["code"] == PARSE_ERROR
+        assert server.serves()
+        assert server.log().count("\n") < 100
