@@ -1,4 +1,4 @@
-"""Costs that can be limited without a clock: Python calls, modules and bytes.
+"""Costs that can be limited without a clock: calls, turns of the event loop, modules and bytes.
 
     python -m bench.limits
 
@@ -8,17 +8,43 @@ the limit given here, so a change that makes the hot path longer is noticed.
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Final, NamedTuple
+import tracemalloc
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, NamedTuple
 
+from bench.servers import ours
+from bench.servers.deaf import Deaf
+from trunkline import Client, memory_pair
 from trunkline.jsonrpc import Asked, Batch, Codec, Ledger, Peer, Pending, Request, Success
 
 REQUEST: Final = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
 NOTICE: Final = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}'
 RESULT: Final = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 BATCH: Final = b"[" + b",".join([REQUEST] * 10) + b"]"
+OPENING: Final = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+    b'"capabilities":{},"clientInfo":{"name":"limits","version":"1"}}}',
+    b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+)
+HOLD: Final = (
+    b'{"jsonrpc":"2.0","id":%d,"method":"tools/call",'
+    b'"params":{"name":"hold","arguments":{"text":"hi"}}}'
+)
+
+
+# A server with one tool, and a client that opens, calls it once and leaves.
+_PROGRAM: Final = """
+from trunkline import Server
+app = Server("limits")
+@app.tool
+async def hold(text: str) -> str:
+    return text
+app.run()
+"""
+_CONVERSATION: Final = b"\n".join((*OPENING, HOLD % 1, b""))
 
 
 class Limit(NamedTuple):
@@ -48,26 +74,89 @@ def calls(run: Callable[[], object]) -> int:
     return counted - 2
 
 
-def modules(*arguments: str) -> int:
+def calls_between(revision: str, tool: str = "echo") -> int:
+    """Return how many Python and C calls one call of a tool makes, client and server together.
+
+    The loop's own are among them. Counted alike, a `legacy` session of mcp 2.3.0 makes 1303, and
+    1218 where it sends the text once.
+    """
+
+    async def count() -> int:
+        app = ours.make(tool)
+        async with Client(app, revision=revision) as client:
+            await client.call_tool(tool, {"text": "hi"})
+            counted = 0
+
+            def note(_frame: object, event: str, _argument: object) -> None:
+                nonlocal counted
+                counted += event in ("call", "c_call")
+
+            sys.setprofile(note)
+            try:
+                await client.call_tool(tool, {"text": "hi"})
+            finally:
+                sys.setprofile(None)
+        # The call that ends the counting, and the resuming of this coroutine.
+        return counted - 2
+
+    return asyncio.run(count())
+
+
+def ticks_between(revision: str) -> int:
+    """Return how many turns of the event loop one call of a tool takes. In mcp 2.3.0 it is 8."""
+
+    async def count() -> int:
+        async with Client(ours.make("echo"), revision=revision) as client:
+            await client.call_tool("echo", {"text": "hi"})
+            return await ticks(client.call_tool("echo", {"text": "hi"}))
+
+    return asyncio.run(count())
+
+
+async def ticks(work: Awaitable[object]) -> int:
+    """Return how many turns of the event loop pass while `work` is awaited."""
+    loop: Any = asyncio.get_running_loop()
+    turn, counted = loop._run_once, 0
+
+    def counting() -> None:
+        nonlocal counted
+        counted += 1
+        turn()
+
+    loop._run_once = counting
+    # The turn that is under way is not counted, the next one is.
+    await asyncio.sleep(0)
+    counted = 0
+    try:
+        await work
+    finally:
+        del loop._run_once
+    return counted
+
+
+def modules(*arguments: str, given: bytes = b"") -> int:
     """Return how many modules a fresh interpreter loads for `arguments` beyond its own."""
-    return len(_loaded(*arguments) - _loaded("-c", "pass"))
+    return len(_loaded(*arguments, given=given) - _loaded("-c", "pass"))
 
 
-def _loaded(*arguments: str) -> set[str]:
+def _loaded(*arguments: str, given: bytes = b"") -> set[str]:
     # -S: what site-packages hook into every start is not ours.
     command = [sys.executable, "-S", "-X", "importtime", *arguments]
     paths = [path for path in sys.path if path]
     run = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(paths)}
+        command,
+        input=given,
+        capture_output=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(paths)},
     )
-    lines = [line for line in run.stderr.splitlines() if line.startswith("import time:")]
+    written = run.stderr.decode().splitlines()
+    lines = [line for line in written if line.startswith("import time:")]
     return {line.rsplit("|", 1)[1].strip() for line in lines[1:]}
 
 
 def bytes_per_pending(count: int = 10_000) -> int:
     """Return what one open request costs in the ledger."""
-    import tracemalloc
-
     ledger = Ledger()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -76,6 +165,59 @@ def bytes_per_pending(count: int = 10_000) -> int:
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     return used // count
+
+
+def bytes_per_call_of_a_client(count: int = 1000) -> int:
+    """Return what a call costs a client while it waits for the answer."""
+
+    async def run() -> int:
+        other = Deaf()
+        await other.connect()
+        async with Client(other.client_end, revision="2025-11-25") as client:
+            waiting = [client.submit_tool("hold", {"text": "hi"})]
+            before = _traced()
+            for _ in range(count):
+                waiting.append(client.submit_tool("hold", {"text": "hi"}))
+            return _traced() - before
+
+    return _while_tracing(run()) // count
+
+
+def bytes_per_call_of_a_server(count: int = 1000) -> int:
+    """Return what a call costs a server while its handler is at work."""
+
+    async def run() -> int:
+        near, far = memory_pair()
+        app = ours.make("hold")
+        serving = asyncio.create_task(app.serve(far))
+        await near.connect()
+        for message in (*OPENING, HOLD % 1):
+            near.send(message)
+        await asyncio.sleep(0.01)  # the handler has begun, and all that is made once is made
+        before = _traced()
+        for id in range(1_000, 1_000 + count):
+            near.send(HOLD % id)
+        await asyncio.sleep(0.01)
+        used = _traced() - before
+        if app.in_flight != count + 1:
+            raise RuntimeError(f"{app.in_flight} handlers are at work, not {count + 1}")
+        await near.close()
+        await serving
+        return used
+
+    return _while_tracing(run()) // count
+
+
+def _traced() -> int:
+    return tracemalloc.get_traced_memory()[0]
+
+
+def _while_tracing(work: Coroutine[Any, Any, int]) -> int:
+    tracemalloc.start()
+    try:
+        return asyncio.run(work)
+    finally:
+        tracemalloc.stop()
 
 
 def _round_trip() -> Callable[[], object]:
@@ -108,9 +250,19 @@ def limits() -> list[Limit]:
         _calls("decode a request", lambda: calling.decode(REQUEST), 6),
         _calls("decode anything", lambda: either.decode(NOTICE), 10),
         _calls("request and answer between two peers", round_trip, 60),
+        _between("call a tool, 2025-11-25", "2025-11-25", 200),
+        _between("call a tool, 2026-07-28", "2026-07-28", 200),
+        _between("call a tool with structured output", "2025-11-25", 220, "structured"),
+        _ticks("turns of the loop for it, 2025-11-25", "2025-11-25", 3),
+        _ticks("turns of the loop for it, 2026-07-28", "2026-07-28", 3),
         _modules("import trunkline", ("-c", "import trunkline"), 2),
+        _modules("import Server", ("-c", "from trunkline import Server"), 240),
+        _modules("import Client", ("-c", "from trunkline import Client"), 200),
+        _modules("serve a client on stdio", ("-c", _PROGRAM), 260, _CONVERSATION),
         _modules("trunkline --version", ("-m", "trunkline", "--version"), 32),
         Limit("an open request in the ledger", bytes_per_pending, 200, "bytes"),
+        Limit("a call that a client waits for", bytes_per_call_of_a_client, 1400, "bytes"),
+        Limit("a call that a server works at", bytes_per_call_of_a_server, 3000, "bytes"),
     ]
 
 
@@ -118,8 +270,16 @@ def _calls(name: str, run: Callable[[], object], most: int) -> Limit:
     return Limit(name, lambda: calls(run), most, "calls")
 
 
-def _modules(name: str, arguments: tuple[str, ...], most: int) -> Limit:
-    return Limit(name, lambda: modules(*arguments), most, "modules")
+def _between(name: str, revision: str, most: int, tool: str = "echo") -> Limit:
+    return Limit(name, lambda: calls_between(revision, tool), most, "calls")
+
+
+def _ticks(name: str, revision: str, most: int) -> Limit:
+    return Limit(name, lambda: ticks_between(revision), most, "turns")
+
+
+def _modules(name: str, arguments: tuple[str, ...], most: int, given: bytes = b"") -> Limit:
+    return Limit(name, lambda: modules(*arguments, given=given), most, "modules")
 
 
 def main() -> int:

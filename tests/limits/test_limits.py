@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from bench.limits import Limit, calls, limits, modules
+from bench.limits import Limit, calls, limits, modules, ticks
 
 
 @pytest.mark.parametrize("limit", limits(), ids=lambda limit: limit.name)
@@ -28,3 +30,20 @@ def test_the_meter_counts_calls() -> None:
 
 def test_the_meter_counts_modules() -> None:
     assert modules("-c", "import colorsys") == 1
+
+
+def test_the_meter_counts_what_a_program_loads_for_its_input() -> None:
+    program = "import sys\nif sys.stdin.read(): import colorsys"
+    assert modules("-c", program) == 0
+    assert modules("-c", program, given=b"go") == 1
+
+
+def test_the_meter_counts_turns_of_the_loop() -> None:
+    async def three_times() -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    async def count() -> int:
+        return await ticks(three_times())
+
+    assert asyncio.run(count()) == 3

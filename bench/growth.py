@@ -1,0 +1,313 @@
+"""What grows with the number of calls, tools, requests and sessions, and how fast.
+
+    python -m bench.growth
+
+* Calls in flight: a tool that does not return yet is called 10 000 times over stdio; what the
+  server's resident memory grows by, per call. Then all are let go and every answer is checked.
+* Tools: a call, by names over the whole set, among 100 tools and among 10 000; what it costs to
+  register one, and to list them all.
+* Requests: a call of a client that already waits for 0, 1000 or 100 000 answers. The other end
+  answers with fixed bytes, so that this is the client's cost alone.
+* Sessions: memory of sessions in one process, both ends and the server's alone, by tracemalloc.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import sys
+import time
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from bench import harness
+from bench.harness import Bench, Case, Claim, Effort
+from bench.servers import mcpserver, ours
+from bench.servers.deaf import Deaf
+from bench.servers.driver import HANDSHAKE, NAMES, Driver, Server
+from bench.session import Held, check, echo, texts
+from trunkline import Client, memory_pair
+from trunkline import Server as TrunklineServer
+
+DISTRIBUTIONS: Final = ("trunkline", "msgspec", "mcp", "mcp-types", "pydantic", "anyio")
+
+FULL: Final = Effort(40, 10_000_000, 30_000_000, fewest_singles=100, most_singles=1_000)
+QUICK: Final = Effort(10, 4_000_000, 10_000_000, fewest_singles=10, most_singles=100)
+
+TOOLS: Final = "a call among so many tools"
+PENDING: Final = "a call beside so many that wait"
+_ROW: Final = 16
+_FEW_TOOLS, _MANY_TOOLS = 100, 10_000
+# mcp takes 2 ms to register a tool; the cost of one does not depend on how many there are.
+_REGISTERED: Final = 1000
+_SESSIONS: Final = 200
+
+
+# --- calls in flight
+
+
+def held_bytes(server: Server, count: int) -> float:
+    """Return what one call that does not return yet costs a server on stdio, in bytes."""
+    driver = Driver(server, "echo", "hold", "release")
+    try:
+        driver.open()
+        driver.call("echo", texts(100))
+        before = driver.rss()
+        wanted = driver.send("hold", texts(count))
+        # Messages are taken in order, so when this is answered all others are under way.
+        probe = driver.send("echo", ("are they?",))
+        driver.receive(probe)
+        grown = driver.rss() - before
+        # The answers of those that wait may come before that of `release` itself.
+        driver.receive(wanted | driver.send("release", ("go",)))
+    finally:
+        driver.close()
+    return grown / count
+
+
+def print_held(count: int) -> float:
+    """Print the memory of a call in flight; return that of ours in KB."""
+    print(f"\nmemory per call in flight, {count} calls (growth of the server's resident memory):")
+    kept = {}
+    for server in ("ours", "mcpserver"):
+        kept[server] = held_bytes(server, count) / 1000
+        print(f"  {NAMES[server]:<34}{kept[server]:8.2f} KB")
+    return kept["ours"]
+
+
+# --- tools
+
+
+def _new_tool() -> Callable[[str], Awaitable[str]]:
+    # A function of its own for every tool, as in a program.
+    async def tool(text: str) -> str:
+        """Return the text."""
+        return text
+
+    return tool
+
+
+def with_tools(count: int) -> tuple[TrunklineServer, float]:
+    """Return a server of ours with so many tools, and what one took to register, in us."""
+    app = TrunklineServer("bench")
+    began = time.process_time_ns()
+    for number in range(count):
+        app.add_tool(f"tool_{number}", _new_tool())
+    return app, (time.process_time_ns() - began) / count / 1000
+
+
+def mcp_with_tools(count: int) -> tuple[Any, float]:
+    """Return a server of mcp with so many tools, and what one took to register, in us."""
+    app = mcpserver.make()
+    began = time.process_time_ns()
+    for number in range(count):
+        app.add_tool(_new_tool(), name=f"tool_{number}", structured_output=False)
+    return app, (time.process_time_ns() - began) / count / 1000
+
+
+def register_tools(bench: Bench, held: Held) -> None:
+    """Add a call among few and among many tools, and print what registering and listing cost."""
+    from mcp import Client as McpClient
+
+    print(f"\n{'tools':<36}{'register':>12}{'list all, first':>18}{'again':>12}   per tool")
+    for count in (_FEW_TOOLS, _MANY_TOOLS):
+        app, registered = with_tools(count)
+        client = held.enter(Client(app, revision=HANDSHAKE, cache=False))
+        _print_listing(held, f"{NAMES['ours']}, {count}", count, registered, client.list_tools)
+        _add_calls(bench, held, client, count)
+    rival, registered = mcp_with_tools(_REGISTERED)
+    session = held.enter(McpClient(rival, mode="legacy", cache=None))
+
+    async def listed() -> list[Any]:
+        return (await session.list_tools()).tools
+
+    _print_listing(held, f"{NAMES['mcpserver']}, {_REGISTERED}", _REGISTERED, registered, listed)
+    bench.control(TOOLS, f"{_FEW_TOOLS} tools")
+
+
+def _print_listing(
+    held: Held, name: str, count: int, registered: float, listed: Callable[[], Any]
+) -> None:
+    spent = []
+    for _ in range(3):
+        began = time.process_time_ns()
+        found = held.run(listed())
+        spent.append((time.process_time_ns() - began) / count / 1000)
+        check([tool.name for tool in found], [f"tool_{number}" for number in range(count)])
+    first, *again = spent
+    print(f"  {name:<34}{registered:>9.1f} us{first:>15.2f} us{min(again):>9.2f} us")
+
+
+def _add_calls(bench: Bench, held: Held, client: Any, count: int) -> None:
+    # Names over the whole set: a call that always hits the same entry would find it cached.
+    step = count // _ROW
+    calls = [echo(client, f"tool_{number * step}") for number in range(_ROW)]
+    given = texts(_ROW)
+
+    async def row() -> None:
+        for call, text in zip(calls, given, strict=True):
+            await call(text)
+
+    held.run(row())
+    bench.add(Case(TOOLS, f"{count} tools", lambda _: held.run(row()), operations=_ROW))
+
+
+# --- requests that wait
+
+
+def register_pending(bench: Bench, held: Held, counts: tuple[int, ...]) -> None:
+    """Add a call of clients that wait for more and more answers."""
+    for count in counts:
+        other = Deaf()
+        held.run(other.connect())
+        client = held.enter(Client(other.client_end, revision=HANDSHAKE, timeout=600))
+        held.run(_wait_for(client, count))
+        name = f"{count} that wait"
+        bench.add(Case(PENDING, name, _caller(held, client), operations=_ROW))
+    bench.control(PENDING, f"{counts[0]} that wait")
+
+
+async def _wait_for(client: Any, count: int) -> None:
+    for _ in range(count):
+        client.submit_tool("hold", {})
+
+
+def _caller(held: Held, client: Any) -> Callable[[Any], object]:
+    async def row() -> None:
+        for _ in range(_ROW):
+            result = await client.call_tool("echo", {"text": "hi"})
+            check(result.content[0].text, "hi")
+
+    return lambda _: held.run(row())
+
+
+# --- sessions
+
+
+_HANDSHAKE: Final = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+    b'"capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}',
+    b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+    b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
+    b'{"name":"echo","arguments":{"text":"hello"}}}',
+)
+
+
+async def _server_end(app: TrunklineServer) -> Any:
+    """Return what keeps a session open of which only the server's end is ours."""
+    near, far = memory_pair()
+    serving = asyncio.ensure_future(app.serve(far))
+    answers: list[Any] = []
+    near.on_message = lambda frame, _route: answers.append(frame)
+    await near.connect()
+    for message in _HANDSHAKE:
+        near.send(message)
+    while len(answers) < 2:
+        await asyncio.sleep(0)
+    check(json.loads(answers[1])["result"]["content"][0]["text"], "hello")
+    answers.clear()
+    return near, serving
+
+
+async def _both_ends(client: Any) -> Any:
+    """Return a client that is open and has called once."""
+    await client.__aenter__()
+    await echo(client)("hello")
+    return client
+
+
+async def _grown(open_one: Callable[[], Awaitable[Any]], count: int) -> float:
+    """Return the bytes that one of `count` open things holds."""
+    kept = [await open_one() for _ in range(3)]
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(count):
+        kept.append(await open_one())
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return grown / count
+
+
+def print_sessions(count: int) -> None:
+    """Print what open sessions hold."""
+    from mcp import Client as McpClient
+
+    app, rival = ours.make("echo"), mcpserver.make("echo")
+    kinds: dict[str, Callable[[], Awaitable[Any]]] = {
+        f"{NAMES['ours']}, both ends": lambda: _both_ends(Client(app, revision=HANDSHAKE)),
+        f"{NAMES['ours']}, the server's end": lambda: _server_end(app),
+        f"{NAMES['mcpserver']}, both ends": lambda: _both_ends(McpClient(rival, mode="legacy")),
+    }
+    print(f"\nmemory per 1000 sessions in one process ({count} were opened):")
+    for name, open_one in kinds.items():
+        # Left open, and with it a loop that is never run again: a rival's can be left only by
+        # the task that entered them, in the opposite order.
+        loop = asyncio.new_event_loop()
+        held = loop.run_until_complete(_grown(open_one, count))
+        _LEFT_OPEN.append(loop)
+        print(f"  {name:<34}{held / 1000:8.2f} MB")
+
+
+_LEFT_OPEN: Final[list[asyncio.AbstractEventLoop]] = []
+
+
+# --- running
+
+
+def claims(bench: Bench, counts: tuple[int, ...], held: float) -> list[Claim]:
+    """What this benchmark holds growth to."""
+    tools = bench.ratio(TOOLS, f"{_MANY_TOOLS} tools", f"{_FEW_TOOLS} tools")
+    few, many = counts[0], counts[-1]
+    pending = bench.ratio(PENDING, f"{many} that wait", f"{few} that wait")
+    return [
+        Claim("memory per call in flight", held, 8, "at most", "KB"),
+        Claim(
+            f"a call, {_FEW_TOOLS} to {_MANY_TOOLS} tools",
+            tools.median if tools else None,
+            1.4,
+            "at most",
+            "x",
+        ),
+        Claim(
+            f"a call, {few} to {many} requests that wait",
+            pending.median if pending else None,
+            1.1,
+            "at most",
+            "x",
+        ),
+    ]
+
+
+def main() -> int:
+    """Run the benchmark; the exit code says whether it holds."""
+    options = harness.parse_arguments("What grows, and how fast.")
+    facts = harness.machine(DISTRIBUTIONS)
+    harness.print_heading(facts)
+    # Nobody pays for log lines that nobody reads.
+    logging.disable(logging.WARNING)
+    in_flight = print_held(2_000 if options.quick else 10_000)
+    print_sessions(_SESSIONS)
+    counts = (0, 1_000, 10_000) if options.quick else (0, 1_000, 100_000)
+    bench, held = Bench(QUICK if options.quick else FULL), Held()
+    register_tools(bench, held)
+    register_pending(bench, held, counts)
+    bench.run(harness.show_progress)
+    harness.print_group(bench, TOOLS, {f"{_MANY_TOOLS} tools": f"{_FEW_TOOLS} tools"})
+    most, none = f"{counts[-1]} that wait", f"{counts[0]} that wait"
+    harness.print_group(bench, PENDING, {most: none})
+    harness.print_overhead(bench)
+    held.close()
+    return harness.conclude(bench, claims(bench, counts, in_flight), facts, options)
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    # Sessions were left open on purpose; ending them in order is not what is measured.
+    os._exit(code)

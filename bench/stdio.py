@@ -1,0 +1,245 @@
+"""Calls of a tool over pipes, to a server in a process of its own, against mcp.
+
+    python -m bench.stdio
+
+Two measurements, each with claims of its own:
+
+* What the server costs. One driver for all, in blocking reads and writes of bytes
+  (`bench.servers.driver`), calls a tool that returns its text. CPU time is the server
+  process's alone, all its threads together; the wall times include the driver.
+* What a user waits. Our client with our server, mcp's client with mcp's. CPU time is that of
+  both processes, but the claims are on wall time.
+
+Every answer is checked. Servers stay up between rounds; an idle one costs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from bench import harness
+from bench.harness import Bench, Case, Claim, Effort
+from bench.servers import driver
+from bench.servers.driver import HANDSHAKE, NAMES, PER_REQUEST, Driver, Server
+from bench.session import Held, at_once, echo, sequential, texts
+from trunkline import Client, Stdio
+
+DISTRIBUTIONS: Final = ("trunkline", "msgspec", "mcp", "mcp-types", "pydantic", "anyio")
+
+FULL: Final = Effort(30, 20_000_000, 100_000_000, fewest_singles=20, most_singles=1_000)
+QUICK: Final = Effort(10, 10_000_000, 20_000_000, fewest_singles=10, most_singles=200)
+
+_IN_FLIGHT: Final = 64
+_ROW: Final = 16
+_LARGE: Final = "All work and no play makes Jack a dull boy.\n" * 23_832  # 1 MiB
+
+SEQUENTIAL: Final = "server, one call after another"
+CROWD: Final = f"server, {_IN_FLIGHT} calls in flight"
+LARGE: Final = "server, 1 MB echo"
+ENDS: Final = "both ends, one call after another"
+ENDS_CROWD: Final = f"both ends, {_IN_FLIGHT} calls in flight"
+
+
+# --- what the server costs
+
+
+class Drivers:
+    """One server process for each library and revision."""
+
+    def __init__(self) -> None:
+        self.all: dict[tuple[Server, str], Driver] = {}
+        for revision in (HANDSHAKE, PER_REQUEST):
+            for server in get_args(Server):
+                self.all[server, revision] = Driver(server, "echo", revision=revision)
+        for each in self.all.values():
+            each.open()
+
+    def cpu_ns(self) -> int:
+        """Return what all servers have used; between two readings only one is at work."""
+        return sum(each.cpu_ns() for each in self.all.values())
+
+    def close(self) -> None:
+        """End all servers."""
+        for each in self.all.values():
+            each.close()
+
+
+def register_servers(bench: Bench, drivers: Drivers) -> None:
+    """Add every case of what the server costs."""
+    row, crowd = texts(_ROW), texts(_IN_FLIGHT)
+    for (server, revision), each in drivers.all.items():
+        name = f"{NAMES[server]} {revision}"
+
+        def one_by_one(_: Any, each: Driver = each) -> None:
+            for text in row:
+                each.call("echo", (text,))
+
+        def in_flight(_: Any, each: Driver = each) -> None:
+            each.call("echo", crowd)
+
+        def large(_: Any, each: Driver = each) -> None:
+            each.call("echo", (_LARGE,))
+
+        _add(bench, SEQUENTIAL, name, one_by_one, len(row))
+        _add(bench, CROWD, name, in_flight, len(crowd))
+        _add(bench, LARGE, name, large, 1)
+    for group in (SEQUENTIAL, CROWD, LARGE):
+        bench.control(group, f"{NAMES['ours']} {HANDSHAKE}")
+    bench.control(SEQUENTIAL, f"{NAMES['mcpserver']} {HANDSHAKE}")
+
+
+def _add(
+    bench: Bench, group: str, name: str, run: Callable[[Any], object], operations: int
+) -> None:
+    # A few times first: a server makes its decoders, and its threads, when they are needed.
+    for _ in range(3):
+        run(None)
+    bench.add(Case(group, name, run, operations=operations))
+
+
+# --- what a user waits
+
+
+def register_ends(bench: Bench, held: Held) -> None:
+    """Add every case with both ends of one library."""
+    from mcp import Client as McpClient
+    from mcp import StdioServerParameters
+
+    program, *ours = driver.command("ours", "echo")
+    _, *rival = driver.command("mcpserver", "echo")
+    quiet = lambda _line: None  # noqa: E731  # what a server writes to stderr
+    sides: dict[str, Any] = {}
+    for revision in (HANDSHAKE, PER_REQUEST):
+        address = Stdio(program, ours, on_stderr=quiet)
+        sides[f"{NAMES['ours']} {revision}"] = Client(address, revision=revision)
+    for revision, mode in ((HANDSHAKE, "legacy"), (PER_REQUEST, "auto")):
+        address = StdioServerParameters(command=program, args=rival)
+        sides[f"{NAMES['mcpserver']} {revision}"] = McpClient(address, mode=mode)
+    clients = {name: held.enter(client) for name, client in sides.items()}
+    for group, arrange in ((ENDS, sequential), (ENDS_CROWD, at_once)):
+        for name, client in clients.items():
+            _add(bench, group, name, *arrange(held, echo(client)))
+        bench.control(group, f"{NAMES['ours']} {HANDSHAKE}")
+
+
+def children_and_own() -> Callable[[], int]:
+    """Return a clock of this process and all its children that are alive now."""
+    me = Path("/proc/self/task")
+    pids = [
+        int(pid)
+        for task in me.iterdir()
+        for pid in (task / "children").read_text(encoding="ascii").split()
+    ]
+    clocks = [driver.clock_of(pid) for pid in pids]
+    read, own = time.clock_gettime_ns, time.process_time_ns
+    return lambda: own() + sum(read(clock) for clock in clocks)
+
+
+# --- claims
+
+
+def claims_on_servers(bench: Bench) -> list[Claim]:
+    """What this benchmark holds the server to."""
+    bounds = {SEQUENTIAL: 18, CROWD: 50, LARGE: 2}
+    return [_claim(group, bound, _cpu_ratio(bench, group)) for group, bound in bounds.items()]
+
+
+def claims_on_ends(bench: Bench) -> list[Claim]:
+    """What this benchmark holds both ends together to."""
+    bounds = {ENDS: 12, ENDS_CROWD: 40}
+    return [
+        _claim(f"{group}, wall", bound, _wall_ratio(bench, group))
+        for group, bound in bounds.items()
+    ]
+
+
+def _claim(name: str, bound: float, value: float | None) -> Claim:
+    return Claim(f"{name}, against mcp", value, bound, "at least", "x")
+
+
+def _cpu_ratio(bench: Bench, group: str) -> float | None:
+    ratio = bench.ratio(group, f"{NAMES['mcpserver']} {HANDSHAKE}", f"{NAMES['ours']} {HANDSHAKE}")
+    return ratio.median if ratio else None
+
+
+def _wall_ratio(bench: Bench, group: str, revision: str = HANDSHAKE) -> float | None:
+    rival = bench.case(group, f"{NAMES['mcpserver']} {revision}")
+    case = bench.case(group, f"{NAMES['ours']} {revision}")
+    if rival is None or case is None:
+        return None
+    return statistics.median(a / b for a, b in zip(rival.wall, case.wall, strict=True))
+
+
+def baselines(names: list[str]) -> dict[str, str]:
+    """The case each is compared with: the decorator server of mcp in the same revision."""
+    return {
+        name: f"{NAMES['mcpserver']} {PER_REQUEST if PER_REQUEST in name else HANDSHAKE}"
+        for name in names
+    }
+
+
+# --- running
+
+
+def main() -> int:
+    """Run both measurements; the exit code is the worse of the two."""
+    options = harness.parse_arguments("A server on stdio, and client and server, against mcp.")
+    facts = harness.machine(DISTRIBUTIONS)
+    harness.print_heading(facts)
+    # Nobody pays for log lines that nobody reads.
+    logging.disable(logging.WARNING)
+    effort = QUICK if options.quick else FULL
+    return max(_run_servers(effort, facts, options), _run_ends(effort, facts, options))
+
+
+def _run_servers(effort: Effort, facts: dict[str, str], options: argparse.Namespace) -> int:
+    drivers = Drivers()
+    bench = Bench(effort, cpu_clock=drivers.cpu_ns)
+    register_servers(bench, drivers)
+    bench.run(harness.show_progress)
+    print("\nCPU time of the server process alone; wall times include the driver")
+    _print(bench)
+    print("\nresident memory of each server after the run:")
+    for (server, revision), each in drivers.all.items():
+        name = f"{NAMES[server]} {revision}"
+        print(f"  {name:<34}{each.rss() / 1e6:8.1f} MB")
+    drivers.close()
+    return harness.conclude(bench, claims_on_servers(bench), facts, options)
+
+
+def _run_ends(effort: Effort, facts: dict[str, str], options: argparse.Namespace) -> int:
+    held = Held()
+    clock: list[Callable[[], int]] = [time.process_time_ns]
+    bench = Bench(effort, cpu_clock=lambda: clock[0]())
+    register_ends(bench, held)
+    clock[0] = children_and_own()
+    bench.run(harness.show_progress)
+    print("\n\nCPU time of client and server process together")
+    _print(bench)
+    print("\nwall time, mcp divided by ours (paired median):")
+    for group in (ENDS, ENDS_CROWD):
+        for revision in (HANDSHAKE, PER_REQUEST):
+            print(f"  {group}, {revision}: {_wall_ratio(bench, group, revision):.1f}x")
+    clock[0] = time.process_time_ns
+    held.close()
+    if options.raw:
+        options = argparse.Namespace(**vars(options) | {"raw": f"ends-{Path(options.raw).name}"})
+    return harness.conclude(bench, claims_on_ends(bench), facts, options)
+
+
+def _print(bench: Bench) -> None:
+    for group, cases in bench.groups().items():
+        harness.print_group(bench, group, baselines([case.name for case in cases]))
+    for case, ratio in bench.controls():
+        print(f"control: {case.group}, {case.name}, against itself: {ratio}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
