@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from ..jsonrpc.messages import RequestId
 from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
@@ -72,51 +72,33 @@ _DONE: Final = _Sent(None)
 _NOTHING_YET: Final = float("-inf")
 
 
-class Context:
+# A Struct, because one is made for each call and a Struct is made in C.
+class Context(Struct, eq=False):
     """One request being served. Any handler gets it by annotating a parameter with this class."""
 
-    __slots__ = (
-        "_asked",
-        "_caller",
-        "_connection",
-        "_reported",
-        "_surface",
-        "_task",
-        "app",
-        "cancelled",
-        "deadline",
-        "what",
-    )
-
-    def __init__(
-        self,
-        connection: Connection,
-        asked: Asked,
-        surface: Surface,
-        caller: Caller | None,
-        app: Server,
-        what: str,
-    ) -> None:
-        self._connection = connection
-        self._asked = asked
-        self._surface = surface
-        self._caller = caller
-        self._reported: float = _NOTHING_YET
-        self._task: asyncio.Task[None] | None = None
-        # The server the handler was registered with: of a mounted one, that one.
-        self.app = app
-        # The tool, resource, prompt or method that is served, by name.
-        self.what = what
-        # Whether nobody waits any more: the client gave up, time is over, or the server ends.
-        # A handler on a thread has to look; others are cancelled.
-        self.cancelled = False
-        # When the handler will be stopped, by the clock of the event loop; None is never.
-        self.deadline: float | None = None
+    _connection: Connection
+    _asked: Asked
+    _surface: Surface
+    _caller: Caller | None
+    # The server the handler was registered with: of a mounted one, that one.
+    app: Server
+    # The tool, resource, prompt or method that is served, by name.
+    what: str
+    # Whether nobody waits any more: the client gave up, time is over, or the server ends.
+    # A handler on a thread has to look; others are cancelled.
+    cancelled: bool = False
+    # When the handler will be stopped, by the clock of the event loop; None is never.
+    deadline: float | None = None
+    _task: asyncio.Task[None] | None = None
+    _reported: float = _NOTHING_YET
 
     def __repr__(self) -> str:
         state = ", cancelled" if self.cancelled else ""
         what, id = show(self.what), show(self.request_id)
         return f"<Context of {show(self.method)} {what}, id {id}{state}>"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("", repr(self))]  # a Struct's own would show all that it holds
 
     # -- what was asked, and by whom ---------------------------------------------------------
 

@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from inspect import isawaitable
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -75,6 +76,7 @@ class Jobs:
         "_is_draining",
         "_is_turning",
         "_loop",
+        "_new_task",
         "_peer",
         "_room",
         "_serve",
@@ -99,7 +101,10 @@ class Jobs:
         # How a request that waited is served after all, and how the connection is ended.
         self._serve = serve
         self._end = end
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        # What the loop would do, without asking for a factory each time.
+        is_plain = loop.get_task_factory() is None and isinstance(loop, asyncio.BaseEventLoop)
+        self._new_task = partial(asyncio.Task, loop=loop) if is_plain else loop.create_task
         self.at_work: dict[Asked, Context] = {}
         self.waiting: dict[Asked, None] = {}
         self._held = 0  # bytes, by those that wait
@@ -137,15 +142,14 @@ class Jobs:
             if entry.inline and not (entry.arguments.is_async or entry.path or app.chain):
                 self._run_inline(work, entry, values, context)
             else:
-                context._task = self._loop.create_task(self._run(work, entry, values, context))
+                context._task = self._new_task(self._run(work, entry, values, context))
 
     def _run_inline(self, work: Work, entry: Any, values: Any, context: Context) -> None:
         """Run a handler here and now: its author said that it is quick."""
         try:
             value = entry.arguments.call(values, context)
             if isawaitable(value):
-                task = self._run(work, entry, values, context, value)
-                context._task = self._loop.create_task(task)
+                context._task = self._new_task(self._run(work, entry, values, context, value))
                 return
             outcome = work.finish(entry, context, value)
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing

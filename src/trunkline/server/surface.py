@@ -132,6 +132,16 @@ class Surface:
             elif not _is_object(structured):
                 # Nothing was promised about it, and this revision has a place for objects alone.
                 value = replace(value, structured_content=UNSET)
+        if value.meta is UNSET and self._says_type:
+            # As `result` does, without a look at every member: each call comes through here.
+            value = narrow(value, self.revision)
+            return CallToolResult(
+                value.content,
+                meta=self.meta,
+                is_error=value.is_error,
+                result_type="complete",
+                structured_content=value.structured_content,
+            )
         return self.result(value)  # type: ignore[no-any-return]  # of the type it came in
 
     def failed_tool(self, value: CallToolResult) -> CallToolResult | ErrorObject:
