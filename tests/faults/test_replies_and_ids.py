@@ -227,7 +227,9 @@ def test_a_faulty_reply_ends_its_call_and_no_other(what: str) -> None:
             await asyncio.sleep(0)
             with pytest.raises((RemoteProtocolError, PeerError, RequestEnded)) as raised:
                 await client.call_tool("faulty", timeout=1.0)
-            assert isinstance(raised.value, TimedOut) == (what == "text for an id")
+            # With nothing but an id it may as well be a broken request of the server's own.
+            is_unclear = what in ("text for an id", "neither")
+            assert isinstance(raised.value, TimedOut) == is_unclear
             assert (await client.call_tool("echo", {"text": "on"})).text == "on"
             other.cancel()
             await asyncio.wait([other])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
@@ -100,7 +100,7 @@ class Server:
         self.was_opened = False
         self._lifespan = lifespan
         # Drawn now, before any fork, so that all workers of one program share it.
-        key = bytes(state_keys[0]) if state_keys else secrets.token_bytes(32)
+        key = bytes(state_keys[0]) if state_keys else os.urandom(32)
         make = registering.catalogue_maker(page_size, key, self)
         self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
         self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())

@@ -7,7 +7,7 @@ connections: the same entry serves all of them, in every revision.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -24,7 +24,9 @@ from ..mcp.types import (
 from .arguments import Arguments
 from .results import Output
 from .settings import Cache
-from .uri_templates import UriTemplate
+
+if TYPE_CHECKING:
+    from .uri_templates import UriTemplate
 
 __all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry", "icons_of"]
 

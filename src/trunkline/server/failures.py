@@ -8,7 +8,7 @@ it gets a fixed sentence and a reference, and the log has the rest under that re
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 import traceback
 from typing import TYPE_CHECKING, Final
 
@@ -78,7 +78,7 @@ def failed(text: str) -> CallToolResult:
 
 def _reference(error: BaseException, context: Context) -> str:
     """Log what was raised; return what the log can be searched for."""
-    reference = secrets.token_hex(4)
+    reference = os.urandom(4).hex()
     trace = as_redacted(error)
     what = show(context.what)  # it may be a URI, with whatever its author put in there
     _log.error("%s %s failed (reference %s)\n%s", context.method, what, reference, trace)

@@ -60,14 +60,15 @@ def initialize(
         return
     agreed = _agree(app, params.protocol_version)
     client = params.client_info
-    _log.info(
-        "client %s %s asked for %s; supported are %s; agreed on %s",
-        show(client.name),
-        show(client.version),
-        show(params.protocol_version),
-        ", ".join(app.revisions),
-        agreed,
-    )
+    if _log.isEnabledFor(logging.INFO):  # what is shown is looked through for secrets first
+        _log.info(
+            "client %s %s asked for %s; supported are %s; agreed on %s",
+            show(client.name),
+            show(client.version),
+            show(params.protocol_version),
+            ", ".join(app.revisions),
+            agreed,
+        )
     if agreed is None:
         kind = ErrorKind.PROTOCOL_VERSION_MISMATCH
         connection.refuse(

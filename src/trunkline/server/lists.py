@@ -15,8 +15,6 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from threading import Lock
@@ -60,12 +58,20 @@ class _Snapshot(Generic[Item]):
     adds to it.
     """
 
-    __slots__ = ("digest", "items", "pages")
+    __slots__ = ("_digest", "_names", "items", "pages")
 
     def __init__(self, items: dict[str, Item]) -> None:
         self.items = tuple(items.values())
-        self.digest = _digest(items)
+        self._names = tuple(items)
+        self._digest: bytes | None = None
         self.pages: dict[tuple[str, str | None, bytes], Raw] = {}
+
+    @property
+    def digest(self) -> bytes:
+        """What is the same for equal lists alone."""
+        if self._digest is None:
+            self._digest = _digest(self._names)
+        return self._digest
 
 
 class Catalogue(Generic[Item]):
@@ -184,21 +190,28 @@ class Catalogue(Generic[Item]):
             position = int.from_bytes(urlsafe_b64decode(told)[:_POSITION], "big")
         except ValueError:
             raise InvalidCursor from None
+        from hmac import compare_digest
+
         # Compared as a whole, since Base64 can be written in more ways than one.
-        if not hmac.compare_digest(told, self._cursor(now, position)):
+        if not compare_digest(told, self._cursor(now, position)):
             raise InvalidCursor
         return position
 
     def _cursor(self, now: _Snapshot[Item], position: int) -> bytes:
+        # Imported here: most lists have one page, and no cursor.
+        from hmac import digest
+
         place = position.to_bytes(_POSITION, "big")
         signed = b"%b\0%b%b" % (self._member.encode(), now.digest, place)
-        signature = hmac.digest(self._key, signed, "sha256")[:_SIGNATURE]
+        signature = digest(self._key, signed, "sha256")[:_SIGNATURE]
         return urlsafe_b64encode(place + signature)
 
 
-def _digest(names: dict[str, Item]) -> bytes:
+def _digest(names: tuple[str, ...]) -> bytes:
     """Return what is the same for equal names in equal order, and for no others."""
-    digest = hashlib.sha256()
+    from hashlib import sha256  # as above
+
+    digest = sha256()
     for name in names:
         told = name.encode("utf-8", "surrogatepass")
         # The length keeps ["ab", "c"] from looking like ["a", "bc"].

@@ -27,7 +27,6 @@ from .lists import Catalogue
 from .raw_arguments import raw_arguments
 from .results import DERIVE, output_of
 from .settings import Cache
-from .uri_templates import UriTemplate
 
 if TYPE_CHECKING:
     from .app import Server
@@ -129,7 +128,12 @@ def resource(
 ) -> ResourceEntry:
     """Return the entry of a resource or of a template."""
     arguments = arguments_of(handler)
-    template = UriTemplate(uri) if "{" in uri or "}" in uri else None
+    template = None
+    if "{" in uri or "}" in uri:
+        # Imported here: a server without templates need not know how they are read.
+        from .uri_templates import UriTemplate
+
+        template = UriTemplate(uri)
     _check_uri(uri, template)
     wanted = set(arguments.names)
     offered = set() if template is None else set(template.variables)
@@ -433,7 +437,7 @@ def _check_name(name: str, kind: str) -> None:
         )
 
 
-def _check_uri(uri: str, template: UriTemplate | None) -> None:
+def _check_uri(uri: str, template: object) -> None:
     scheme, colon, rest = uri.partition(":")
     if template is None and (not colon or not scheme or not rest or any(map(str.isspace, uri))):
         raise ValueError(f"{uri!r} is no URI: it needs a scheme, as in 'config://app'")

@@ -28,6 +28,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Any,
     Final,
     Generic,
@@ -49,9 +50,11 @@ from .annotations import bare, plain
 from .callables import Handler
 from .contents import BLOCKS, as_typed, blocks_of, contents_of, messages_of
 from .encoding import OutputMismatch, encoded, sendable
-from .raw_schemas import SchemaCheck
 from .schemas import check, schema_of
 from .sentences import fault
+
+if TYPE_CHECKING:
+    from .raw_schemas import SchemaCheck
 
 __all__ = [
     "DERIVE",
@@ -124,7 +127,12 @@ class Output:
         self._type = type_  # _FREE: nothing was promised; None: no structure is wanted
         self._promises = type_ is not _FREE and type_ is not None
         self._given = given
-        self._check = None if given is None else SchemaCheck(given)
+        self._check: SchemaCheck | None = None
+        if given is not None:
+            # Imported here: only a schema of an author's own needs it.
+            from .raw_schemas import SchemaCheck
+
+            self._check = SchemaCheck(given)
         self._schema: dict[str, Any] | None = given
         self._wrapped: dict[str, Any] | None = None
         self._wraps: bool | None = None if self._promises else False
