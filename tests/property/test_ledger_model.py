@@ -31,6 +31,7 @@ class Bounded(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(ledger_module, "CLOSED_IDS_KEPT", CLOSED_KEPT)
         self.patch.setattr(deadlines_module, "_STALE_KEPT", STALE_KEPT)
+        self.patch.setattr(deadlines_module, "_FEW", 1)  # so that some are pushed
 
     def teardown(self) -> None:
         self.patch.undo()

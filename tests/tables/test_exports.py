@@ -16,6 +16,11 @@ EXPORTS = {
     """,
     "trunkline.client": "Call Client ToolResult",
     "trunkline.server": "Cache Context Header Result Server ServerLimits",
+    "trunkline.store": """
+        Cursor End InvalidKey Key Lease LogEntry LogPage MemoryStore Message Page Retention Store
+        StoreClosed StoreError StoreFull StoreLimits StoreUnavailable Stored Subscription
+        SubscriptionEnded
+    """,
     "trunkline.transports": """
         Address Frame MemoryTransport Stdio StdioServer Tapped TappedTransport Transport
         memory_pair

@@ -1,0 +1,91 @@
+"""What is shared between requests, and between processes: one interface, and its drivers.
+
+`base` states what every operation promises; `trunkline.testing.stores` checks it for any
+driver. Names are imported when they are first used.  [PEP 562]
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .base import Store, Subscription
+    from .failures import (
+        End,
+        InvalidKey,
+        StoreClosed,
+        StoreError,
+        StoreFull,
+        StoreUnavailable,
+        SubscriptionEnded,
+    )
+    from .memory import MemoryStore
+    from .values import (
+        Cursor,
+        Key,
+        Lease,
+        LogEntry,
+        LogPage,
+        Message,
+        Page,
+        Retention,
+        Stored,
+        StoreLimits,
+    )
+
+__all__ = [
+    "Cursor",
+    "End",
+    "InvalidKey",
+    "Key",
+    "Lease",
+    "LogEntry",
+    "LogPage",
+    "MemoryStore",
+    "Message",
+    "Page",
+    "Retention",
+    "Store",
+    "StoreClosed",
+    "StoreError",
+    "StoreFull",
+    "StoreLimits",
+    "StoreUnavailable",
+    "Stored",
+    "Subscription",
+    "SubscriptionEnded",
+]
+
+_HOMES = {
+    "Cursor": "values",
+    "End": "failures",
+    "InvalidKey": "failures",
+    "Key": "values",
+    "Lease": "values",
+    "LogEntry": "values",
+    "LogPage": "values",
+    "MemoryStore": "memory",
+    "Message": "values",
+    "Page": "values",
+    "Retention": "values",
+    "Store": "base",
+    "StoreClosed": "failures",
+    "StoreError": "failures",
+    "StoreFull": "failures",
+    "StoreLimits": "values",
+    "StoreUnavailable": "failures",
+    "Stored": "values",
+    "Subscription": "base",
+    "SubscriptionEnded": "failures",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

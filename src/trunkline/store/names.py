@@ -1,0 +1,69 @@
+"""Names in order, for scans that go on where the last one stopped.
+
+The names stand in short runs: finding one is two bisections, and adding one moves the rest of
+a run, never all that come behind it. Order is that of code points, which is also that of the
+names as UTF-8, so that drivers which keep bytes agree.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["Names"]
+
+# Names in a run before it is cut in two: a few KiB to move, and few runs to search.
+_RUN: Final = 512
+
+
+class Names:
+    """A set of names that can be walked from anywhere."""
+
+    __slots__ = ("_runs",)
+
+    def __init__(self) -> None:
+        self._runs: list[list[str]] = []  # none is empty
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def add(self, name: str) -> None:
+        """Add a name that is not there yet."""
+        if not self._runs:
+            self._runs.append([name])
+            return
+        at = self._run_of(name)
+        run = self._runs[at]
+        insort(run, name)
+        if len(run) > _RUN:
+            half = len(run) // 2
+            self._runs.insert(at + 1, run[half:])
+            del run[half:]
+
+    def remove(self, name: str) -> None:
+        """Remove a name that is there."""
+        at = self._run_of(name)
+        run = self._runs[at]
+        del run[bisect_left(run, name)]
+        if not run:
+            del self._runs[at]
+
+    def behind(self, prefix: str, after: str | None) -> Iterator[str]:
+        """Yield the names that begin with `prefix`, in order, those behind `after` only."""
+        if not self._runs:
+            return
+        at = self._run_of(max(prefix, after or ""))
+        start = bisect_left(self._runs[at], prefix)
+        if after is not None:
+            start = max(start, bisect_right(self._runs[at], after))
+        for run in self._runs[at:]:
+            for place in range(start, len(run)):
+                if not run[place].startswith(prefix):
+                    return
+                yield run[place]
+            start = 0
+
+    def _run_of(self, name: str) -> int:
+        """Return which run the name is in, or belongs in."""
+        return max(0, bisect_right(self._runs, name, key=lambda run: run[0]) - 1)
