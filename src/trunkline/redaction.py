@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from itertools import islice
 from typing import Final
 
@@ -50,10 +51,10 @@ _SECRET_NAMES: Final = frozenset(
 # Protocol members that contain "token" and hold none. One that ends in "tokens" is a count, and
 # shown if it is a number.
 _PLAIN_NAMES: Final = frozenset({"progresstoken", "maxtokens"})
-_PUNCTUATION: Final = re.compile(r"[\W_]+")
+_PUNCTUATION: Final = r"[\W_]+"
 
 # Run over a few hundred characters at most: see `_plain_text`.
-_CREDENTIAL: Final = re.compile(
+_CREDENTIAL: Final = (
     # What stands after a name that speaks of a secret: in a query, a header, a JSON text.
     r"(?P<name>(?i:(?:authorization|cookie)\\?[\"']?\s*[=:]\s*))[^\r\n]+"
     r"|(?P<key>(?i:(?:(?<!progress)token|secret|passw(?:or)?d|passphrase|pwd|credential|session[-_]?id"
@@ -82,15 +83,21 @@ _VALUES: Final = 500
 # A text that is kept whole is searched piece by piece, each with as much again behind it: one
 # pattern takes quadratic time where a hostile text begins many credentials and ends none.
 _PIECE: Final = 1024
-_LINE_END: Final = re.compile(r"[\r\n]")
-_TOKEN_END: Final = re.compile(r"[\s\"'&,;}\]\\]")
-_HOST_END: Final = re.compile(r"[\s/]")
-_KEY_END: Final = re.compile(r"-----END [A-Z ]*-----")
+_LINE_END: Final = r"[\r\n]"
+_TOKEN_END: Final = r"[\s\"'&,;}\]\\]"
+_HOST_END: Final = r"[\s/]"
+_KEY_END: Final = r"-----END [A-Z ]*-----"
+
+
+@cache  # one entry for each pattern above
+def _pattern(text: str) -> re.Pattern[str]:
+    # On first use: all programs load this module, few print anything before they are up.
+    return re.compile(text)
 
 
 def is_secret_name(name: str) -> bool:
     """Say whether a member called `name` is hidden whatever it holds."""
-    plain = _PUNCTUATION.sub("", name[:_TEXT]).lower()
+    plain = _pattern(_PUNCTUATION).sub("", name[:_TEXT]).lower()
     if plain in _PLAIN_NAMES:
         return False
     return plain in _SECRET_NAMES or any(part in plain for part in _SECRET_PARTS)
@@ -236,7 +243,7 @@ def _plain_text(text: str) -> str:
     window = text[: _TEXT * 2]
     end = len(text) if len(text) <= _TEXT else _TEXT
     shown, at = "", 0
-    for found in _CREDENTIAL.finditer(window):
+    for found in _pattern(_CREDENTIAL).finditer(window):
         if found.start() >= end:
             break
         shown += window[at : found.start()] + (found["name"] or found["key"] or "") + HIDDEN
@@ -282,7 +289,7 @@ def _concealed_text(text: str) -> str:
         piece = min(at + _PIECE, len(text))
         window = min(at + 2 * _PIECE, len(text))
         # One that begins in the part behind belongs to the next piece, which sees more of it.
-        found = _CREDENTIAL.search(text, at, window)
+        found = _pattern(_CREDENTIAL).search(text, at, window)
         if found is None or found.start() >= piece:
             parts.append(text[at:piece])
             at = piece
@@ -295,12 +302,12 @@ def _concealed_text(text: str) -> str:
 def _end_of(found: re.Match[str], text: str) -> int:
     """Return where a credential ends that is longer than what was searched."""
     if found["name"]:
-        end = _LINE_END.search(text, found.end())
+        end = _pattern(_LINE_END).search(text, found.end())
     elif found[0].startswith("-----BEGIN"):
-        end = _KEY_END.search(text, found.end())
+        end = _pattern(_KEY_END).search(text, found.end())
         return end.end() if end else len(text)
     elif text[max(0, found.start() - 3) : found.start()] == "://":
-        end = _HOST_END.search(text, found.end())
+        end = _pattern(_HOST_END).search(text, found.end())
     else:
-        end = _TOKEN_END.search(text, found.end())
+        end = _pattern(_TOKEN_END).search(text, found.end())
     return end.start() if end else len(text)

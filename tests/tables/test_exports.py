@@ -49,7 +49,8 @@ EXPORTS = {
         PROFILE_NAMES Profile UnknownProfile UnknownRevision UnknownSymbol candidates profile
     """,
     "trunkline.spec.revisions": """
-        FORMER_NAMES LATEST REVISIONS V2024_11_05 V2025_03_26 V2025_06_18 V2025_11_25 V2026_07_28 Window
+        FORMER_NAMES LATEST REVISIONS V2024_11_05 V2025_03_26 V2025_06_18 V2025_11_25 V2026_07_28
+        Window
     """,
 }
 

@@ -695,8 +695,13 @@ class Measured:
 def test_hostile_text_is_looked_at_up_to_a_bound(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured = Measured(redaction._CREDENTIAL)
-    monkeypatch.setattr(redaction, "_CREDENTIAL", measured)
+    patterns = redaction._pattern
+    measured = Measured(patterns(redaction._CREDENTIAL))
+    monkeypatch.setattr(
+        redaction,
+        "_pattern",
+        lambda text: measured if text == redaction._CREDENTIAL else patterns(text),
+    )
     redact(text)
     redact({text: text})
     assert 0 < measured.longest <= 400

@@ -140,6 +140,13 @@ class Framing(Protocol):
         """Return the bytes that carry `message`."""
         ...
 
+    def parts(self, message: bytes, /) -> tuple[bytes, bytes]:
+        """Return what `frame` would, in two parts, one of which is `message` itself.
+
+        For messages so large that copying them costs more than another write.
+        """
+        ...
+
 
 def framing_named(name: FramingName, limit: int | None) -> Framing:
     """Return a new framing by its name; `limit` None reads frames of any size."""
@@ -267,10 +274,14 @@ class NewlineFraming:
             LocalProtocolError: the message holds a newline; the peer would read two.
         """
         if _LF in message:
-            rule = "jsonrpc.framing.newline-inside"
-            got = f"a line feed at byte {message.index(_LF)}"
-            raise LocalProtocolError(rule, got=got, expected=LOCAL_RULES[rule])
+            raise _two_lines(message)
         return message + b"\n"
+
+    def parts(self, message: bytes, /) -> tuple[bytes, bytes]:
+        """Return `message` and its line end; raises as `frame` does."""
+        if _LF in message:
+            raise _two_lines(message)
+        return message, b"\n"
 
     def _hold(self, rest: bytes, found: list[bytes | Fault]) -> None:
         if self._skipping or not rest:
@@ -378,6 +389,10 @@ class ContentLengthFraming(_SizedFraming):
         """Return `message` behind its header block."""
         return b"Content-Length: %d\r\n\r\n%s" % (len(message), message)
 
+    def parts(self, message: bytes, /) -> tuple[bytes, bytes]:
+        """Return the header block and `message`."""
+        return b"Content-Length: %d\r\n\r\n" % len(message), message
+
     def _read_size(self, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:
         room = at + HEADER_LIMIT - self._before
         line_end = chunk.find(b"\n", at, room)
@@ -445,11 +460,15 @@ class LengthPrefixFraming(_SizedFraming):
         Raises:
             LocalProtocolError: four bytes cannot count it.
         """
+        return b"".join(self.parts(message))
+
+    def parts(self, message: bytes, /) -> tuple[bytes, bytes]:
+        """Return the length and `message`; raises as `frame` does."""
         size = len(message)
         if size > 0xFFFFFFFF:
             rule = "jsonrpc.framing.too-long"
             raise LocalProtocolError(rule, got=size, expected=LOCAL_RULES[rule])
-        return size.to_bytes(4, "big") + message
+        return size.to_bytes(4, "big"), message
 
     def _read_size(self, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:
         self._prefix += chunk[at : at + 4 - self._before]
@@ -506,6 +525,10 @@ class DetectingFraming:
         """
         return (self._chosen or _LINES).frame(message)
 
+    def parts(self, message: bytes, /) -> tuple[bytes, bytes]:
+        """Return what `frame` would, in two parts; raises as it does."""
+        return (self._chosen or _LINES).parts(message)
+
 
 # Writing lines needs no state, so one object serves every undecided connection.
 _LINES: Final = NewlineFraming()
@@ -516,6 +539,12 @@ _FRAMINGS: Final[dict[str, Callable[[int | None], Framing]]] = {
     "length-prefix": LengthPrefixFraming,
     "detect": DetectingFraming,
 }
+
+
+def _two_lines(message: bytes) -> LocalProtocolError:
+    rule = "jsonrpc.framing.newline-inside"
+    got = f"a line feed at byte {message.index(_LF)}"
+    return LocalProtocolError(rule, got=got, expected=LOCAL_RULES[rule])
 
 
 def _quote(line: bytes) -> str:

@@ -49,12 +49,14 @@ class Asked(Struct, frozen=True, eq=False):
 class Inbox:
     """The requests of the other side that we have not answered yet."""
 
-    __slots__ = ("_deadlines", "_open")
+    __slots__ = ("_deadlines", "_has_deadlines", "_open")
 
     def __init__(self) -> None:
         # Null is an id where plain JSON-RPC is spoken; it too names one request at a time.
         self._open: dict[RequestId | None, Asked] = {}
         self._deadlines: Deadlines[RequestId | None] = Deadlines()
+        # Many a server bounds its handlers by other means and never sets one.
+        self._has_deadlines = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -64,19 +66,24 @@ class Inbox:
 
     def open(self, asked: Asked, *, deadline: float | None = None) -> bool:
         """Take a request in; say no, and change nothing, if its id is that of an open one."""
-        if asked.id in self._open:
+        id = asked.id
+        if id in self._open:
             return False
-        self._open[asked.id] = asked
         if deadline is not None:
-            self._deadlines.set(asked.id, deadline)
+            self._set_deadline(id, deadline)
+        self._open[id] = asked
         return True
 
     def set_deadline(self, asked: Asked, deadline: float) -> bool:
         """Give an open request a deadline, in place of any it had; say whether it was open."""
         if self._open.get(asked.id) is not asked:
             return False
-        self._deadlines.set(asked.id, deadline)
+        self._set_deadline(asked.id, deadline)
         return True
+
+    def _set_deadline(self, id: RequestId | None, deadline: float) -> None:
+        self._deadlines.set(id, deadline)
+        self._has_deadlines = True
 
     def find(self, id: RequestId) -> Asked | None:
         """Return the open request with this id, for a cancel that names it."""
@@ -84,10 +91,12 @@ class Inbox:
 
     def take(self, asked: Asked) -> bool:
         """Take a request out, to answer or to drop it; say whether it was still open."""
-        if self._open.get(asked.id) is not asked:
+        id = asked.id
+        if self._open.get(id) is not asked:
             return False
-        del self._open[asked.id]
-        self._deadlines.drop(asked.id)
+        del self._open[id]
+        if self._has_deadlines:
+            self._deadlines.drop(id)
         return True
 
     def expire(self, now: float) -> list[Asked]:

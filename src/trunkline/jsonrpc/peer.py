@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ..errors import InvalidMessage
+from ..errors import InvalidMessage, LocalProtocolError
 from . import misuse
 from .codec import Codec, Envelope, Readable
 from .framing import Oversize
@@ -77,9 +77,14 @@ class Peer:
     later, in `answer`, `fail` or `drop`. `on_settled(route)` tells a transport that
     has to know, such as one that gives each frame its own stream, that the frame
     it fed is done with: its answer was written, or none will be.
+
+    Without `answers_faults` a message that is refused is reported and never
+    answered, alone or in a batch: what reaches us may be a log line, and whoever
+    wrote that reads no answers.
     """
 
     __slots__ = (
+        "_answers_faults",
         "_codec",
         "_ids",
         "_ids_last",
@@ -107,6 +112,7 @@ class Peer:
         on_problem: Callable[[Problem, Any], object] = _ignore,
         on_settled: Callable[[Any], object] | None = None,
         ids: IdSource | None = None,
+        answers_faults: bool = True,
     ) -> None:
         policy = codec.policy
         self._codec = codec
@@ -120,6 +126,7 @@ class Peer:
         self._on_reply = on_reply
         self._on_problem = on_problem
         self._on_settled = on_settled
+        self._answers_faults = answers_faults
         self._is_closed = False
 
     @property
@@ -182,18 +189,20 @@ class Peer:
                 self._dispatch(item, route, (batch, place))
 
     def _dispatch(self, message: Envelope, route: Any, slot: _Slot | None) -> None:
-        if isinstance(message, Reply):
+        if message.is_reply:
             self._match(message, route)
-            self._settle(None, route, slot)
         elif message.id is UNSET:
             self._on_notification(message, route)
-            self._settle(None, route, slot)
         else:
             asked = Asked(message.id, message.method, message.params, route, slot, message)
             if self._inbox.open(asked):
                 self._on_request(asked)
             else:
                 self._refuse(self._duplicate(asked.id, slot), route, slot)
+            return
+        # Nothing will be written. Of most frames nobody wants to know even that.
+        if slot is not None or self._on_settled is not None:
+            self._settle(None, route, slot)
 
     def _match(self, reply: Reply, route: Any) -> None:
         id = reply.id
@@ -202,10 +211,10 @@ class Peer:
             self._on_problem(StrayReply(reply, Stray.UNKNOWN), route)
             return
         found = self._ledger.match(id, is_error=reply.error is not UNSET)
-        if isinstance(found, Stray):
-            self._on_problem(StrayReply(reply, found), route)
-        else:
+        if isinstance(found, Pending):
             self._on_reply(found, reply)
+        else:
+            self._on_problem(StrayReply(reply, found), route)
 
     def _duplicate(self, id: RequestId | None, slot: _Slot | None) -> InvalidMessage:
         where = "/id" if slot is None else f"/{slot[1]}/id"
@@ -216,7 +225,7 @@ class Peer:
             found = self._ledger.match(fault.id, is_error=True)
             if isinstance(found, Pending):
                 self._on_reply(found, fault)
-        self._settle(fault.answer(), route, slot)
+        self._settle(fault.answer() if self._answers_faults else None, route, slot)
         self._on_problem(fault, route)
 
     def _settle(self, answer: bytes | None, route: Any, slot: _Slot | None) -> None:
@@ -261,12 +270,18 @@ class Peer:
         return True
 
     def _reply(self, asked: Asked, reply: Success | Failure) -> bool:
-        if asked not in self._inbox:
+        try:
+            written = self._codec.encode(reply)
+        except LocalProtocolError:
+            if asked in self._inbox:
+                raise
             return False
-        written = self._codec.encode(reply)
         if not self._inbox.take(asked):
             return False
-        self._settle(written, asked.route, asked.slot)
+        if asked.slot is None and self._on_settled is None:
+            self._write(written, asked.route)
+        else:
+            self._settle(written, asked.route, asked.slot)
         return True
 
     # -- asking ------------------------------------------------------------------------------
@@ -293,8 +308,10 @@ class Peer:
             IdsExhausted: the counter has no id left.
             LocalProtocolError: the id is taken, the message cannot be written, or this peer
                 is closed. Nothing was sent and nothing is expected.
+            ValueError: the deadline is NaN; as above.
         """
-        self._check_open()
+        if self._is_closed:
+            misuse.refuse("jsonrpc.peer.closed")
         if id is not None:
             self._check_own_id(id)
         chosen = self._next_id() if id is None else id

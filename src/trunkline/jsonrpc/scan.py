@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from msgspec import DecodeError
@@ -29,12 +29,11 @@ _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
 # is a value bears none, and is matched only to be passed over.
 _NAME, _OPENING, _CLOSING, _CUT, _INTEGER = 1, 2, 3, 4, 5
 _MARKS: Final = rb"(" + _STRING + rb")\s*+:|" + _STRING + rb'|([{\[])|([}\]])|(")'
-_EACH: Final = re.compile(_MARKS, re.DOTALL)
 # The same, with all that stands before a mark passed over at once. The end of the text matches
 # too: else what stands before it would be tried again from each of its characters.
 _UNMARKED: Final = rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*+"
-_NEXT: Final = re.compile(_UNMARKED + rb"(?:" + _MARKS + rb"|\Z)", re.DOTALL)
-_VALUE: Final = re.compile(rb"\s*+(" + _STRING + rb'|[^\s{}\[\],:"]++)', re.DOTALL)
+_NEXT: Final = _UNMARKED + rb"(?:" + _MARKS + rb"|\Z)"
+_VALUE: Final = rb"\s*+(" + _STRING + rb'|[^\s{}\[\],:"]++)'
 
 # How much of a pointer is kept at either end: its steps are names that the peer made up.
 _KEPT_OF_POINTER: Final = 500
@@ -104,7 +103,7 @@ def _top_level(text: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield each member name at the top level, and where its value begins."""
     depth = 0
     outermost = b""
-    for mark in _NEXT.finditer(text):
+    for mark in _pattern(_NEXT).finditer(text):
         kind = mark.lastindex
         if kind == _OPENING:
             outermost = outermost if depth else mark[_OPENING]
@@ -129,9 +128,15 @@ def pointer(steps: Iterable[str | int]) -> str:
 def _marks_for(text: bytes, digits: int) -> re.Pattern[bytes]:
     """Return what finds the marks of `text`, and its too long integers if it may have any."""
     if len(text) <= digits:
-        return _NEXT
+        return _pattern(_NEXT)
     integer, both = _integers_over(digits)
-    return _NEXT if integer.search(text) is None else both
+    return _pattern(_NEXT) if integer.search(text) is None else both
+
+
+@cache  # one entry for each pattern above
+def _pattern(text: bytes) -> re.Pattern[bytes]:
+    # On first use: all programs load this module, and few ever scan.
+    return re.compile(text, re.DOTALL)
 
 
 @lru_cache(maxsize=8)
@@ -150,7 +155,7 @@ def _place(text: bytes, end: int) -> str:
     # For each array or object that is open, where in it we are.
     steps: list[str | int] = []
     last = 0
-    for mark in _EACH.finditer(text, 0, end):
+    for mark in _pattern(_MARKS).finditer(text, 0, end):
         _go_on(steps, text[last : mark.start()])
         last = mark.end()
         kind = mark.lastindex
@@ -182,7 +187,7 @@ def _name(token: bytes) -> bytes:
 
 def _id_at(text: bytes, start: int) -> RequestId | None:
     """Return the id that stands at `start`, if it is one and is there to its end."""
-    value = _VALUE.match(text, start)
+    value = _pattern(_VALUE).match(text, start)
     # A string closes itself; of a number that touches the end there may be more.
     if value is None or (value.end() == len(text) and not value[1].startswith(b'"')):
         return None

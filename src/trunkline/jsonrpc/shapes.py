@@ -91,6 +91,8 @@ def typed_call_shapes(policy: Policy, params: Mapping[str, type]) -> list[Any]:
 class _TypedCall(Shown, Struct):
     """A call whose method is its class: `method` is set on each subclass."""
 
+    # As `Call` has it.
+    is_reply: ClassVar[Literal[False]] = False
     method: ClassVar[str]
 
     def __repr__(self) -> str:

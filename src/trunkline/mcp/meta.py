@@ -138,7 +138,11 @@ def lacking(caller: Caller, revision: str) -> tuple[str, ...]:
     Raises:
         UnknownRevision: no such revision was released; the text lists those there are.
     """
-    return tuple([key for key in _required(revision) if key not in caller.meta])
+    required, meta = _required(revision), caller.meta
+    for key in required:
+        if key not in meta:
+            return tuple(key for key in required if key not in meta)
+    return ()
 
 
 def _text(value: object, key: str) -> str:
@@ -225,7 +229,7 @@ class CallerMemo:
 
     It holds so many at most, the oldest goes first, and long ones are read each time: a peer
     that says something new with every request costs what it would without a memo, and memory
-    for some mebibytes at most.
+    for some mebibytes at most. Several threads may use one memo.
     """
 
     __slots__ = ("_callers", "_longest", "_size")
@@ -250,8 +254,11 @@ class CallerMemo:
     def _learn(self, raw: bytes) -> Caller:
         caller = read_caller(raw)
         if len(raw) <= self._longest and self._size > 0:
-            if len(self._callers) >= self._size:
-                del self._callers[next(iter(self._callers))]
+            # Another thread may forget the same one, so a copy is gone through and nothing is
+            # missed; what two threads put in at once beyond the size goes the next time.
+            surplus = len(self._callers) + 1 - self._size
+            for oldest in list(self._callers)[:surplus] if surplus > 0 else ():
+                self._callers.pop(oldest, None)
             self._callers[raw] = caller
         return caller
 

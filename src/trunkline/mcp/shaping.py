@@ -127,7 +127,9 @@ def _plan(kind: type[Struct], revision: str) -> Work | None:
 
 
 def _is_ours(kind: object) -> bool:
-    return isinstance(kind, type) and getattr(wire, kind.__name__, None) is kind
+    if not isinstance(kind, type) or not issubclass(kind, wire.Wire):
+        return False
+    return getattr(wire, kind.__name__, None) is kind
 
 
 def _compile(kind: type[Struct], revision: str) -> Work | None:

@@ -12,8 +12,7 @@ column "as of" something. Three columns are about the change itself:
 `anchor` is a revision and a page of the specification, with the heading where there is one.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: a named tuple would compile each of them as a text.
 from typing import Literal, NamedTuple, TypeAlias
 
 from .revisions import Window

@@ -4,8 +4,7 @@ Every row under `spec/` that holds only for some revisions says so with a
 `Window`; nothing else in the library compares revision strings.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: a named tuple would compile each of them as a text.
 from typing import Final, NamedTuple
 
 __all__ = [

@@ -4,8 +4,7 @@ Rows are plain named tuples: immutable, cheap to make, loaded only by the
 lookups that need them. They state facts and call nothing.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: a named tuple would compile each of them as a text.
 from typing import Literal, NamedTuple, TypeAlias
 
 from .revisions import Window

@@ -4,15 +4,15 @@
     parse("list<ContentBlock | string>")
 
 The rows are in `mcp/types.py`, and for the tasks extension in `mcp/tasks_extension.py`;
-they are loaded on the first lookup. A revision is resolved once: after that a lookup is
-two dict hits, and what it returns does not change.
+they are loaded on the first lookup. A type is resolved once per revision, when it is first
+asked for; what a lookup returns does not change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -100,7 +100,7 @@ def type_(name: str, revision: str = LATEST) -> TypeView | None:
         UnknownRevision: no such revision was released; the text lists those there are.
     """
     table = _tables.get(revision)
-    return (_resolve(revision) if table is None else table).get(name)
+    return (_resolve(revision) if table is None else table).find(name)
 
 
 def need(name: str, revision: str = LATEST) -> TypeView:
@@ -128,13 +128,46 @@ def types(revision: str = LATEST) -> Mapping[str, TypeView]:
     return _resolve(revision) if table is None else table
 
 
+class _Views(Mapping[str, TypeView]):
+    """The types of one revision by name, each made of its row when it is first asked for.
+
+    Most programs ask for a few of the hundreds there are.
+    """
+
+    __slots__ = ("_made", "_revision", "_rows")
+
+    def __init__(self, revision: str, rows: Mapping[str, tuple[Type, str]]) -> None:
+        self._revision = revision
+        # With the extension that brings it, or "".
+        self._rows = rows
+        self._made: dict[str, TypeView] = {}
+
+    def __getitem__(self, name: str) -> TypeView:
+        found = self._made.get(name)
+        if found is None:
+            row, extension = self._rows[name]
+            # Two threads may both get here; both are given the one that was put in first.
+            found = self._made.setdefault(name, _type_view(row, self._revision, extension))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def find(self, name: str) -> TypeView | None:
+        """Return the type called `name`, or None."""
+        return self[name] if name in self._rows else None
+
+
 # A key per released revision and no other, so that revision names which a peer invents
 # cannot grow this.
-_tables: dict[str, Mapping[str, TypeView]] = {}
+_tables: dict[str, _Views] = {}
 
 
-def _resolve(revision: str) -> Mapping[str, TypeView]:
-    """Read the rows that hold in `revision`, and keep what was found."""
+def _resolve(revision: str) -> _Views:
+    """Find the rows that hold in `revision`, and keep what was found."""
     if revision not in REVISIONS:
         known = ", ".join(REVISIONS)
         raise UnknownRevision(f"no revision {revision!r} of MCP was released; there are {known}")
@@ -142,26 +175,21 @@ def _resolve(revision: str) -> Mapping[str, TypeView]:
     from .mcp import tasks_extension as tasks
     from .mcp import types as core
 
-    table = _views(core.TYPES, revision, "")
-    table |= _views(tasks.TYPES, revision, tasks.EXTENSION)
-    for name, field in tasks.ADDED_FIELDS:
-        if field.when.holds(revision):
-            added = _field_view(field, revision, tasks.EXTENSION)
-            fields = {**table[name].fields, field.name: added}
-            table[name] = table[name]._replace(fields=MappingProxyType(fields))
-    # Two threads may both get here; both are given the one that was put in first.
-    return _tables.setdefault(revision, MappingProxyType(table))
-
-
-def _views(rows: Iterable[Type], revision: str, extension: str) -> dict[str, TypeView]:
-    """Return the views of the rows that hold in `revision`."""
-    return {
-        row.name: _type_view(row, revision, extension) for row in rows if row.when.holds(revision)
-    }
+    rows = {row.name: (row, "") for row in core.TYPES if row.when.holds(revision)}
+    rows |= {row.name: (row, tasks.EXTENSION) for row in tasks.TYPES if row.when.holds(revision)}
+    # As in `_Views.__getitem__`.
+    return _tables.setdefault(revision, _Views(revision, rows))
 
 
 def _type_view(row: Type, revision: str, extension: str) -> TypeView:
-    fields = (_field_view(field, revision) for field in row.fields if field.when.holds(revision))
+    from .mcp import tasks_extension as tasks
+
+    fields = [_field_view(field, revision) for field in row.fields if field.when.holds(revision)]
+    fields += [
+        _field_view(field, revision, tasks.EXTENSION)
+        for name, field in tasks.ADDED_FIELDS
+        if name == row.name and field.when.holds(revision)
+    ]
     return TypeView(
         row.name,
         row.kind,
@@ -189,10 +217,20 @@ def _open_in(column: bool | Window | None, revision: str) -> bool | None:
 
 
 # The pieces of an expression. A name may hold the marks of a place: `Parent.field[]{}`.
-_TOKEN: Final = re.compile(
+_TOKEN: Final = (
     r"\s*(?:(?P<open>list<|map<)|(?P<text>'[^']*')|(?P<number>-?\d+)"
     r"|(?P<name>[A-Za-z_$][\w.$/\[\]{}-]*)|(?P<mark>[|>]))"
 )
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    # On first use: who speaks one revision may never take an expression apart.
+    return re.compile(_TOKEN)
+
+
+def _token(text: str, at: int) -> re.Match[str] | None:
+    return _pattern().match(text, at)
 
 
 # More than the rows have, so that none of theirs is dropped; bounded, since anybody may ask.
@@ -213,7 +251,7 @@ def _union(text: str, at: int) -> tuple[Expr, int]:
     """Read `A | B`; return it and where it ends."""
     first, at = _single(text, at)
     members = [first]
-    while (token := _TOKEN.match(text, at)) and token["mark"] == "|":
+    while (token := _token(text, at)) and token["mark"] == "|":
         member, at = _single(text, token.end())
         members.append(member)
     return (first if len(members) == 1 else Expr("union", of=tuple(members))), at
@@ -221,7 +259,7 @@ def _union(text: str, at: int) -> tuple[Expr, int]:
 
 def _single(text: str, at: int) -> tuple[Expr, int]:
     """Read anything but a union; return it and where it ends."""
-    token = _TOKEN.match(text, at)
+    token = _token(text, at)
     if token is None or token["mark"]:
         raise ValueError(f"{text!r} lacks a type at {text[at:]!r}")
     if token["open"]:
@@ -236,7 +274,7 @@ def _single(text: str, at: int) -> tuple[Expr, int]:
 def _container(text: str, opening: str, at: int) -> tuple[Expr, int]:
     """Read what is in a list or a map; return the list or map, and where it ends."""
     inner, at = _union(text, at)
-    token = _TOKEN.match(text, at)
+    token = _token(text, at)
     if token is None or token["mark"] != ">":
         raise ValueError(f"{text!r} lacks a '>' at {text[at:]!r}")
     return Expr("list" if opening == "list<" else "map", of=(inner,)), token.end()

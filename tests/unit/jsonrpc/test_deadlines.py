@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
+import pytest
+
 from trunkline.jsonrpc.deadlines import _STALE_KEPT, Deadlines
 
 
@@ -74,19 +78,76 @@ def test_an_id_set_again_after_a_drop_has_only_its_new_deadline() -> None:
     assert deadlines.due(8.0) == [1]
 
 
+def test_what_is_not_a_number_is_no_deadline_and_changes_nothing() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    deadlines.set(1, 5.0)
+    for id in (1, 2):
+        with pytest.raises(ValueError, match="NaN"):
+            deadlines.set(id, nan)
+    assert len(deadlines) == 1
+    assert deadlines.due(5.0) == [1]
+
+
+def test_an_endless_deadline_is_never_due_but_is_the_earliest_where_it_is_the_only_one() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    deadlines.set(1, inf)
+    assert deadlines.due(1e308) == []
+    assert deadlines.earliest() == inf
+
+
+def test_what_is_set_after_a_look_is_seen_by_the_next_whether_it_is_little_or_much() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    for id in range(0, 1000, 10):
+        deadlines.set(id, float(id))
+    assert deadlines.earliest() == 0.0
+    for id in (5, 995):
+        deadlines.set(id, float(id))
+    assert deadlines.due(10.0) == [0, 5, 10]
+    for id in range(1, 1000, 2):
+        deadlines.set(id, float(id))
+    odd = list(range(1, 20, 2))
+    assert deadlines.due(20.0) == [*odd, 20]
+
+
+def test_what_is_in_order_already_is_not_put_there_again() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    for id in range(100):
+        deadlines.set(id, float(id))
+    assert deadlines.earliest() == 0.0
+    for id in (200, 201, 202):
+        deadlines.set(id, 0.5)
+    deadlines.drop(201)
+    deadlines.drop(202)
+    assert deadlines.earliest() == 0.0
+    assert len(deadlines._heap) == 101
+    assert deadlines.due(1.0) == [0, 200, 1]
+    assert deadlines.due(1e9) == list(range(2, 100))
+
+
 def test_calls_that_end_in_time_leave_little_behind() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for id in range(10_000):
         deadlines.set(id, 60.0 + id)
+        assert deadlines.earliest() == 60.0 + id
         deadlines.drop(id)
         assert len(deadlines._heap) <= _STALE_KEPT
     assert deadlines.due(1e9) == []
+
+
+def test_calls_that_end_before_anybody_looks_leave_nothing_behind() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    for id in range(1000):
+        deadlines.set(id, 60.0 + id)
+        deadlines.drop(id)
+    assert deadlines._heap == []
+    assert deadlines.earliest() is None
 
 
 def test_a_flood_that_ends_leaves_little_behind_though_nothing_is_set_after_it() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for id in range(10_000):
         deadlines.set(id, float(id))
+    assert deadlines.earliest() == 0.0
     for id in range(9_999):
         deadlines.drop(id)
     assert len(deadlines._heap) <= 2 + _STALE_KEPT
@@ -95,9 +156,12 @@ def test_a_flood_that_ends_leaves_little_behind_though_nothing_is_set_after_it()
 
 def test_a_deadline_extended_without_end_leaves_little_behind() -> None:
     deadlines: Deadlines[int] = Deadlines()
+    for id in range(1, 1 + _STALE_KEPT):
+        deadlines.set(-id, 1e8)
     for now in range(10_000):
         deadlines.set(1, now + 60.0)
-        assert len(deadlines._heap) <= 2 + _STALE_KEPT
+        assert deadlines.earliest() == now + 60.0
+        assert len(deadlines._heap) <= 2 * len(deadlines) + _STALE_KEPT
     assert deadlines.due(10_058.0) == []
     assert deadlines.due(10_059.0) == [1]
 

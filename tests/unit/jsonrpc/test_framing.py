@@ -480,6 +480,37 @@ def test_a_framing_is_made_by_its_name() -> None:
     assert read(framing_named("newline", 4), b"fives\n") == [Oversize(b"five", None, 4)]
 
 
+@pytest.mark.parametrize(
+    "kind", [NewlineFraming, ContentLengthFraming, LengthPrefixFraming, DetectingFraming]
+)
+@pytest.mark.parametrize("message", [b"", b"{}", b"x" * 100_000])
+def test_the_parts_of_a_frame_are_the_frame_and_copy_no_message(
+    kind: type[NewlineFraming], message: bytes
+) -> None:
+    parts = kind().parts(message)
+    assert b"".join(parts) == kind().frame(message)
+    assert any(part is message for part in parts)
+
+
+def test_parts_follow_the_style_of_the_peer() -> None:
+    reader = DetectingFraming()
+    assert reader.parts(b"{}") == (b"{}", b"\n")
+    reader.feed(b"Content-Length: 2\r\n\r\n{}")
+    assert reader.parts(b"{}") == (b"Content-Length: 2\r\n\r\n", b"{}")
+
+
+def test_what_cannot_be_framed_has_no_parts() -> None:
+    with pytest.raises(LocalProtocolError, match="newline-inside got 'a line feed at byte 1'"):
+        NewlineFraming().parts(b"{\n}")
+
+    class Huge(bytes):
+        def __len__(self) -> int:
+            return 2**32
+
+    with pytest.raises(LocalProtocolError, match="too-long"):
+        LengthPrefixFraming().parts(Huge())
+
+
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="'lines'; known: newline, content-length"):
         framing_named("lines", None)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, Raw, Struct
 
 from trunkline.errors import IdsExhausted, InvalidMessage, LocalProtocolError
 from trunkline.jsonrpc import (
@@ -46,7 +46,13 @@ class Side:
     `on_request` and the like are what it does besides; `link` delivers at once.
     """
 
-    def __init__(self, policy: Policy = SESSION, *, ids: IdSource | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy = SESSION,
+        *,
+        ids: IdSource | None = None,
+        answers_faults: bool = True,
+    ) -> None:
         self.sent: list[Any] = []
         self.routes: list[Any] = []
         self.asked: list[Asked] = []
@@ -68,6 +74,7 @@ class Side:
             on_problem=self._problem,
             on_settled=self.settled.append,
             ids=ids,
+            answers_faults=answers_faults,
         )
 
     def _write(self, frame: bytes, route: Any) -> None:
@@ -240,6 +247,23 @@ def test_what_an_envelope_carries_beside_the_params_reaches_who_answers() -> Non
 # At most one answer
 
 
+def test_a_request_whose_params_were_read_in_the_same_pass_reaches_who_answers() -> None:
+    class Params(Struct):
+        name: str
+
+    asked: list[Asked] = []
+    peer = Peer(
+        Codec(SESSION, expect="calls", params={"work": Params}),
+        write=lambda _frame, _route: None,
+        on_request=asked.append,
+    )
+    peer.feed(json.dumps({**call(1), "params": {"name": "echo"}}).encode())
+    peer.feed(json.dumps({**call(2, "other"), "params": {"name": "echo"}}).encode())
+    assert [(each.method, each.id) for each in asked] == [("work", 1), ("other", 2)]
+    assert asked[0].params == Params("echo")
+    assert asked[1].params == Raw(b'{"name": "echo"}')
+
+
 def test_the_second_answer_to_a_request_is_not_sent() -> None:
     server = Side()
     server.feed(call(1))
@@ -283,6 +307,25 @@ def test_an_answer_that_cannot_be_written_leaves_the_request_open() -> None:
     assert server.sent == []
     assert server.peer.fail(asked, BUSY)
     assert server.sent == [failure(1)]
+
+
+def test_an_answer_that_cannot_be_written_to_a_request_that_is_closed_is_merely_late() -> None:
+    server = Side()
+    server.feed(call(1))
+    (asked,) = server.asked
+    server.peer.drop(asked)
+    assert not server.peer.answer(asked, {"x": object()})
+    assert server.sent == []
+
+
+def test_a_request_with_a_deadline_that_is_no_time_is_not_sent() -> None:
+    side = Side()
+    with pytest.raises(ValueError, match="NaN"):
+        side.peer.send_request("work", deadline=float("nan"))
+    with pytest.raises(ValueError, match="NaN"):
+        side.peer.send_batch([Request("work", id=None)], deadline=float("nan"))
+    assert side.sent == []
+    assert side.open == (0, 0)
 
 
 def test_a_late_answer_does_not_answer_the_next_request_with_that_id() -> None:
@@ -507,6 +550,61 @@ def test_a_refusal_is_never_refused_in_turn() -> None:
     assert len(one.sent) == 1
     assert other.sent == []
     assert other.rules == ["UNKNOWN"]
+
+
+# Frames that are faulty, where faults are not answered
+
+
+@pytest.mark.parametrize(
+    ("frame", "rules"),
+    [
+        (b"{not json", ["jsonrpc.text.json"]),
+        (b"a line of a log", ["jsonrpc.text.json"]),
+        (b'{"jsonrpc":"2.0","id":7,"method":5}', ["jsonrpc.method.type"]),
+        (
+            Oversize(b'{"jsonrpc":"2.0","id":7,"method":"wo', None, 36),
+            ["jsonrpc.limit.message-size"],
+        ),
+        (b"[]", ["jsonrpc.batch.empty"]),
+        (b"[5,5]", ["jsonrpc.message.object", "jsonrpc.message.object"]),
+    ],
+)
+def test_where_faults_are_not_answered_they_are_reported_and_settled(
+    frame: bytes | Oversize, rules: list[str]
+) -> None:
+    side = Side(PLAIN, answers_faults=False)
+    side.peer.feed(frame, "stream")
+    assert side.sent == []
+    assert side.rules == rules
+    assert side.problems[0][1] == "stream"
+    assert side.settled == ["stream"]
+
+
+def test_where_faults_are_not_answered_a_second_request_with_an_open_id_is_not_either() -> None:
+    side = Side(answers_faults=False)
+    side.feed(call(1))
+    side.feed(call(1, "again"), "stream")
+    assert side.sent == []
+    assert side.rules == ["jsonrpc.id.duplicate"]
+    assert side.settled == ["stream"]
+
+
+def test_where_faults_are_not_answered_a_batch_is_answered_without_its_faulty_elements() -> None:
+    side = Side(PLAIN, answers_faults=False)
+    side.feed([7, call(1), {"jsonrpc": "2.0", "id": 2, "method": 5}], "stream")
+    side.peer.answer(side.asked[0], {})
+    assert side.sent == [[success(1)]]
+    assert len(side.rules) == 2
+    assert side.settled == ["stream"]
+
+
+def test_where_faults_are_not_answered_a_faulty_reply_still_ends_the_request_it_names() -> None:
+    side = Side(answers_faults=False)
+    pending = side.peer.send_request("work")
+    side.feed({"jsonrpc": "2.0", "id": pending.id, "result": {}, "error": {}})
+    assert [found for found, _ in side.replies] == [pending]
+    assert side.open == (0, 0)
+    assert len(side.sent) == 1
 
 
 # Many replies

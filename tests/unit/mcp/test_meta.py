@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -234,6 +236,25 @@ def test_a_memo_of_no_size_remembers_nothing() -> None:
     memo = CallerMemo(size=0)
     assert memo.read(b"{}") == Caller()
     assert len(memo) == 0
+
+
+def test_a_memo_that_several_threads_fill_stays_within_its_size() -> None:
+    memo = CallerMemo(size=2)
+    told = [[raw(progress_token=f"{thread} {n}") for n in range(2000)] for thread in range(4)]
+
+    def read_all(mine: list[bytes]) -> list[Any]:
+        return [memo.read(each).progress_token for each in mine]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(told)) as pool:
+            read = list(pool.map(read_all, told, timeout=60))
+    finally:
+        sys.setswitchinterval(interval)
+    assert read == [[f"{thread} {n}" for n in range(2000)] for thread in range(4)]
+    memo.read(raw(progress_token="last"))
+    assert len(memo) == 2
 
 
 # Sending

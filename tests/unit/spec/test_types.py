@@ -96,6 +96,17 @@ def test_lookups_return_the_same_object_each_time() -> None:
     assert need("Tool").fields["name"] is need("Tool").fields["name"]
 
 
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_all_types_of_a_revision_are_those_that_can_be_looked_up(revision: str) -> None:
+    every = types(revision)
+    assert len(every) == len(list(every)) > 50
+    assert [view.name for view in every.values()] == list(every)
+    assert all(type_(name, revision) is view for name, view in every.items())
+    assert "NoSuchType" not in every
+    with pytest.raises(KeyError):
+        every["NoSuchType"]
+
+
 def test_what_a_lookup_returns_does_not_change() -> None:
     view = need("Tool")
     with pytest.raises(TypeError):
