@@ -16,14 +16,16 @@
       ToolError                     raised by a tool to choose the text of its `isError` result
       ToolFailed                    what a client is told when it asks a failed tool for its value
 
-Errors hold facts; text is composed here, at the edge, and never shows a secret.
+Errors hold facts; text is composed here, at the edge, and never shows a secret. What others
+wrote is shown so that a terminal acts on none of it. `str` of a ToolError alone is as it was
+raised, because that is what the caller reads; its repr is not.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from .redaction import HIDDEN, is_secret_name, redact, show
+from .redaction import HIDDEN, conceal, is_secret_name, redact, show
 
 __all__ = [
     "Cancelled",
@@ -60,6 +62,10 @@ NOTHING: Final[Any] = _Nothing()
 class TrunklineError(Exception):
     """Everything this library raises on purpose."""
 
+    def __repr__(self) -> str:
+        # Of its text, not of `args`, which are the facts as they came.
+        return f"{type(self).__name__}({str(self)!r})"
+
 
 class ProtocolError(TrunklineError):
     """A rule of a protocol was broken, or was about to be."""
@@ -89,9 +95,6 @@ class ProtocolError(TrunklineError):
             parts.append(f"got {HIDDEN if is_secret else show(self.got)}")
         text = " ".join(parts)
         return f"{text}: expected {self.expected}" if self.expected else text
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The keyword-only facts would be lost by the way exceptions are pickled.
@@ -165,7 +168,7 @@ class InvalidMessage(RemoteProtocolError):
         return encode(reply)
 
     def __str__(self) -> str:
-        return f"{super().__str__()} ({self.code} {redact(self.message)})"
+        return f"{super().__str__()} ({self.code} {_told(self.message)})"
 
 
 class PeerError(TrunklineError):
@@ -188,10 +191,7 @@ class PeerError(TrunklineError):
 
     def __str__(self) -> str:
         asked = f"{self.method}: " if self.method else ""
-        return f"{asked}{redact(self.message)} ({self.code})"
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self)!r})"
+        return f"{asked}{_told(self.message)} ({self.code})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, self.__dict__.copy())
@@ -206,7 +206,8 @@ class RequestEnded(TrunklineError):
         self.method = method
 
     def __str__(self) -> str:
-        return f"{self.method}: {self.reason}" if self.method else self.reason
+        reason = _reason(self.reason)
+        return f"{self.method}: {reason}" if self.method else reason
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, self.__dict__.copy())
@@ -258,7 +259,7 @@ class TransportError(TrunklineError):
         self.stderr = stderr
 
     def __str__(self) -> str:
-        return self.reason + _last_words(self.exit_status, self.stderr)
+        return _reason(self.reason) + _last_words(self.exit_status, self.stderr)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, self.__dict__.copy())
@@ -281,11 +282,14 @@ class Refusal(TrunklineError):
         self.data = data
 
     def __str__(self) -> str:
-        return f"{self.kind}: {redact(self.message)}" if self.message else str(self.kind)
+        return f"{self.kind}: {_told(self.message)}" if self.message else str(self.kind)
 
 
 class ToolError(TrunklineError):
     """Raised by a tool that ran and failed: its text is what the caller reads."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({_told(str(self))!r})"
 
 
 class ToolFailed(TrunklineError):
@@ -296,21 +300,41 @@ class ToolFailed(TrunklineError):
         self.result = result
 
     def __str__(self) -> str:
-        return str(redact(self.args[0]))
+        return _told(self.args[0])
 
 
 def show_pointer(pointer: str) -> str:
-    """Return a text of the peer's with nothing secret in it: a JSON pointer, a line of a log.
+    """Return a JSON pointer with nothing secret in it.
 
     A name with a lone surrogate in it is shown as an escape, or no stream could take it.
     """
     return str(redact(pointer)).encode("utf-8", "backslashreplace").decode()
 
 
+def visible(text: str, *, kept: str = "\t") -> str:
+    """Return a text with escapes for all that a terminal would act on or hide, but for `kept`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
+def _told(text: str) -> str:
+    """Return what a peer or a handler said, cut, without secrets; it may have several lines."""
+    return visible(str(redact(text)), kept="\t\n")
+
+
+def _reason(text: str) -> str:
+    """Return a reason without secrets. It is not cut: it is ours, and quotes others in short."""
+    return visible(str(conceal(text)), kept="\t\n")
+
+
 def _last_words(exit_status: int | None, stderr: tuple[str, ...]) -> str:
     """Return what a process left behind, without secrets."""
     status = "" if exit_status is None else f" (exit status {exit_status})"
-    lines = "".join(f"\n  {show_pointer(line)}" for line in stderr)
+    lines = "".join(f"\n  {visible(str(redact(line)))}" for line in stderr)
     return f"{status}; last lines on stderr:{lines}" if lines else status
 
 

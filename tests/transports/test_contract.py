@@ -11,11 +11,31 @@ import uuid
 
 import pytest
 
-from trunkline.jsonrpc import Policy
+from trunkline.jsonrpc import Limits, Policy
 from trunkline.testing.transports import TransportContract
-from trunkline.transports import Stdio, StdioServer, Transport, memory_pair, stdio_server
+from trunkline.transports import (
+    Stdio,
+    StdioServer,
+    TappedTransport,
+    Transport,
+    memory_pair,
+    stdio_server,
+)
 
 POLICY = Policy()
+
+
+def limited(limit: int) -> Policy:
+    return POLICY.but(limits=Limits(stdio=limit))
+
+
+def piped(policy: Policy) -> tuple[Transport, Transport]:
+    near_in, far_out = os.pipe()
+    far_in, near_out = os.pipe()
+    return (
+        StdioServer(policy, stdin=near_in, stdout=near_out),
+        StdioServer(policy, stdin=far_in, stdout=far_out),
+    )
 
 
 class TestMemory(TransportContract):
@@ -25,12 +45,10 @@ class TestMemory(TransportContract):
 
 class TestPipes(TransportContract):
     async def make_pair(self) -> tuple[Transport, Transport]:
-        near_in, far_out = os.pipe()
-        far_in, near_out = os.pipe()
-        return (
-            StdioServer(POLICY, stdin=near_in, stdout=near_out),
-            StdioServer(POLICY, stdin=far_in, stdout=far_out),
-        )
+        return piped(POLICY)
+
+    async def make_limited_pair(self, limit: int) -> tuple[Transport, Transport]:
+        return piped(limited(limit))
 
     def make_lost(self) -> Transport:
         read, write = os.pipe()
@@ -50,22 +68,40 @@ class TestOneSocket(TransportContract):
     """Input and output are one descriptor, as a server has it that inetd started."""
 
     async def make_pair(self) -> tuple[Transport, Transport]:
+        return self._pair(POLICY)
+
+    async def make_limited_pair(self, limit: int) -> tuple[Transport, Transport]:
+        return self._pair(limited(limit))
+
+    def _pair(self, policy: Policy) -> tuple[Transport, Transport]:
         near, far = (end.detach() for end in socket.socketpair())
         return (
-            StdioServer(POLICY, stdin=near, stdout=near),
-            StdioServer(POLICY, stdin=far, stdout=far),
+            StdioServer(policy, stdin=near, stdout=near),
+            StdioServer(policy, stdin=far, stdout=far),
         )
 
 
 class TestLengthPrefix(TestPipes):
     async def make_pair(self) -> tuple[Transport, Transport]:
-        policy = POLICY.but(framing="length-prefix")
-        near_in, far_out = os.pipe()
-        far_in, near_out = os.pipe()
-        return (
-            StdioServer(policy, stdin=near_in, stdout=near_out),
-            StdioServer(policy, stdin=far_in, stdout=far_out),
-        )
+        return piped(POLICY.but(framing="length-prefix"))
+
+    async def make_limited_pair(self, limit: int) -> tuple[Transport, Transport]:
+        return piped(limited(limit).but(framing="length-prefix"))
+
+
+class TestTapped(TestPipes):
+    """Listened to by one who raises."""
+
+    async def make_pair(self) -> tuple[Transport, Transport]:
+        near, far = piped(POLICY)
+        return TappedTransport(near, self._raise), TappedTransport(far, self._raise)
+
+    async def make_limited_pair(self, limit: int) -> tuple[Transport, Transport]:
+        near, far = piped(limited(limit))
+        return TappedTransport(near, self._raise), TappedTransport(far, self._raise)
+
+    def _raise(self, *_: object) -> None:
+        raise ValueError("deaf")
 
 
 # A child that hands its standard streams to us, so that both sides of a real process can be
@@ -84,12 +120,14 @@ control.recv(1)
 class Borrowed(StdioServer):
     """A server on the standard streams that a child has lent us; it leaves when its input ends."""
 
-    def __init__(self, listener: socket.socket) -> None:
-        super().__init__(POLICY)
+    def __init__(self, listener: socket.socket, policy: Policy) -> None:
+        super().__init__(policy)
         self._listener = listener
         self._control: socket.socket | None = None
 
     async def connect(self) -> None:
+        if self._control is not None:
+            return await super().connect()
         loop = asyncio.get_running_loop()
         self._control, _ = await loop.sock_accept(self._listener)
         self._control.setblocking(True)
@@ -113,13 +151,19 @@ class TestChild(TransportContract):
     end_by_the_other_side_is_an_error = True
 
     async def make_pair(self) -> tuple[Transport, Transport]:
+        return self._pair(POLICY)
+
+    async def make_limited_pair(self, limit: int) -> tuple[Transport, Transport]:
+        return self._pair(limited(limit))
+
+    def _pair(self, policy: Policy) -> tuple[Transport, Transport]:
         name = f"trunkline-{uuid.uuid4().hex}"
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(f"\0{name}")
         listener.listen()
         listener.setblocking(False)
-        near = Stdio(sys.executable, ["-S", "-E", "-c", LENDER, name]).transport(POLICY)
-        return near, Borrowed(listener)
+        near = Stdio(sys.executable, ["-S", "-E", "-c", LENDER, name]).transport(policy)
+        return near, Borrowed(listener, policy)
 
     def make_lost(self) -> Transport:
         return Stdio("no-such-command-anywhere").transport(POLICY)

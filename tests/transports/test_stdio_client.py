@@ -286,11 +286,11 @@ def test_a_server_that_reads_nothing_does_not_hold_up_the_closing() -> None:
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        (Stdio("no-such-command"), "cannot start 'no-such-command': No such file or directory"),
-        (Stdio("/etc/passwd"), "cannot start '/etc/passwd': Permission denied"),
-        (Stdio("/tmp"), "cannot start '/tmp': Permission denied"),
-        (Stdio("true", cwd="/no/where"), "cannot start 'true' in '/no/where': No such file"),
-        (Stdio("true", ["nul\0"]), "cannot start 'true': embedded null byte"),
+        (Stdio("no-such-command"), "cannot start 'no-such-command' (No such file or directory)"),
+        (Stdio("/etc/passwd"), "cannot start '/etc/passwd' (Permission denied)"),
+        (Stdio("/tmp"), "cannot start '/tmp' (Permission denied)"),
+        (Stdio("true", cwd="/no/where"), "cannot start 'true' in '/no/where' (No such file"),
+        (Stdio("true", ["nul\0"]), "cannot start 'true' (embedded null byte)"),
     ],
 )
 def test_what_cannot_be_started_is_named_with_the_reason(address: Stdio, told: str) -> None:
@@ -321,11 +321,63 @@ input()
     with_child(child(tells, env={"REPLACED": "new", "ADDED": "three"}, cwd="/"), script)
 
 
+def test_of_the_environment_only_the_least_is_inherited_if_so_wished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CLOUD_API_KEY", CANARY)
+    monkeypatch.setenv("HOME", "/home/of/somebody")
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("LANG", raising=False)
+    tells = """
+import os
+print(os.environ["HOME"], os.environ["TZ"], "PATH" in os.environ, "LANG" in os.environ)
+print("CLOUD_API_KEY" in os.environ, os.environ["ADDED"])
+input()
+"""
+
+    async def script(end: Observed) -> None:
+        told = await end.received(2)
+        assert told == [b"/home/of/somebody new True False", b"False three"]
+
+    with_child(child(tells, env={"TZ": "new", "ADDED": "three"}, inherit_env=False), script)
+
+
 def test_no_shell_reads_the_arguments() -> None:
     async def script(end: Observed) -> None:
         assert await end.received(1) == [b"$HOME; *"]
 
     with_child(child("import sys\nprint(sys.argv[1])\ninput()", "$HOME; *"), script)
+
+
+def test_a_path_can_be_an_argument(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text("print('here')\ninput()")
+
+    async def script(end: Observed) -> None:
+        assert await end.received(1) == [b"here"]
+
+    with_child(Stdio([Path(sys.executable), "-S", "-E", "-u"], [server]), script)
+
+
+def test_a_platform_that_could_not_end_a_process_starts_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise AssertionError("started")
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    monkeypatch.delattr(os, "killpg")
+
+    async def script() -> None:
+        before = leftovers()
+        wire = Stdio("true").transport(Policy())
+        with pytest.raises(TransportError, match=r"not on this platform.*os\.killpg"):
+            await wire.connect()
+        assert not wire.is_connected
+        await wire.close()
+        assert leftovers() == before
+
+    asyncio.run(script())
 
 
 # stderr
@@ -342,6 +394,21 @@ os.write(2, b"one\r\n\ntw\xff\n" + b"x" * 20000 + b"\nlast")
         await end.ended()
         assert lines == ["one", "tw\ufffd", "x" * 1024 + "…", "last"]
         assert failure(end).stderr == tuple(lines)
+
+    with_child(child(logs, on_stderr=lines.append), script)
+
+
+def test_what_is_kept_of_the_log_holds_nothing_a_terminal_would_act_on() -> None:
+    logs = r"""
+import os
+os.write(2, b"\x1b[2Jgone\x07\tkept \xe2\x80\xae\xc3\xa9\n")
+"""
+    lines: list[str] = []
+
+    async def script(end: Observed) -> None:
+        await end.ended()
+        assert lines == ["\x1b[2Jgone\x07\tkept \u202eé"]
+        assert failure(end).stderr == ("\\x1b[2Jgone\\x07\tkept \\u202eé",)
 
     with_child(child(logs, on_stderr=lines.append), script)
 

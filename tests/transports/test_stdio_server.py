@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.errors import TransportError
+from trunkline.errors import LocalProtocolError, TransportError
 from trunkline.jsonrpc import Limits, Oversize, Policy
 from trunkline.testing.transports import Observed, leftovers
 from trunkline.transports import StdioServer, pipes, stdio_server
@@ -77,6 +77,52 @@ subprocess.run(["echo", "by a child"])
     assert done.stdout == FRAMES
     said = sorted(done.stderr.decode().splitlines())
     assert said == ["before", "by a child", "held on to", "printed", "written"]
+
+
+@pytest.mark.parametrize("how", ["sys.stdout.close()", "os.close(1)", "sys.__stdout__.close()"])
+def test_whoever_closes_stdout_closes_neither_the_wire_nor_stderr(how: str) -> None:
+    during = f"""
+print("begun", end="")
+{how}
+print("told", file=sys.stderr)
+os.write(2, b"written\\n")
+"""
+    after = """
+sys.stderr.write("after\\n")
+os.write(1, b"put back\\n")
+"""
+    done = run(echo(during, after), input=FRAMES, stdout=subprocess.PIPE)
+    assert done.stdout == FRAMES + b"put back\n"
+    said = done.stderr.decode().replace("begun", "")
+    assert said == "told\nwritten\nafter\n"
+    assert done.stderr.count(b"begun") == 1
+    assert done.returncode == 0
+
+
+def test_what_is_printed_can_be_any_text() -> None:
+    during = "print('\\ud800', 'é', sys.stdout.encoding, sys.stdout is sys.stderr)"
+    done = run(echo(during), input=FRAMES, stdout=subprocess.PIPE)
+    assert done.stdout == FRAMES
+    assert done.stderr.decode() == "\\ud800 é utf-8 False\n"
+
+
+def test_a_platform_without_what_it_takes_is_refused_and_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def script() -> None:
+        before = leftovers()
+        server, read, write = piped()
+        with monkeypatch.context() as patch:
+            patch.delattr(os, "readv")
+            with pytest.raises(TransportError, match=r"not on this platform.*os\.readv"):
+                await server.transport.connect()
+        assert not server.transport.is_connected
+        await server.transport.close()
+        os.close(read)
+        os.close(write)
+        assert leftovers() == before
+
+    asyncio.run(script())
 
 
 def test_a_child_process_does_not_read_the_wire() -> None:
@@ -315,6 +361,7 @@ def test_flags_of_a_shared_open_file_are_put_back() -> None:
 
 def test_a_huge_frame_is_written_from_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 64 * 1024 * 1024
+    message = bytes(size)
     written: list[tuple[int, int]] = []  # whose bytes, and how many
     write_really = os.write
 
@@ -332,16 +379,34 @@ def test_a_huge_frame_is_written_from_where_it_lies(monkeypatch: pytest.MonkeyPa
         near = Observed(StdioServer(policy, stdin=near_in, stdout=near_out))
         far = Observed(StdioServer(policy, stdin=far_in, stdout=far_out))
         await asyncio.gather(near.transport.connect(), far.transport.connect())
-        near.transport.send(bytes(size))
+        near.transport.send(message)
         (frame,) = await far.received(1)
         assert isinstance(frame, bytes)
         assert len(frame) == size
         await asyncio.gather(near.transport.close(), far.transport.close())
 
     asyncio.run(script())
-    # Each byte once, and all from one object: nothing was joined or copied between writes.
-    assert sum(count for _, count in written) == size + 1
-    assert len({whose for whose, _ in written}) == 1
+    # Each byte once, from the message itself, and then its end: nothing was joined or copied.
+    *of_message, (_, of_end) = written
+    assert {whose for whose, _ in of_message} == {id(message)}
+    assert (sum(count for _, count in of_message), of_end) == (size, 1)
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 300_000])
+def test_a_frame_that_cannot_be_sent_leaves_nothing_on_the_wire(size: int) -> None:
+    async def script() -> None:
+        server, read, write = piped()
+        await server.transport.connect()
+        with pytest.raises(LocalProtocolError):
+            server.transport.send(b"x" * (size - 1) + b"\n")
+        assert server.transport.backlog == 0
+        server.transport.send(b'"next"')
+        await server.transport.close()
+        assert os.read(read, 100) == b'"next"\n'
+        os.close(read)
+        os.close(write)
+
+    asyncio.run(script())
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])

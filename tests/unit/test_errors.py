@@ -23,6 +23,7 @@ from trunkline.errors import (
     ProtocolError,
     Refusal,
     RemoteProtocolError,
+    RequestEnded,
     TimedOut,
     ToolError,
     ToolFailed,
@@ -306,8 +307,70 @@ def test_last_words_and_messages_of_a_peer_show_no_secret() -> None:
         repr(PeerError(-1, f"token={canary}")),
         str(Refusal("INTERNAL_ERROR", f"secret={canary}")),
         str(ToolFailed(f"api_key={canary}")),
+        str(TransportError(f"refused: token={canary}")),
+        str(TimedOut(f"no answer from https://user:{canary}@host/")),
     ]
     assert not [text for text in texts if canary in text]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Cancelled, ConnectionLost, TimedOut, RequestEnded, ToolError, ToolFailed, TransportError],
+)
+@pytest.mark.parametrize("secret", ["token=hunter2canary", "Authorization: Bearer hunter2canary"])
+def test_no_repr_shows_a_secret(kind: type[TrunklineError], secret: str) -> None:
+    error = kind(secret)
+    assert "hunter2canary" not in repr(error)
+    assert repr(error).startswith(f"{kind.__name__}('")
+    assert "hunter2canary" not in repr(Refusal("INTERNAL_ERROR", secret, data=secret))
+    assert "hunter2canary" not in repr(PeerError(-1, secret, secret))
+
+
+def test_a_repr_is_the_text_of_the_error() -> None:
+    lost = ConnectionLost("the server exited", method="ping", exit_status=1, stderr=("one",))
+    assert repr(lost) == f"ConnectionLost({str(lost)!r})"
+    assert repr(ToolError("no such city")) == "ToolError('no such city')"
+    assert repr(Refusal("NOT_FOUND", "gone")) == "Refusal('NOT_FOUND: gone')"
+
+
+def test_the_text_of_a_tool_error_is_what_was_raised() -> None:
+    text = "token=abc\x1b" + "x" * 1000
+    assert str(ToolError(text)) == text
+    assert len(repr(ToolError(text))) < 300
+
+
+CONTROL = "\x1b[2Jboo\x07\x9b\u202e"
+SHOWN = "\\x1b[2Jboo\\x07\\x9b\\u202e"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionLost("gone", stderr=(CONTROL,)),
+        TransportError("gone", stderr=(CONTROL,)),
+        TransportError(CONTROL),
+        Cancelled(CONTROL),
+        PeerError(-1, CONTROL),
+        ToolFailed(CONTROL),
+        Refusal("INTERNAL_ERROR", CONTROL),
+        invalid(message=CONTROL),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_others_wrote_moves_no_terminal(error: TrunklineError) -> None:
+    assert SHOWN in str(error)
+    assert str(error).replace("\n", "").isprintable()
+
+
+def test_lines_and_tabs_stay_what_they_are_in_a_message_and_no_line_is_forged_in_a_log() -> None:
+    assert str(ToolFailed("one\n\ttwo é")) == "one\n\ttwo é"
+    forged = ConnectionLost("gone", stderr=("one\r\vtwo\nthree",))
+    assert str(forged).endswith("\n  one\\r\\x0btwo\\nthree")
+
+
+def test_a_reason_is_not_cut() -> None:
+    reason = "cannot start " + "x" * 1000
+    assert str(TransportError(reason)) == reason
 
 
 @pytest.mark.parametrize("number", [-32768, -32603, -32000])

@@ -6,7 +6,9 @@
             return PigeonTransport(loft.east), PigeonTransport(loft.west)
 
 A subclass is collected by pytest like any class of tests; no plugin is needed, for each test
-runs its own event loop. No test measures time, and every wait has an end.
+runs its own event loop. No test measures time, and every wait has an end. A rule that a
+transport cannot be held to is skipped, and seen to be: by SkipTest, which pytest knows, so that
+nothing has to be installed to import this.
 """
 
 from __future__ import annotations
@@ -16,14 +18,18 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
+from unittest import SkipTest
 
 from ..errors import TransportError
+from ..jsonrpc.framing import Oversize
 from ..transports.base import HIGH_WATER, Frame, Transport
 
 __all__ = ["Observed", "TransportContract", "leftovers"]
 
 # Far beyond what any test needs: it ends one that hangs.
 _HANGS: Final = 30.0
+# The limit of the pair that has one: more than the small frames of the test, and not much more.
+_LIMIT: Final = 1000
 
 
 class Observed:
@@ -79,12 +85,15 @@ class Observed:
 def leftovers() -> dict[str, set[Any]]:
     """Return what this process holds that a transport could leave behind, to compare two moments.
 
-    Descriptors and children are seen where the system shows them under `/proc`.
+    Descriptors and children are seen where the system shows them under `/proc`, and timers where
+    the loop is one of asyncio's own.
     """
     here = asyncio.current_task()
+    timers = getattr(asyncio.get_running_loop(), "_scheduled", ())
     found: dict[str, set[Any]] = {
         "tasks": {task for task in asyncio.all_tasks() if task is not here},
         "threads": set(threading.enumerate()),
+        "timers": {timer for timer in timers if not timer.cancelled()},
     }
     try:
         # The descriptor of the listing itself is in the listing, and closed by now.
@@ -110,12 +119,20 @@ class TransportContract:
 
     # Whether an end by the other side counts as an error, as with a server that exits.
     end_by_the_other_side_is_an_error = False
-    # Whether one side can connect, and send, before the other has connected.
+    # Whether the first of a pair can connect, and send, before the other has connected.
     connects_alone = True
+    # Whether a frame may hold bytes that are no UTF-8: not so where frames travel as text.
+    carries_any_bytes = True
+    # A frame of this size, in bytes, has to pass.
+    large = 4 * 1024 * 1024
 
     async def make_pair(self) -> tuple[Transport, Transport]:
         """Return two transports that are joined to each other, neither connected yet."""
         raise NotImplementedError
+
+    async def make_limited_pair(self, limit: int) -> tuple[Transport, Transport] | None:
+        """Return a pair that reads frames of at most `limit` bytes, or None if it has no limit."""
+        return None
 
     def make_lost(self) -> Transport | None:
         """Return a transport with nothing to connect to, or None if there is no such thing."""
@@ -153,13 +170,85 @@ class TransportContract:
         """A frame larger than any buffer on the way comes out whole."""
 
         async def script(near: Observed, far: Observed) -> None:
-            sent = [b'"before"', b'"%s"' % (b"m" * 1024 * 1024), b'"after"']
+            sent = [b'"before"', b'"%s"' % (b"m" * (self.large - 2)), b'"after"']
             for frame in sent:
                 near.transport.send(frame)
                 far.transport.send(frame)
             for end in (near, far):
                 same = await end.received(3) == sent
                 assert same
+
+        self._run(script)
+
+    def test_every_character_arrives_as_it_was_sent(self) -> None:
+        """Frames are UTF-8: each byte that can occur in it passes, and so do blanks around."""
+
+        async def script(near: Observed, far: Observed) -> None:
+            # Everything of up to two bytes, and the lowest and highest of each longer beginning.
+            longer = [*range(0x800, 0xD800, 0x3FF), *range(0xE000, 0x110000, 0x3FFFF), 0x10FFFF]
+            text = "".join(map(chr, [*range(0x20, 0x800), *longer]))
+            sent = [f'"{text}"'.encode(), b' "blanks around" ', "\ufeff\u2028".encode()]
+            for frame in sent:
+                near.transport.send(frame)
+                far.transport.send(frame)
+            for end in (near, far):
+                assert await end.received(3) == sent
+
+        self._run(script)
+
+    def test_every_byte_arrives_as_it_was_sent(self) -> None:
+        """What a frame says is not the transport's business, not even whether it is a text."""
+        if not self.carries_any_bytes:
+            raise SkipTest("carries_any_bytes is false")
+
+        async def script(near: Observed, far: Observed) -> None:
+            # Not a line feed, which ends a frame where frames are lines.
+            sent = [b'"%s"' % bytes(byte for byte in range(256) if byte != 10), b'"\xff\xc0\x80"']
+            for frame in sent:
+                near.transport.send(frame)
+                far.transport.send(frame)
+            for end in (near, far):
+                assert await end.received(2) == sent
+
+        self._run(script)
+
+    def test_a_frame_over_the_limit_is_told_in_its_place(self) -> None:
+        """An `Oversize` stands where the frame would have, and what follows is read."""
+
+        async def script(near: Observed, far: Observed) -> None:
+            large = b'"%s"' % (b"o" * 100 * _LIMIT)
+            for frame in (b'"before"', large, b'"after"'):
+                near.transport.send(frame)
+            first, second, third = await far.received(3)
+            assert (first, third) == (b'"before"', b'"after"')
+            assert isinstance(second, Oversize)
+            assert second.limit == _LIMIT
+            assert large.startswith(second.head)
+            far.transport.send(b'"answer"')
+            assert await near.received(1) == [b'"answer"']
+
+        self._run(script, limit=_LIMIT)
+
+    def test_a_callback_that_raises_once_misses_nothing_else(self) -> None:
+        """What `on_message` raises is not the transport's fault, nor that of the next frame."""
+
+        async def script(near: Observed, far: Observed) -> None:
+            note = far.transport.on_message
+
+            def fail_first(frame: Frame, route: Any) -> None:
+                note(frame, route)
+                if len(far.frames) == 1:
+                    raise ValueError("the first frame is not understood")
+
+            far.transport.on_message = fail_first
+            near.transport.send(b'"raises"')
+            near.transport.send(b'"in the same tick"')
+            await far.received(2)
+            near.transport.send(b'"later"')
+            assert await far.received(3) == [b'"raises"', b'"in the same tick"', b'"later"']
+            far.transport.send(b'"answer"')
+            assert await near.received(1) == [b'"answer"']
+            assert not near.ends + far.ends
 
         self._run(script)
 
@@ -197,7 +286,7 @@ class TransportContract:
     def test_sending_does_not_wait_and_a_backlog_is_told_and_drains(self) -> None:
         """`send` returns at once; `backlog` and `on_drained` say how the other side keeps up."""
         if not self.connects_alone:
-            return
+            raise SkipTest("connects_alone is false")
 
         async def script(near: Observed, far: Observed) -> None:
             await near.transport.connect()
@@ -355,15 +444,70 @@ class TransportContract:
 
         self._run(script, connected=False)
 
+    def test_who_waits_is_told_that_the_other_left_without_connecting(self) -> None:
+        """`close` before `connect` ends the connection for the other side, too."""
+        if not self.connects_alone:
+            raise SkipTest("connects_alone is false")
+
+        async def script(near: Observed, far: Observed) -> None:
+            await near.transport.connect()
+            await far.transport.close()
+            is_error = await near.ended() is not None
+            assert is_error is self.end_by_the_other_side_is_an_error
+            assert not near.frames + far.frames
+            await near.transport.close()
+            assert len(near.ends) == 1
+            assert len(far.ends) <= 1
+
+        self._run(script, connected=False)
+
+    def test_who_comes_later_is_told_that_the_other_has_left(self) -> None:
+        """An end before the beginning is told by `connect` or after it."""
+        if not self.connects_alone:
+            raise SkipTest("connects_alone is false")
+
+        async def script(near: Observed, far: Observed) -> None:
+            await far.transport.close()
+            try:
+                await near.transport.connect()
+            except TransportError:
+                return
+            await near.ended()
+            await near.transport.close()
+            assert len(near.ends) == 1
+
+        self._run(script, connected=False)
+
     # Connecting
+
+    def test_connecting_twice_is_refused_and_changes_nothing(self) -> None:
+        """`connect` is called once: another one raises TransportError, and all goes on."""
+
+        async def script(near: Observed, far: Observed) -> None:
+            for end in (near, far):
+                refusal = None
+                try:
+                    await end.transport.connect()
+                except TransportError as error:
+                    refusal = error
+                assert refusal is not None, "connecting twice has to raise TransportError"
+                assert end.transport.is_connected
+            near.transport.send(b'"there"')
+            far.transport.send(b'"back"')
+            assert await far.received(1) == [b'"there"']
+            assert await near.received(1) == [b'"back"']
+            assert not near.ends + far.ends
+
+        self._run(script)
 
     def test_connecting_to_nothing_fails_and_leaves_nothing(self) -> None:
         """`connect` raises TransportError, and then nothing is left."""
 
+        lost = self.make_lost()
+        if lost is None:
+            raise SkipTest("make_lost gives nothing")
+
         async def script() -> None:
-            lost = self.make_lost()
-            if lost is None:
-                return
             before = leftovers()
             end = Observed(lost)
             failure = None
@@ -386,12 +530,16 @@ class TransportContract:
         script: Callable[[Observed, Observed], Coroutine[Any, Any, None]],
         *,
         connected: bool = True,
+        limit: int | None = None,
     ) -> None:
         """Run a script over a pair, close both, and see that nothing is left."""
 
         async def run() -> None:
             before = leftovers()
-            near, far = (Observed(transport) for transport in await self.make_pair())
+            pair = await (self.make_pair() if limit is None else self.make_limited_pair(limit))
+            if pair is None:
+                raise SkipTest("make_limited_pair gives nothing")
+            near, far = (Observed(transport) for transport in pair)
             try:
                 if connected:
                     await asyncio.gather(near.transport.connect(), far.transport.connect())

@@ -34,7 +34,7 @@ from ..jsonrpc.framing import Fault
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.policy import Policy
 
-__all__ = ["HIGH_WATER", "LOW_WATER", "Address", "Frame", "Transport"]
+__all__ = ["HIGH_WATER", "LOW_WATER", "Address", "Frame", "Transport", "ignore"]
 
 # What a transport hands up: a frame, or what stands in the place of one.
 Frame: TypeAlias = bytes | Fault
@@ -91,3 +91,7 @@ class Address(Protocol):
     def transport(self, policy: Policy) -> Transport:
         """Return a new transport to this address, not yet connected."""
         ...
+
+
+def ignore(*_: object) -> None:
+    """Stand in for a callback that nobody has set."""

@@ -38,7 +38,8 @@ READ_CHUNK: Final = 64 * 1024
 # In chunks: 2 MiB. The other side may be a file of any size.
 READ_AHEAD: Final = 32
 # What `poll` calls writable has room for so much (PIPE_BUF), so that a write of it returns.
-_WRITE_CHUNK: Final = select.PIPE_BUF
+# Where there is no such constant nothing is written, but this module is loaded.
+_WRITE_CHUNK: Final[int] = getattr(select, "PIPE_BUF", 512)
 # How long a closing loop waits for a thread; those that can stop do so in microseconds.
 _JOIN_WAIT: Final = 0.5
 

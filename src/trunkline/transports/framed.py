@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from ..jsonrpc.framing import framing_named
+from .base import ignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FramedTransport"]
 
+# From here on a frame and its mark are written as two parts: to copy so much costs more.
+_LARGE: Final = 64 * 1024
+
 _log: Final = logging.getLogger("trunkline.transports")
 
 
@@ -37,9 +41,9 @@ class FramedTransport:
 
     def __init__(self, policy: Policy, name: TransportName) -> None:
         self.name: TransportName = name
-        self.on_message: Callable[[Frame, Any], object] = _ignore
-        self.on_error: Callable[[TransportError | None], object] = _ignore
-        self.on_drained: Callable[[], object] = _ignore
+        self.on_message: Callable[[Frame, Any], object] = ignore
+        self.on_error: Callable[[TransportError | None], object] = ignore
+        self.on_drained: Callable[[], object] = ignore
         self._framing = framing_named(policy.framing, policy.limits.message_size(name))
         self._writer: FdWriter | ThreadWriter | None = None
         self._is_open = False  # frames can be sent
@@ -63,7 +67,11 @@ class FramedTransport:
             LocalProtocolError: the framing cannot carry it; nothing was sent.
         """
         if self._is_open and self._writer is not None:
-            self._writer.write(self._framing.frame(frame))
+            if len(frame) < _LARGE:
+                self._writer.write(self._framing.frame(frame))
+            else:
+                for part in self._framing.parts(frame):
+                    self._writer.write(part)
 
     async def close(self) -> None:
         """Write what was sent, and end the connection."""
@@ -110,7 +118,3 @@ class FramedTransport:
                 self.on_error(error)
             except Exception:  # noqa: BLE001  # there is still something to clear away
                 _log.exception("on_error raised")
-
-
-def _ignore(*_: object) -> None:
-    """Stand in for a callback that nobody has set."""

@@ -9,7 +9,8 @@ The rules that live here, and only here:
 * A frame sent while another is being delivered waits for its turn, and whoever began to
   deliver goes on until nothing waits. So order is kept, and two ends that answer each other
   do not call each other deeper and deeper.
-* Nothing is delivered before both ends are connected; until then frames wait.
+* Nothing is delivered before both ends are connected; until then frames wait. An end that
+  leaves without having connected is told to the other, now or when that one connects.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import TransportError
-from .base import HIGH_WATER, LOW_WATER
+from .base import HIGH_WATER, LOW_WATER, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,9 +66,9 @@ class MemoryTransport:
 
     def __init__(self, wire: _Wire) -> None:
         self.name: TransportName = "default"
-        self.on_message: Callable[[Frame, Any], object] = _ignore
-        self.on_error: Callable[[TransportError | None], object] = _ignore
-        self.on_drained: Callable[[], object] = _ignore
+        self.on_message: Callable[[Frame, Any], object] = ignore
+        self.on_error: Callable[[TransportError | None], object] = ignore
+        self.on_drained: Callable[[], object] = ignore
         # The bytes that wait for the other end to connect, or for their turn.
         self.backlog = 0
         self._wire = wire
@@ -111,14 +112,18 @@ class MemoryTransport:
         """End both ends; the other one is told after it has received what was sent."""
         if self._ended:
             return
-        was_connected = self._connected
         wire = self._wire
         wire.waiting.append((self._other, None))
+        if not self._connected:
+            self._end(report=False)
+            if self._other._connected:
+                wire.give_up(asyncio.get_running_loop())
+            return
         if wire.is_idle:
             wire.deliver()
         # Not before: what was sent by now has reached the other end, and its answers this one.
         if not self._ended:
-            self._end(report=was_connected)
+            self._end()
 
     def _end(self, *, report: bool = True) -> None:
         """Receive nothing more, send nothing more, and say so."""
@@ -150,6 +155,11 @@ class _Wire:
         """Begin to deliver: both ends have connected, or one came and went."""
         self._loop = loop
         self.is_open = True
+        self.deliver()
+
+    def give_up(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell an end that waits that the other one will not come."""
+        self._loop = loop
         self.deliver()
 
     def end(self) -> None:
@@ -191,7 +201,3 @@ class _Wire:
             sender._is_high = False
             if self._loop is not None and not sender._ended:
                 self._loop.call_soon(sender.on_drained)
-
-
-def _ignore(*_: object) -> None:
-    """Stand in for a callback that nobody has set."""

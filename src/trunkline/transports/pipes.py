@@ -26,12 +26,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from ..errors import TransportError
 from .base import HIGH_WATER, LOW_WATER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Backlog", "FdReader", "FdWriter", "is_abandoned", "is_watchable"]
+__all__ = ["Backlog", "FdReader", "FdWriter", "check_platform", "is_abandoned", "is_watchable"]
 
 # A pipe holds 64 KiB unless asked for more, which makes 16 wake-ups of both sides for 1 MiB.
 # 1 MiB is what Linux grants everybody.
@@ -44,7 +45,23 @@ _TURN: Final = 1024 * 1024
 # Waiting for a slow reader ends after so many times the patience with one that takes nothing.
 _SPELLS: Final = 10
 
+# What only POSIX has.
+_NEEDED: Final = ((os, "readv"), (os, "set_blocking"), (os, "killpg"), (select, "poll"))
+
 _buffers: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, bytearray]] = WeakKeyDictionary()
+
+
+def check_platform() -> None:
+    """Refuse a platform without the calls that standard streams are used by.
+
+    Before anything is opened or started: on Windows the modules load, and nothing else works.
+
+    Raises:
+        TransportError: the text names what is missing.
+    """
+    for module, name in _NEEDED:
+        if not hasattr(module, name):
+            raise TransportError(f"not on this platform: stdio needs {module.__name__}.{name}")
 
 
 def is_watchable(fd: int) -> bool:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import TransportError
 from ..redaction import show
+from .pipes import check_platform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,8 +53,10 @@ class Child:
 
         Raises:
             TransportError: it cannot be started; the text names the command and the reason,
-                never the arguments or the environment.
+                never the arguments or the environment. Or this platform lacks what it takes to
+                talk to it and to end it; then it was not tried.
         """
+        check_platform()
         try:
             self._process = subprocess.Popen(
                 command,
@@ -198,7 +201,8 @@ class Child:
 def _why_not(command: str, cwd: str | None, error: Exception) -> str:
     """Return why a command cannot be started."""
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    # In brackets: behind a colon, a name like `get-token` would have it hidden as its secret.
     # The system says which of the two names it could not use.
     if cwd is not None and isinstance(error, OSError) and error.filename == cwd:
-        return f"cannot start {show(command)} in {show(cwd)}: {why}"
-    return f"cannot start {show(command)}: {why}"
+        return f"cannot start {show(command)} in {show(cwd)} ({why})"
+    return f"cannot start {show(command)} ({why})"

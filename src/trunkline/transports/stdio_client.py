@@ -10,6 +10,7 @@ The rules that live here, and only here:
 * An end that we did not ask for is an error, even with exit status 0: somebody was talking to
   this server. It is told after everything the server wrote, with its status and last words.
 * What was handed in as a secret is not shown: not in a repr, and not in the server's log.
+* What is kept of the log a terminal can show without acting on it; `on_stderr` gets it raw.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..errors import TransportError
+from ..errors import TransportError, visible
 from ..jsonrpc.framing import NewlineFraming, Oversize
-from ..redaction import HIDDEN, is_secret_name, redact
+from ..redaction import HIDDEN, is_secret_name, redact, show
 from .framed import FramedTransport
 from .pipes import FdReader, FdWriter
 from .processes import Child
@@ -51,6 +52,20 @@ _REST_WAIT: Final = 1.0
 _REST_WAITS: Final = 5
 # A shorter value would be found in the middle of innocent words.
 _SHORTEST_SECRET: Final = 6
+# What a program needs of the environment to find its way: none of it is where secrets are.
+_LEAST_INHERITED: Final = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+)
 
 
 # A client remembers by the address, weakly, which era a server belongs to.
@@ -60,27 +75,32 @@ class Stdio:
 
     `Stdio("python", ["server.py"])` and `Stdio(["python", "server.py"])` are the same. The
     command is looked up on PATH and started without a shell. The child inherits our whole
-    environment; `env` adds to it, or replaces what has the same name. `on_stderr` is called,
-    on the event loop, with each line of the server's log that is not blank; what `env` and
-    `args` hold under a name like `API_KEY` or `--token` is hidden in it. When closing, the
-    server is given `grace` seconds to exit by itself, and as many again after SIGTERM.
+    environment, or with `inherit_env=False` only PATH, HOME and the like; `env` adds to it, or
+    replaces what has the same name. `on_stderr` is called, on the event loop, with each line of
+    the server's log that is not blank; what `env` and `args` hold under a name like `API_KEY`
+    or `--token` is hidden in it. When closing, the server is given `grace` seconds to exit by
+    itself, and as many again after SIGTERM.
     """
 
-    command: str | os.PathLike[str] | Sequence[str]
-    args: Sequence[str] = ()
+    command: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+    args: Sequence[str | os.PathLike[str]] = ()
     _: KW_ONLY
     env: Mapping[str, str] | None = field(default=None, hash=False)
+    inherit_env: bool = True
     cwd: str | os.PathLike[str] | None = None
     on_stderr: Callable[[str], object] | None = None
     grace: float = 2.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.args, str):
+        if isinstance(self.args, str | bytes):
             raise TypeError("Stdio.args is a sequence of arguments, not one string")
-        if isinstance(self.command, str | os.PathLike):
-            words = [os.fspath(self.command), *self.args]
-        else:
-            words = [*self.command, *self.args]
+        command = self.command
+        if isinstance(command, str | bytes) or not isinstance(command, Sequence):
+            command = (command,)
+        words = [
+            *(_text(each, "Stdio.command") for each in command),
+            *(_text(each, f"Stdio.args[{at}]") for at, each in enumerate(self.args)),
+        ]
         if not words or not words[0]:
             raise ValueError("Stdio.command is empty")
         if self.grace < 0:
@@ -90,9 +110,9 @@ class Stdio:
         put(self, "command", words[0])
         put(self, "args", tuple(words[1:]))
         if self.env is not None:
-            put(self, "env", MappingProxyType(dict(self.env)))
+            put(self, "env", MappingProxyType(_checked(self.env)))
         if self.cwd is not None:
-            put(self, "cwd", os.fspath(self.cwd))
+            put(self, "cwd", _text(self.cwd, "Stdio.cwd"))
 
     def transport(self, policy: Policy) -> Transport:
         """Return a transport that will start one such process."""
@@ -101,10 +121,12 @@ class Stdio:
     def __repr__(self) -> str:
         shown = [repr(redact(self.command))]
         if self.args:
-            shown.append(repr([text for text, _ in _judged(self.args)]))
+            shown.append(repr([text for text, _ in _judged(map(str, self.args))]))
         if self.env:
             # The names only: a variable is where people put secrets.
             shown.append(f"env={[redact(name) for name in sorted(self.env)]}")
+        if not self.inherit_env:
+            shown.append("inherit_env=False")
         if self.cwd is not None:
             shown.append(f"cwd={redact(self.cwd)!r}")
         return f"Stdio({', '.join(shown)})"
@@ -139,8 +161,8 @@ class _StdioTransport(FramedTransport):
         self._stderr.ended = loop.create_future()
         self._child = child = Child(
             loop,
-            [str(address.command), *address.args],
-            env=None if address.env is None else {**os.environ, **address.env},
+            [str(address.command), *map(str, address.args)],
+            env=_environment(address),
             cwd=None if address.cwd is None else str(address.cwd),
         )
         try:
@@ -253,7 +275,7 @@ class _Stderr:
                 continue
             for secret in self._secrets:
                 text = text.replace(secret, HIDDEN)
-            self.lines.append(text)
+            self.lines.append(visible(text))
             self._tell(text)
 
     def _tell(self, line: str) -> None:
@@ -262,6 +284,36 @@ class _Stderr:
                 self._on_line(line)
             except Exception:  # noqa: BLE001  # a fault in showing a log ends no connection
                 _log.exception("on_stderr raised")
+
+
+def _text(given: object, place: str) -> str:
+    """Return an argument or a path as the text it is started with."""
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(text, str):
+        raise TypeError(f"{place} is a text or a path, not {_kind(text)}")
+    return text
+
+
+def _checked(env: Mapping[str, str]) -> dict[str, str]:
+    """Return a copy of the variables, all of which are texts; a value is never quoted."""
+    for name, value in env.items():
+        if not isinstance(name, str):
+            raise TypeError(f"Stdio.env has texts for names, not {_kind(name)}")
+        if not isinstance(value, str):
+            raise TypeError(f"Stdio.env[{show(name)}] is a text, not {_kind(value)}")
+    return dict(env)
+
+
+def _environment(address: Stdio) -> dict[str, str]:
+    """Return the environment of a process that is started now."""
+    inherited: Mapping[str, str] = os.environ
+    if not address.inherit_env:
+        inherited = {name: os.environ[name] for name in _LEAST_INHERITED if name in os.environ}
+    return {**inherited, **(address.env or {})}
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"
 
 
 def _judged(args: Iterable[str]) -> Iterable[tuple[str, str]]:
@@ -280,7 +332,7 @@ def _judged(args: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 def _secrets(address: Stdio) -> list[str]:
     """Return what the server was given and must not be shown, the longest first."""
-    given = [secret for _, secret in _judged(address.args)]
+    given = [secret for _, secret in _judged(map(str, address.args))]
     given += [value for name, value in (address.env or {}).items() if is_secret_name(name)]
     return sorted((s for s in given if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
 

@@ -8,7 +8,8 @@ The rules that live here, and only here:
 * Only frames reach the wire.                            [MCP 2026-07-28, basic/transports/stdio]
   While connected, the wire is held under private descriptors; whoever prints, writes to
   descriptor 1 or starts a child process writes to stderr instead, and whoever reads stdin
-  finds it empty. `close` puts everything back.
+  finds it empty. Whoever closes `sys.stdout`, or descriptor 1, closes neither the wire nor
+  stderr. `close` puts everything back.
 * The end of the input is reported as the end, and answers are still written until `close`.
 * Descriptors that are handed in are taken over: `close` closes them.
 """
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import TransportError
 from .blocking import ThreadReader, ThreadWriter
 from .framed import FramedTransport
-from .pipes import FdReader, FdWriter, is_abandoned, is_watchable
+from .pipes import FdReader, FdWriter, check_platform, is_abandoned, is_watchable
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -54,18 +55,22 @@ class StdioServer(FramedTransport):
         """Take over the descriptors, and begin to read.
 
         Raises:
-            TransportError: one of them is not open; the other is given back, or closed if it
-                was handed in.
+            TransportError: one of them is not open, or this platform lacks what is needed;
+                what is open is given back, or closed if it was handed in.
         """
         if self._is_used:
             raise TransportError("a transport connects once")
         self._is_used = True
         try:
+            check_platform()
             self._open(asyncio.get_running_loop())
         except OSError as error:
             self._clear_away()
             reason = f"standard input or output cannot be used: {error.strerror}"
             raise TransportError(reason) from None
+        except TransportError:
+            self._clear_away()
+            raise
         self._is_open = True
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -129,6 +134,7 @@ class _Standard:
         self._input: int | None = None  # the wire, under descriptors that children do not inherit
         self._output: int | None = None
         self._stdout: TextIO | None = None  # what `print` wrote to
+        self._stand_in: TextIO | None = None  # and writes to now
 
     def take_input(self) -> int:
         """Return a private descriptor for stdin, and leave an empty file in its place."""
@@ -143,13 +149,12 @@ class _Standard:
         """Return a private descriptor for stdout, and leave stderr in its place."""
         _check_was_open(sys.__stdout__)
         self._output = os.dup(1)
-        try:
-            os.dup2(2, 1)
-        except OSError:  # there is no stderr
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, 1)
-            os.close(nowhere)
-        self._stdout, sys.stdout = sys.stdout, sys.stderr
+        _lead_output_to_stderr()
+        # Not `sys.stderr` itself: a handler that closes its stdout must not close our log.
+        self._stand_in = open(  # noqa: SIM115  # it stays for as long as we are connected
+            1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
+        )
+        self._stdout, sys.stdout = sys.stdout, self._stand_in
         # What was printed before has no place on the wire either.
         _flush(self._stdout)
         return self._output
@@ -157,8 +162,12 @@ class _Standard:
     def put_back(self) -> None:
         """Undo what was done; what others have changed since is left as it is."""
         if self._output is not None:
-            _flush(self._stdout)  # of what was printed meanwhile, before it could reach the wire
-            if sys.stdout is sys.stderr and self._stdout is not None:
+            # What was printed meanwhile goes where it belongs before it could reach the wire,
+            # even if somebody has closed the descriptor.
+            _lead_output_to_stderr()
+            _flush(self._stdout)
+            _flush(self._stand_in)
+            if sys.stdout is self._stand_in and self._stdout is not None:
                 sys.stdout = self._stdout
             os.dup2(self._output, 1)
             os.close(self._output)
@@ -176,6 +185,16 @@ def _check_was_open(stream: TextIO | None) -> None:
     """
     if stream is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+def _lead_output_to_stderr() -> None:
+    """Let descriptor 1 be another name of stderr."""
+    try:
+        os.dup2(2, 1)
+    except OSError:  # there is none
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
 
 
 def _flush(stream: TextIO | None) -> None:

@@ -2,22 +2,27 @@
 
     Client(Tapped(Stdio("python", ["server.py"]), hear))
 
-`hear(sender, frame)` is called with every frame, before it is sent or handed up.
+`hear(sender, frame)` is called with every frame, before it is sent or handed up. What it
+raises changes nothing either: the first fault is logged, and it is called on.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..errors import TransportError
 from ..jsonrpc.limits import TransportName
+from .base import ignore
 
 if TYPE_CHECKING:
     from ..jsonrpc.policy import Policy
     from .base import Address, Frame, Transport
 
 __all__ = ["Tapped", "TappedTransport"]
+
+_log: Final = logging.getLogger("trunkline.transports")
 
 Side: TypeAlias = Literal["client", "server"]
 Hear: TypeAlias = "Callable[[Side, Frame], object]"
@@ -44,12 +49,13 @@ class TappedTransport:
     def __init__(self, inner: Transport, hear: Hear, *, our_side: Side = "client") -> None:
         self._inner = inner
         self._hear = hear
+        self._has_failed = False  # and that was logged: once, or each frame would be a line
         self._ours = our_side
         self._theirs: Side = "server" if our_side == "client" else "client"
         self.name: TransportName = inner.name
-        self.on_message: Callable[[Frame, Any], object] = _ignore
-        self.on_error: Callable[[TransportError | None], object] = _ignore
-        self.on_drained: Callable[[], object] = _ignore
+        self.on_message: Callable[[Frame, Any], object] = ignore
+        self.on_error: Callable[[TransportError | None], object] = ignore
+        self.on_drained: Callable[[], object] = ignore
 
     @property
     def is_connected(self) -> bool:
@@ -71,7 +77,7 @@ class TappedTransport:
 
     def send(self, frame: bytes, route: Any = None) -> None:
         """Send one frame, without waiting."""
-        self._hear(self._ours, frame)
+        self._tell(self._ours, frame)
         self._inner.send(frame, route)
 
     async def close(self) -> None:
@@ -79,9 +85,13 @@ class TappedTransport:
         await self._inner.close()
 
     def _receive(self, frame: Frame, route: Any) -> None:
-        self._hear(self._theirs, frame)
+        self._tell(self._theirs, frame)
         self.on_message(frame, route)
 
-
-def _ignore(*_: object) -> None:
-    """Stand in for a callback that nobody has set."""
+    def _tell(self, sender: Side, frame: Frame) -> None:
+        try:
+            self._hear(sender, frame)
+        except Exception:  # noqa: BLE001  # a fault in listening changes no connection
+            if not self._has_failed:
+                self._has_failed = True
+                _log.exception("hear raised; its further faults are not logged")

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,86 @@ def test_a_command_is_not_empty(command: str | list[str]) -> None:
 def test_one_string_is_no_list_of_arguments() -> None:
     with pytest.raises(TypeError, match="sequence"):
         Stdio("python", "server.py")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Stdio(7), "Stdio.command is a text or a path, not of type int"),
+        (lambda: Stdio(b"python"), "Stdio.command is a text or a path, not of type bytes"),
+        (lambda: Stdio(["python", 7]), "Stdio.command is a text or a path, not of type int"),
+        (lambda: Stdio("x", ["-p", 80]), "Stdio.args[1] is a text or a path, not of type int"),
+        (lambda: Stdio("x", [None]), "Stdio.args[0] is a text or a path, not None"),
+        (lambda: Stdio("x", b"ab"), "Stdio.args is a sequence of arguments, not one string"),
+        (lambda: Stdio("x", env={"PORT": 80}), "Stdio.env['PORT'] is a text, not of type int"),
+        (lambda: Stdio("x", env={"HOME": None}), "Stdio.env['HOME'] is a text, not None"),
+        (lambda: Stdio("x", env={b"A": "1"}), "Stdio.env has texts for names, not of type bytes"),
+        (lambda: Stdio("x", cwd=7), "Stdio.cwd is a text or a path, not of type int"),
+    ],
+)
+def test_what_is_no_text_is_refused_where_it_is_written(
+    make: Callable[[], Stdio], told: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert str(caught.value) == told
+
+
+def test_a_value_that_is_no_text_is_not_quoted() -> None:
+    with pytest.raises(TypeError) as caught:
+        Stdio("x", env={"API_KEY": CANARY.encode()})  # type: ignore[dict-item]
+    assert CANARY not in str(caught.value)
+
+
+def test_a_path_among_the_arguments_is_its_text() -> None:
+    address = Stdio("python", [Path("/srv/server.py"), "-v"])
+    assert address.args == ("/srv/server.py", "-v")
+    assert address == Stdio(["python", Path("/srv/server.py")], ["-v"])
+
+
+def test_what_is_inherited_belongs_to_the_address() -> None:
+    assert Stdio("x").inherit_env
+    assert Stdio("x") != Stdio("x", inherit_env=False)
+    assert repr(Stdio("x", inherit_env=False)) == "Stdio('x', inherit_env=False)"
+
+
+def test_the_modules_load_without_posix_and_connecting_is_refused() -> None:
+    script = """
+import asyncio, os, select, signal, subprocess, sys
+sys.modules["fcntl"] = None
+for module, names in (
+    (os, ("readv", "killpg", "set_blocking", "get_blocking", "pidfd_open", "fork")),
+    (select, ("poll", "PIPE_BUF")),
+    (signal, ("SIGKILL",)),
+):
+    for name in names:
+        delattr(module, name)
+from trunkline.errors import TransportError
+from trunkline.jsonrpc import Policy
+from trunkline.testing.transports import TransportContract
+from trunkline.transports import *
+def start(*_, **__): raise AssertionError("started")
+subprocess.Popen = start
+async def main():
+    for wire in (Stdio("true").transport(Policy()), StdioServer(Policy())):
+        try:
+            await wire.connect()
+        except TransportError as error:
+            print(error)
+        await wire.close()
+    near, far = memory_pair()
+    far.on_message = lambda frame, route: print(frame)
+    await near.connect()
+    await far.connect()
+    near.send(b"1")
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr == ""
+    refusal = "not on this platform: stdio needs os.readv\n"
+    assert done.stdout == refusal * 2 + "b'1'\n"
 
 
 def test_a_grace_is_not_negative() -> None:

@@ -132,6 +132,42 @@ def test_an_end_that_left_before_connecting_is_told_to_the_other() -> None:
     asyncio.run(script())
 
 
+def test_an_end_that_waits_is_told_that_the_other_left_without_connecting() -> None:
+    async def script() -> None:
+        near, far = (Observed(end) for end in memory_pair())
+        await far.transport.connect()
+        far.transport.send(b"never read")
+        await near.transport.close()
+        assert far.ends == [None]
+        assert far.transport.backlog == 0
+        assert not far.transport.is_connected
+        assert (near.frames, near.ends) == ([], [])
+        far.transport.send(b"dropped")
+        near.transport.send(b"dropped")
+        await far.transport.close()
+        assert (near.frames, far.frames, far.ends) == ([], [], [None])
+
+    asyncio.run(script())
+
+
+def test_what_waited_for_an_end_that_never_came_is_dropped() -> None:
+    async def script() -> None:
+        near, far = (Observed(end) for end in memory_pair())
+        await far.transport.connect()
+        for _ in range(3000):
+            far.transport.send(b"never read")
+        await far.transport.close()
+        await near.transport.close()
+        await near.transport.close()
+        while far.transport.backlog:
+            await asyncio.sleep(0)
+        near.transport.send(b"dropped")
+        far.transport.send(b"dropped")
+        assert (near.frames, near.ends, far.frames, far.ends) == ([], [], [], [None])
+
+    asyncio.run(asyncio.wait_for(script(), 20))
+
+
 def test_an_end_connects_once() -> None:
     async def script(near: Observed, far: Observed) -> None:
         with pytest.raises(TransportError, match="once"):

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from trunkline.jsonrpc import Policy
+from trunkline.testing.transports import Observed
+from trunkline.transports import Tapped, TappedTransport, Transport, memory_pair
+
+
+def test_everything_is_heard_before_it_goes_on() -> None:
+    heard: list[tuple[str, Any]] = []
+
+    async def script() -> None:
+        inner, far = memory_pair()
+        near, other = Observed(TappedTransport(inner, lambda *it: heard.append(it))), Observed(far)
+        await near.transport.connect()
+        await far.connect()
+        near.transport.send(b"1")
+        far.send(b"2")
+        assert heard == [("client", b"1"), ("server", b"2")]
+        assert (near.frames, other.frames) == ([b"2"], [b"1"])
+        await near.transport.close()
+        assert near.ends == other.ends == [None]
+
+    asyncio.run(script())
+
+
+def test_a_listener_that_raises_changes_nothing_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[Any] = []
+
+    def hear(sender: str, frame: Any) -> None:
+        heard.append(frame)
+        raise ValueError("deaf")
+
+    async def script() -> None:
+        inner, far = memory_pair()
+        near, other = Observed(TappedTransport(inner, hear, our_side="server")), Observed(far)
+        await near.transport.connect()
+        await far.connect()
+        for n in range(3):
+            near.transport.send(b"there %d" % n)
+            far.send(b"back %d" % n)
+        assert other.frames == [b"there 0", b"there 1", b"there 2"]
+        assert near.frames == [b"back 0", b"back 1", b"back 2"]
+        assert len(heard) == 6
+        await near.transport.close()
+
+    with caplog.at_level(logging.ERROR, "trunkline.transports"):
+        asyncio.run(script())
+    assert caplog.text.count("hear raised") == 1
+    assert "on_message raised" not in caplog.text
+    assert "ValueError: deaf" in caplog.text
+
+
+def test_each_connection_of_an_address_is_listened_to() -> None:
+    class Here:
+        def transport(self, policy: Policy) -> Transport:
+            return memory_pair()[0]
+
+        def __repr__(self) -> str:
+            return "Here()"
+
+    address = Tapped(Here(), print)
+    assert repr(address) == "Tapped(Here())"
+    assert isinstance(address.transport(Policy()), Transport)
+    assert address.transport(Policy()) is not address.transport(Policy())
