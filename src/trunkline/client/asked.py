@@ -9,6 +9,7 @@ The rules that live here, and only here:
 * What is not handled is "method not found".                   [JSON-RPC 2.0, section 5.1]
 * A question that was cancelled is not answered.
   [MCP 2025-11-25, basic/utilities/cancellation]
+* Any other is, also when its handler is cancelled by something else than the server.
 * What a handler raises stays here: the server gets a fixed text, or what `Refusal` chose.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET, UnsetType
@@ -45,10 +47,11 @@ from ..mcp.types import (
 )
 from ..spec import lookup
 from ..spec.kinds import ErrorKind
-from .failures import log, outlast, report
+from .failures import Complaints, current_task, outlast
 from .reading import decoder
+from .threads import NoThreadFree, Threads
 
-__all__ = ["Answers", "Handlers", "capabilities"]
+__all__ = ["AT_ONCE", "Answers", "Handlers", "capabilities"]
 
 RootsGiven: TypeAlias = Iterable[Root | str]
 Roots: TypeAlias = RootsGiven | Callable[[], RootsGiven | Awaitable[RootsGiven]]
@@ -57,6 +60,9 @@ OnSample: TypeAlias = Callable[
 ]
 Elicited: TypeAlias = ElicitResult | dict[str, Any] | None
 OnElicit: TypeAlias = Callable[[ElicitRequestParams], Elicited | Awaitable[Elicited]]
+
+# Calls a handler, wherever it has to run.
+_Call: TypeAlias = Callable[..., Awaitable[Any]]
 
 # A server decides how much it asks at a time; nobody has so many users to answer.
 AT_ONCE: Final = 100
@@ -97,21 +103,23 @@ def capabilities(
 class Answers:
     """Answers what one server asks."""
 
-    __slots__ = ("_handlers", "_running")
+    __slots__ = ("_complaints", "_handlers", "_running")
 
-    def __init__(self, handlers: Handlers) -> None:
+    def __init__(self, handlers: Handlers, threads: Threads, complaints: Complaints) -> None:
         found: dict[str, Callable[[Any], Awaitable[Any]]] = {}
+        call = partial(_call, threads)
         if handlers.roots is not None:
-            found["roots/list"] = _roots_from(handlers.roots)
+            found["roots/list"] = _roots_from(handlers.roots, call)
         if handlers.on_sample is not None:
-            found["sampling/createMessage"] = _sampling_by(handlers.on_sample)
+            found["sampling/createMessage"] = _sampling_by(handlers.on_sample, call)
         if handlers.on_elicit is not None:
-            found["elicitation/create"] = _asking_by(handlers.on_elicit)
+            found["elicitation/create"] = _asking_by(handlers.on_elicit, call)
         self._handlers = found
+        self._complaints = complaints
         self._running: dict[Asked, asyncio.Task[None]] = {}
 
-    def take(self, asked: Asked, peer: Peer, policy: Policy) -> None:
-        """Answer a request, now or later."""
+    def take(self, asked: Asked, peer: Peer, policy: Policy, *, is_busy: bool = False) -> None:
+        """Answer a request, now or later; no handler is called while the line `is_busy`."""
         if asked.method == "ping":
             peer.answer(asked, {})
             return
@@ -120,7 +128,7 @@ class Answers:
         if handler is None or kind is None:
             peer.fail(asked, named_error(ErrorKind.METHOD_NOT_FOUND, policy=policy))
             return
-        if len(self._running) >= AT_ONCE:
+        if is_busy or len(self._running) >= AT_ONCE:
             peer.fail(asked, named_error(ErrorKind.OVERLOADED, policy=policy))
             return
         try:
@@ -148,14 +156,14 @@ class Answers:
 
     def stop(self) -> None:
         """Stop all that runs: there is nobody to answer any more."""
-        current = _current_task()
+        current = current_task()
         for task in list(self._running.values()):
             if task is not current:
                 task.cancel()
 
-    async def end(self) -> None:
-        """Wait until all that was stopped has ended."""
-        await outlast(self._running.values())
+    async def end(self, caller: asyncio.Task[Any] | None = None) -> None:
+        """Wait until all that was stopped has ended, apart from who waits for this."""
+        await outlast(task for task in self._running.values() if task is not caller)
 
     async def _answer(
         self,
@@ -169,47 +177,55 @@ class Answers:
             result = narrow(await handler(params), policy.revision)
             peer.answer(asked, result)
         except LocalProtocolError as error:
-            report(error, f"the answer to {asked.method}")
-            peer.fail(asked, named_error(ErrorKind.INTERNAL_ERROR, policy=policy))
+            self._fail(asked, peer, policy, error, f"the answer to {asked.method}")
         except Refusal as refusal:
-            peer.fail(asked, _refused(refusal, policy))
+            peer.fail(asked, self._refused(refusal, policy))
+        except NoThreadFree:
+            peer.fail(asked, named_error(ErrorKind.OVERLOADED, policy=policy))
+        except asyncio.CancelledError as error:
+            task = current_task()
+            if task is None or task.cancelling():
+                raise  # by us: the server said so, or the connection has ended
+            self._fail(asked, peer, policy, error, f"the handler of {asked.method}")
         except Exception as error:  # noqa: BLE001  # somebody else's code
-            report(error, f"the handler of {asked.method}")
-            peer.fail(asked, named_error(ErrorKind.INTERNAL_ERROR, policy=policy))
+            self._fail(asked, peer, policy, error, f"the handler of {asked.method}")
+
+    def _fail(
+        self, asked: Asked, peer: Peer, policy: Policy, error: BaseException, what: str
+    ) -> None:
+        self._complaints.report(error, what)
+        peer.fail(asked, named_error(ErrorKind.INTERNAL_ERROR, policy=policy))
+
+    def _refused(self, refusal: Refusal, policy: Policy) -> ErrorObject:
+        data = UNSET if refusal.data is NOTHING else refusal.data
+        if isinstance(refusal.kind, int):
+            return ErrorObject(refusal.kind, refusal.message or "Refused", data)
+        try:
+            return named_error(refusal.kind, policy=policy, message=refusal.message, data=data)
+        except LookupError as error:
+            self._complaints.report(error, "a handler's refusal, whose symbol has no number,")
+            return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
 
-def _refused(refusal: Refusal, policy: Policy) -> ErrorObject:
-    data = UNSET if refusal.data is NOTHING else refusal.data
-    if isinstance(refusal.kind, int):
-        return ErrorObject(refusal.kind, refusal.message or "Refused", data)
-    try:
-        return named_error(refusal.kind, policy=policy, message=refusal.message, data=data)
-    except LookupError as error:
-        log.error("a handler refused with a symbol that has no number: %s", error)
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
-
-
-async def _call(handler: Callable[..., Any], *args: Any) -> Any:
+async def _call(threads: Threads, handler: Callable[..., Any], *args: Any) -> Any:
     """Return what a handler gives; a plain function may wait for a user, so it gets a thread."""
     if inspect.iscoroutinefunction(handler):
         return await handler(*args)
-    given = await asyncio.to_thread(handler, *args)
+    given = await threads.run(partial(handler, *args))
     return await given if inspect.isawaitable(given) else given
 
 
-def _roots_from(roots: Roots) -> Callable[[Any], Awaitable[ListRootsResult]]:
+def _roots_from(roots: Roots, call: _Call) -> Callable[[Any], Awaitable[ListRootsResult]]:
     async def answer(_: Any) -> ListRootsResult:
-        given = roots() if callable(roots) else roots
-        if inspect.isawaitable(given):
-            given = await given
+        given: RootsGiven = await call(roots) if callable(roots) else roots
         return ListRootsResult([root if isinstance(root, Root) else Root(root) for root in given])
 
     return answer
 
 
-def _sampling_by(handler: OnSample) -> Callable[[Any], Awaitable[CreateMessageResult]]:
+def _sampling_by(handler: OnSample, call: _Call) -> Callable[[Any], Awaitable[CreateMessageResult]]:
     async def answer(params: CreateMessageRequestParams) -> CreateMessageResult:
-        given = await _call(handler, params)
+        given = await call(handler, params)
         if not isinstance(given, CreateMessageResult):
             raise TypeError(f"on_sample returns a CreateMessageResult, not {type(given).__name__}")
         return given
@@ -217,11 +233,11 @@ def _sampling_by(handler: OnSample) -> Callable[[Any], Awaitable[CreateMessageRe
     return answer
 
 
-def _asking_by(handler: OnElicit) -> Callable[[Any], Awaitable[ElicitResult]]:
+def _asking_by(handler: OnElicit, call: _Call) -> Callable[[Any], Awaitable[ElicitResult]]:
     async def answer(params: ElicitRequestParams) -> ElicitResult:
         if params.mode == "url":
             raise Refusal(ErrorKind.INVALID_PARAMS, "this client declared forms only")
-        given = await _call(handler, params)
+        given = await call(handler, params)
         if given is None:
             return ElicitResult("decline")
         if isinstance(given, dict):
@@ -233,10 +249,3 @@ def _asking_by(handler: OnElicit) -> Callable[[Any], Awaitable[ElicitResult]]:
         return given
 
     return answer
-
-
-def _current_task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None  # outside of a loop nothing of ours is running

@@ -5,42 +5,62 @@
         two = batch.submit("ping")
     print(await one, await two)
 
-Leaving the block sends them; if it is left by an exception nothing is sent.
+Leaving the block sends them; if it is left by an exception nothing is sent, and the calls are
+cancelled. Where they cannot be sent, each call ends with the error that says why.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
-from ..errors import LocalProtocolError, TrunklineError
-from ..jsonrpc.messages import Notification, Request
+from ..errors import IdsExhausted, LocalProtocolError, TrunklineError
+from ..jsonrpc.messages import Notification
 from ..mcp.types import CallToolRequestParams
 from .calls import Call
-from .permitted import check_method
-from .reading import read
+from .options import check_seconds
+from .permitted import check_method, check_sendable
+from .reading import read_own
 from .results import ToolResult, tool_result
-from .session import Session
+from .session import OnProgress, Question, Session
 
 __all__ = ["CallBatch"]
 
 T = TypeVar("T")
 
 
+class _Waiting(NamedTuple):
+    """A request that is not sent yet, and who waits for its answer."""
+
+    question: Question
+    call: Call[Any]
+    future: asyncio.Future[Any]
+
+
 class CallBatch:
     """Calls that are collected, to be sent as one message."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self,
+        session: Session,
+        renew: Callable[[Session], Awaitable[Session]],
+        *,
+        strict: bool,
+    ) -> None:
         self._session = session
-        self._calls: list[tuple[Request | Notification, Call[Any] | None]] = []
-        self._futures: dict[int, asyncio.Future[Any]] = {}
-        self._is_open = False
+        self._renew = renew
+        self._strict = strict
+        self._calls: list[_Waiting | Notification] = []
+        # None until the block is entered; a batch is one message, so it is entered once.
+        self._is_open: bool | None = None
 
     async def __aenter__(self) -> CallBatch:
+        if self._is_open is not None:
+            raise TrunklineError("a batch is sent once: ask the client for another")
         if not self._session.policy.sends_batches:
             raise LocalProtocolError(
                 "jsonrpc.batch.not-allowed",
@@ -57,20 +77,22 @@ class CallBatch:
         trace: TracebackType | None,
     ) -> None:
         self._is_open = False
-        if error is None:
-            try:
-                self._send()
-            except BaseException:  # the calls must not wait for what was never sent
-                self._give_up()
-                raise
-        else:
-            self._give_up()
+        if error is not None:
+            self._give_up(None)
+            return
+        try:
+            await self._send()
+        except BaseException as failure:  # the calls must not wait for what was never sent
+            self._give_up(failure)
+            raise
 
     def submit(
         self,
         method: str,
         params: dict[str, Any] | None = None,
         *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
         on_success: Callable[[dict[str, Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
     ) -> Call[dict[str, Any]]:
@@ -82,10 +104,8 @@ class CallBatch:
                 "mcp.batch.initialize", got=method, expected="it as a message of its own"
             )
         return self._add(
-            method,
-            None,
-            dict(params or {}),
-            lambda raw: read(raw, dict[str, Any], method, revision),
+            Question(method, None, dict(params or {}), timeout, on_progress),
+            lambda raw: read_own(raw, dict[str, Any], method, revision),
             on_success,
             on_error,
         )
@@ -97,6 +117,8 @@ class CallBatch:
         arguments: dict[str, Any] | None = None,
         *,
         result_type: type[T],
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[T]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
     ) -> Call[ToolResult[T]]: ...
@@ -108,6 +130,21 @@ class CallBatch:
         arguments: dict[str, Any] | None = None,
         *,
         result_type: None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_success: Callable[[ToolResult[Any]], object] | None = None,
+        on_error: Callable[[TrunklineError], object] | None = None,
+    ) -> Call[ToolResult[Any]]: ...
+
+    @overload
+    def submit_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
     ) -> Call[ToolResult[Any]]: ...
@@ -118,15 +155,16 @@ class CallBatch:
         arguments: dict[str, Any] | None = None,
         *,
         result_type: Any = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
     ) -> Call[ToolResult[Any]]:
         """Add a call of a tool."""
         revision = self._session.revision
+        fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
         return self._add(
-            "tools/call",
-            CallToolRequestParams,
-            {"name": name, "arguments": UNSET if arguments is None else arguments},
+            Question("tools/call", CallToolRequestParams, fields, timeout, on_progress),
             lambda raw: tool_result(raw, result_type, revision),
             on_success,
             on_error,
@@ -136,42 +174,55 @@ class CallBatch:
         """Add a notification."""
         self._check_open()
         check_method(method, self._session.revision, "notification")
-        self._calls.append((Notification(method, params), None))
+        self._calls.append(Notification(method, params))
 
     def _add(
         self,
-        method: str,
-        kind: type[Struct] | None,
-        fields: dict[str, Any],
+        question: Question,
         reader: Callable[[Any], T],
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
     ) -> Call[T]:
         self._check_open()
         session = self._session
+        check_sendable(question.method, question.kind, session, strict=self._strict)
+        if question.timeout is not None:
+            check_seconds("timeout", question.timeout)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(session, method, future, reader, on_success, on_error)
-        params = session.params(kind, fields, None)
-        self._calls.append((Request(method, params, id=None), call))
-        self._futures[id(call)] = future
+        call = Call(session, question.method, future, reader, on_success, on_error)
+        self._calls.append(_Waiting(question, call, future))
         return call
 
     def _check_open(self) -> None:
         if not self._is_open:
             raise TrunklineError("a batch takes calls inside its `async with` block")
 
-    def _send(self) -> None:
+    async def _send(self) -> None:
+        try:
+            self._send_by(self._session)
+        except IdsExhausted:
+            self._send_by(await self._renew(self._session))
+
+    def _send_by(self, session: Session) -> None:
         # What was cancelled meanwhile is not sent at all.
-        left = [(sent, call) for sent, call in self._calls if call is None or not call.done()]
+        left = [
+            each for each in self._calls if not isinstance(each, _Waiting) or not each.future.done()
+        ]
         if not left:
             return
-        calls = [call for _, call in left if call is not None]
-        waiters = [self._futures[id(call)] for call in calls]
-        pending = self._session.start_batch([sent for sent, _ in left], waiters)
-        for call, each in zip(calls, pending, strict=True):
-            call.sent_as(each)
+        waiting = [each for each in left if isinstance(each, _Waiting)]
+        sent = session.start_batch(
+            [each.question if isinstance(each, _Waiting) else each for each in left],
+            [each.future for each in waiting],
+        )
+        for each, pending in zip(waiting, sent, strict=True):
+            each.call.sent_as(pending, session)
 
-    def _give_up(self) -> None:
-        for _, call in self._calls:
-            if call is not None:
-                call.cancel()
+    def _give_up(self, failure: BaseException | None) -> None:
+        for each in self._calls:
+            if not isinstance(each, _Waiting) or each.future.done():
+                continue
+            if isinstance(failure, TrunklineError):
+                each.future.set_exception(failure)
+            else:
+                each.call.cancel()

@@ -6,7 +6,8 @@ like the rest.                               [MCP 2026-07-28, server/utilities/c
 
 The rules that live here, and only here:
 
-* A result is fresh while less time has passed since it came than its `ttlMs`.
+* A result is fresh while less time has passed since it came than its `ttlMs`, and never for
+  longer than a day: a server that names an age of the world is not believed.
 * Word of a change makes what was kept stale at once, and what is on its way, too: it may
   have been written before the change.
 """
@@ -16,14 +17,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ["Cache", "Key"]
+__all__ = ["Cache", "Key", "fresh_until"]
 
 # A server decides how much it has to list: this is a few thousand tools, or some large texts.
 ENTRIES_KEPT: Final = 256
 BYTES_KEPT: Final = 8 * 1024 * 1024
+LONGEST_MS: Final = 24 * 60 * 60 * 1000
 
 # The method, and the cursor or URI it was asked with.
 Key: TypeAlias = tuple[str, str | None]
+
+
+def fresh_until(now: float, ttl_ms: int) -> float:
+    """Return until when a result may be used that came `now`."""
+    # Compared before it is divided: an integer of JSON may be too large for a float.
+    return now + min(ttl_ms, LONGEST_MS) / 1000
 
 
 class _Entry(NamedTuple):

@@ -10,7 +10,7 @@ from asyncio import Future
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..errors import NOTHING, TrunklineError
+from ..errors import NOTHING, RemoteProtocolError, TrunklineError
 from ..redaction import show
 from .failures import report
 
@@ -48,9 +48,10 @@ class Call(Generic[T]):
         if on_success is not None or on_error is not None:
             self.add_done_callback(lambda call: call._tell(on_success, on_error))
 
-    def sent_as(self, pending: Pending) -> None:
-        """Take note of what the answer will belong to."""
+    def sent_as(self, pending: Pending, session: Session) -> None:
+        """Take note of what the answer will belong to, and by which connection it comes."""
         self._pending = pending
+        self._session = session
 
     def done(self) -> bool:
         """Say whether it has ended: answered, failed or cancelled."""
@@ -84,6 +85,11 @@ class Call(Generic[T]):
             except TrunklineError as error:
                 self._error = error
                 raise
+            except Exception as error:  # whoever listens is told, whatever was wrong with it
+                self._error = RemoteProtocolError(
+                    "mcp.type.json-type", expected=f"a result of {self.method} that can be read"
+                )
+                raise self._error from error
         return self._value  # type: ignore[no-any-return]  # what `_read` made
 
     def exception(self) -> TrunklineError | None:

@@ -9,23 +9,23 @@ by `session`, how it begins by `opening`; here is what holds them together.
 The rules that live here, and only here:
 
 * Connecting is bounded in time, and leaves nothing behind when it fails.
-* `close` may be called by any task, twice, during a call or while connecting.
-* Ids that are used up are no concern of a caller: a new connection takes over, and the old
-  one ends when its last answer has come.
+* `close` may be called by any task, twice, during a call or while connecting. One that is
+  cancelled has closed all the same, and the next waits for what is left.
+* Ids that are used up are no concern of a caller: a new connection takes over, with the log
+  level and the subscriptions of the old, which ends when its last answer has come.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, get_args
+from typing import Any, Self, get_args
 
 from msgspec import UNSET
 
 from .. import __version__
-from ..errors import ConnectionLost, TimedOut, TransportError, TrunklineError
+from ..errors import ConnectionLost, PeerError, TimedOut, TransportError, TrunklineError
 from ..jsonrpc.policy import Policy
 from ..mcp.types import (
     DiscoverResult,
@@ -36,9 +36,10 @@ from ..mcp.types import (
 )
 from ..redaction import show
 from ..spec.revisions import LATEST, REVISIONS
-from .asked import Answers, Handlers, OnElicit, OnSample, Roots, capabilities
-from .caching import Cache
+from .asked import AT_ONCE, Answers, Handlers, OnElicit, OnSample, Roots, capabilities
+from .caching import Cache, fresh_until
 from .checks import Validate, checks
+from .failures import Complaints, log
 from .notices import (
     Listeners,
     Notices,
@@ -48,14 +49,14 @@ from .notices import (
     OnResourceUpdated,
 )
 from .opening import Offer, agree
+from .options import LEVELS, check_choice, check_seconds
 from .reading import read
-from .session import CLOSED, Era, OnProgress, Session
-from .targets import remember, remembered, target_of
+from .session import CLOSED, Agreement, Era, OnProgress, Question, Session
+from .targets import Given, forget, remember, remembered, target_of
+from .threads import Threads
 from .verbs import Verbs
 
 __all__ = ["Client"]
-
-_LEVELS: Final = get_args(LoggingLevel)
 
 
 class Client(Verbs):
@@ -81,7 +82,7 @@ class Client(Verbs):
 
     def __init__(
         self,
-        target: Any,
+        target: Given,
         *,
         revision: str | None = None,
         name: str = "trunkline",
@@ -106,17 +107,16 @@ class Client(Verbs):
         experimental: dict[str, dict[str, Any]] | None = None,
         logging_level: LoggingLevel | None = None,
     ) -> None:
-        _check_choice("revision", revision, (None, *REVISIONS))
-        _check_choice("validate", validate, get_args(Validate))
-        _check_choice("logging_level", logging_level, (None, *_LEVELS))
+        check_choice("revision", revision, (None, *REVISIONS))
+        check_choice("validate", validate, get_args(Validate))
+        check_choice("logging_level", logging_level, (None, *LEVELS))
         for what, seconds in (
             ("timeout", timeout),
             ("max_timeout", max_timeout),
             ("connect_timeout", connect_timeout),
             ("probe_timeout", probe_timeout),
         ):
-            if not seconds > 0:
-                raise ValueError(f"{what} is a number of seconds above 0, not {show(seconds)}")
+            check_seconds(what, seconds)
         self._target = target_of(target)
         self._handlers = Handlers(_kept(roots), on_sample, on_elicit)
         self._listeners = Listeners(on_log, on_notification, on_list_changed, on_resource_updated)
@@ -133,13 +133,20 @@ class Client(Verbs):
         self._validate: Validate = validate
         self._strict = strict
         self._on_progress = on_progress
-        self._level: LoggingLevel | None = logging_level
+        self._is_plain = on_progress is None and not strict
+        self._level = logging_level
+        self._subscribed = {}
+        self._submitting = set()
         self._cache = Cache() if cache else None
+        self._threads = Threads(AT_ONCE)
         self._session: Session | None = None
+        self._is_connecting = False
         self._opening: Session | None = None
         self._renewing: asyncio.Lock | None = None
-        # Sessions that only wait for their last answers, and what ends them.
-        self._retired: dict[Session, asyncio.Task[None] | None] = {}
+        # Sessions that wait for their last answers, or for their end.
+        self._leaving: set[Session] = set()
+        # How many times this client was closed, for whoever was about to connect it.
+        self._closings = 0
 
     def __repr__(self) -> str:
         state = f"{self.revision}" if self.is_connected else "not connected"
@@ -147,7 +154,7 @@ class Client(Verbs):
 
     # -- connecting --------------------------------------------------------------------------
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> Self:
         await self.connect()
         return self
 
@@ -170,77 +177,100 @@ class Client(Verbs):
             RemoteProtocolError: there is no revision that both sides speak.
             PeerError: the server refused.
         """
-        if self._opening is not None or self.is_connected:
+        if self._is_connecting or self._opening is not None or self.is_connected:
             raise TrunklineError("this client is connected already, or about to be")
-        lost, self._session = self._session, None
-        if lost is not None:
-            await lost.close()
-        self._session = await self._open()
+        self._is_connecting = True
+        closings = self._closings
+        try:
+            lost, self._session = self._session, None
+            if lost is not None:
+                await asyncio.wait([self._leave(lost)])
+            if closings != self._closings:
+                raise ConnectionLost(CLOSED)
+            self._subscribed.clear()
+            self._session = await self._open()
+        finally:
+            self._is_connecting = False
 
     async def close(self) -> None:
         """End the connection; what is under way ends with `ConnectionLost`."""
+        self._closings += 1
         session, self._session = self._session, None
-        ending = [each for each in (session, self._opening, *self._retired) if each is not None]
-        for each in ending:
-            await each.close()
-        retiring = [task for task in self._retired.values() if task is not None]
-        if retiring:
-            await asyncio.wait(retiring)
-        self._retired.clear()
+        self._leaving.update(each for each in (session, self._opening) if each is not None)
+        ending = [self._leave(each) for each in list(self._leaving)]
+        if ending:
+            # Whoever waits here and is cancelled leaves them at it.
+            await asyncio.wait(ending)
         self._renewing = None  # it belongs to this event loop, and the next may be another
+
+    def _leave(self, session: Session) -> asyncio.Task[None]:
+        """End a session, and know of it until it has ended; return what ends it."""
+        self._leaving.add(session)
+        ending = session.end()
+        ending.add_done_callback(lambda _: self._leaving.discard(session))
+        return ending
 
     async def _open(self) -> Session:
         """Return a new session, agreed on and ready."""
-        address = self._target.address
-        transport = address.transport(self._policy)
+        transport = self._target.address.transport(self._policy)
+        complaints = Complaints()
         session = self._opening = Session(
             transport,
             self._policy,
             timeout=self._timeout,
             max_timeout=self._max_timeout,
-            answers=Answers(self._handlers),
-            notices=Notices(self._listeners, self._cache),
+            answers=Answers(self._handlers, self._threads, complaints),
+            notices=Notices(self._listeners, complaints, self._cache),
+            complaints=complaints,
             on_progress=self._on_progress,
-            checks=checks(self._validate, transport.name),
+            checks=checks(self._validate, transport.name, complaints),
         )
         try:
             async with asyncio.timeout(self._connect_timeout) as limit:
                 await self._begin(session)
-        except TimeoutError:
-            await session.close()
-            if limit.expired():
+        except BaseException as error:  # a cancelled task too: nothing may be left open
+            await asyncio.wait([self._leave(session)])
+            if isinstance(error, TimeoutError) and limit.expired():
                 reason = f"no connection within {self._connect_timeout:g} s"
                 raise TimedOut(reason) from None
-            raise
-        except ConnectionLost as lost:
-            await session.close()
-            if lost.reason == CLOSED:
-                raise
-            raise TransportError(
-                lost.reason, exit_status=lost.exit_status, stderr=lost.stderr
-            ) from None
-        except BaseException:  # a cancelled task too: nothing may be left open
-            await session.close()
+            if isinstance(error, ConnectionLost) and error.reason != CLOSED:
+                raise TransportError(
+                    error.reason, exit_status=error.exit_status, stderr=error.stderr
+                ) from None
             raise
         finally:
             self._opening = None
         return session
 
     async def _begin(self, session: Session) -> None:
-        address = self._target.address
         await session.transport.connect()
-        discovered = await agree(session, self._offer, remembered(address))
-        agreement = session.agreement
-        if agreement is None:
-            raise TrunklineError("the opening came to no agreement")
-        if self._offer.pinned is None:
-            # A pinned revision says what we wanted, not what the server is.
-            remember(address, agreement.era)
+        agreement, discovered = await self._agree(session)
         if self._cache is not None:
             self._cache.clear()
             self._keep(discovered)
         if self._level is not None:
-            await self._begin_logging(session, self._level)
+            await self._begin_logging(session, agreement, self._level)
+        if self._subscribed and "resources/subscribe" in session.methods:
+            await self._subscribe_again(session)
+        # It may have ended in the same moment, and nobody is told of that but who asks.
+        session.check_open()
+
+    async def _agree(self, session: Session) -> tuple[Agreement, bytes | None]:
+        """Open the conversation; return what was agreed, and discovered."""
+        address, pinned = self._target.address, self._offer.pinned
+        try:
+            discovered = await agree(session, self._offer, remembered(address))
+        except BaseException:  # out of time, too: what was known of the server led nowhere
+            if pinned is None:
+                forget(address)
+            raise
+        agreement = session.agreement
+        if agreement is None:
+            raise TrunklineError("the opening came to no agreement")
+        if pinned is None:
+            # A pinned revision says what we wanted, not what the server is.
+            remember(address, agreement.era)
+        return agreement, discovered
 
     def _keep(self, discovered: bytes | None) -> None:
         """Keep what was discovered, if the server said for how long."""
@@ -250,18 +280,26 @@ class Client(Verbs):
             result: DiscoverResult = read(discovered, DiscoverResult, "server/discover", LATEST)
         except TrunklineError:
             return  # it was good enough to connect; whoever asks for it is told what is wrong
-        until = asyncio.get_running_loop().time() + result.ttl_ms / 1000
         if result.ttl_ms:
+            until = fresh_until(asyncio.get_running_loop().time(), result.ttl_ms)
             self._cache.keep(("server/discover", None), discovered, until, self._cache.changes)
 
-    async def _begin_logging(self, session: Session, level: LoggingLevel) -> None:
-        agreement = session.agreement
-        if agreement is None:
-            return
-        if agreement.era == "per_request":
+    async def _begin_logging(
+        self, session: Session, agreement: Agreement, level: LoggingLevel
+    ) -> None:
+        if session.is_per_request:
             session.log_at(level)
         elif agreement.capabilities.logging is not UNSET:
-            await session.ask("logging/setLevel", None, {"level": level})
+            await session.ask(Question("logging/setLevel", None, {"level": level}))
+
+    async def _subscribe_again(self, session: Session) -> None:
+        for uri in list(self._subscribed):
+            try:
+                await session.ask(Question("resources/subscribe", None, {"uri": uri}))
+            except PeerError as error:
+                # It is there no more, and no reason to have no connection.
+                log.warning("a new connection could not subscribe to %s: %s", show(uri), error)
+                self._subscribed.pop(uri, None)
 
     async def _renew(self, session: Session) -> Session:
         if self._renewing is None:
@@ -278,15 +316,9 @@ class Client(Verbs):
                     "give the client an address to connect to again"
                 )
             self._session = new = await self._open()
-        self._retired[session] = None
-        session.when_idle(lambda: self._retire(session))
+        self._leaving.add(session)
+        session.when_idle(lambda: self._leave(session))
         return new
-
-    def _retire(self, session: Session) -> None:
-        if session in self._retired and self._retired[session] is None:
-            task = asyncio.get_running_loop().create_task(session.close())
-            self._retired[session] = task
-            task.add_done_callback(lambda _: self._retired.pop(session, None))
 
     # -- what was agreed ---------------------------------------------------------------------
 
@@ -337,10 +369,3 @@ def _kept(roots: Roots | None) -> Roots | None:
     if isinstance(roots, str):
         raise ValueError("roots are a list of file:// URIs, not one text")
     return list(roots)
-
-
-def _check_choice(what: str, given: object, choices: Iterable[object]) -> None:
-    allowed = list(choices)
-    if given not in allowed:
-        names = ", ".join(repr(each) for each in allowed)
-        raise ValueError(f"{what} is one of {names}, not {show(given)}")

@@ -21,7 +21,7 @@ from ..jsonrpc.faults import UNREADABLE
 from ..mcp.types import LoggingMessageNotificationParams, ResourceUpdatedNotificationParams
 from ..redaction import show
 from .caching import Cache
-from .failures import log, outlast, report
+from .failures import Complaints, current_task, outlast
 from .reading import decoder
 
 __all__ = ["Listeners", "Notices"]
@@ -59,12 +59,14 @@ class Listeners(NamedTuple):
 class Notices:
     """Tells what comes in to whoever listens."""
 
-    __slots__ = ("_cache", "_listeners", "_task", "_waiting")
+    __slots__ = ("_cache", "_complaints", "_listeners", "_task", "_waiting")
 
-    def __init__(self, listeners: Listeners, cache: Cache | None = None) -> None:
+    def __init__(self, listeners: Listeners, complaints: Complaints, cache: Cache | None) -> None:
         self._listeners = listeners
+        self._complaints = complaints
         self._cache = cache
-        self._waiting: deque[tuple[str, Awaitable[Any]]] = deque()
+        # Made when it is needed: most servers tell nothing, and an empty one is not small.
+        self._waiting: deque[tuple[str, Awaitable[Any]]] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def take(self, method: str, params: Any) -> None:
@@ -106,7 +108,8 @@ class Notices:
         try:
             return decoder(kind)(b"{}" if params is UNSET else params)
         except UNREADABLE as error:
-            log.warning("the params of %s cannot be read: %s", show(method), show(str(error)))
+            text = "the params of %s cannot be read: %s"
+            self._complaints.say(text, show(method), show(str(error)))
             return None
 
     def call(self, name: str, listener: Callable[..., object], *args: Any) -> None:
@@ -114,34 +117,42 @@ class Notices:
         try:
             given = listener(*args)
         except Exception as error:  # noqa: BLE001  # somebody else's code
-            report(error, name)
+            self._complaints.report(error, name)
             return
         if inspect.isawaitable(given):
             self._await(name, given)
 
     def _await(self, name: str, given: Awaitable[Any]) -> None:
+        if self._waiting is None:
+            self._waiting = deque()
         if len(self._waiting) >= WAITING:
-            log.warning("%s cannot follow what the server sends: one notification is dropped", name)
+            text = "%s cannot follow what the server sends: one notification is dropped"
+            self._complaints.say(text, name)
             _discard(given)
             return
         self._waiting.append((name, given))
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task = asyncio.get_running_loop().create_task(self._run(self._waiting))
 
-    async def _run(self) -> None:
-        while self._waiting:
-            name, given = self._waiting.popleft()
+    async def _run(self, waiting: deque[tuple[str, Awaitable[Any]]]) -> None:
+        while waiting:
+            name, given = waiting.popleft()
             try:
                 await given
+            except asyncio.CancelledError as error:
+                task = current_task()
+                if task is None or task.cancelling():
+                    raise
+                self._complaints.report(error, name)  # the listener's own; others still wait
             except Exception as error:  # noqa: BLE001  # somebody else's code
-                report(error, name)
+                self._complaints.report(error, name)
 
-    async def end(self) -> None:
-        """Stop telling."""
+    async def end(self, caller: asyncio.Task[Any] | None = None) -> None:
+        """Stop telling; who waits for this is not stopped."""
         while self._waiting:
             _discard(self._waiting.popleft()[1])
         task = self._task
-        if task is None or task is asyncio.current_task():
+        if task is None or task is caller:
             return
         task.cancel()
         await outlast([task])

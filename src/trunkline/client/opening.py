@@ -9,8 +9,9 @@ The rules that live here, and only here:
 * The first question is `server/discover`. A result, or an error that only the
   per-request era has, settles it; any other error, whatever its code, is that of a server
   of the handshake.                 [MCP 2026-07-28, basic/transports/stdio]
-* A server that says nothing is sent `initialize` as well; whichever is answered first counts,
-  and what comes later is not needed.
+* A server that says nothing is asked in the other way as well; whichever is answered first
+  counts, and what comes later is not needed. So it is with one that is known to shake hands
+  and does not: it may have become another.
 * The version in the answer to `initialize` has to be one that we can speak: nothing is
   assumed.                                            [MCP 2025-11-25, basic/lifecycle]
 * `initialize` is never cancelled.        [MCP 2025-11-25, basic/utilities/cancellation]
@@ -25,7 +26,6 @@ from typing import Any, Final, NamedTuple, NoReturn
 from msgspec import UNSET, Raw, UnsetType, ValidationError, convert, field
 
 from ..errors import PeerError, RemoteProtocolError
-from ..jsonrpc.faults import UNREADABLE
 from ..jsonrpc.ledger import Pending
 from ..mcp.meta import SERVER_INFO, request_meta
 from ..mcp.shaping import narrow
@@ -39,14 +39,19 @@ from ..mcp.types import (
 )
 from ..spec.kinds import ErrorKind
 from ..spec.profiles import profile
-from ..spec.revisions import LATEST, REVISIONS, V2026_07_28, Window
-from .reading import decoder, read
+from ..spec.revisions import LATEST, REVISIONS
+from .reading import PER_REQUEST, read
 from .session import Agreement, Era, Session
 
 __all__ = ["Offer", "agree", "per_request_meta"]
 
-_HANDSHAKE: Final = Window(until=V2026_07_28)
-_NEWEST_HANDSHAKE: Final = max(filter(_HANDSHAKE.holds, REVISIONS))
+
+def _handshakes(revisions: Iterable[str]) -> list[str]:
+    """Return those revisions that begin with a handshake."""
+    return [each for each in revisions if not PER_REQUEST.holds(each)]
+
+
+_NEWEST_HANDSHAKE: Final = max(_handshakes(REVISIONS))
 
 
 class Offer(NamedTuple):
@@ -85,7 +90,7 @@ async def agree(session: Session, offer: Offer, remembered: Era | None) -> bytes
         ConnectionLost: the connection ended meanwhile.
     """
     pinned = offer.pinned
-    if pinned is not None and _HANDSHAKE.holds(pinned):
+    if pinned is not None and not PER_REQUEST.holds(pinned):
         await _shake_hands(session, offer, pinned)
         return None
     if pinned is not None:
@@ -93,12 +98,7 @@ async def agree(session: Session, offer: Offer, remembered: Era | None) -> bytes
         await asyncio.wait([asked.waiter])
         return await _follow(session, offer, asked)
     if remembered == "handshake":
-        try:
-            await _shake_hands(session, offer, _NEWEST_HANDSHAKE)
-        except PeerError:
-            pass  # it is not what it was: find out again
-        else:
-            return None
+        return await _shake_hands_again(session, offer)
     return await _probe(session, offer)
 
 
@@ -123,18 +123,35 @@ async def _probe(session: Session, offer: Offer) -> bytes | None:
     return await _race(session, offer, asked)
 
 
-async def _race(session: Session, offer: Offer, asked: Pending) -> bytes | None:
-    """Ask in the other way too, and go by the first answer that settles it."""
-    opened = session.probe("initialize", _introduction(offer, _NEWEST_HANDSHAKE))
+async def _shake_hands_again(session: Session, offer: Offer) -> bytes | None:
+    """Open a conversation with a server that shook hands when it was last connected to."""
+    opened = _introduce(session, offer, _NEWEST_HANDSHAKE)
+    await asyncio.wait([opened.waiter], timeout=offer.probe_timeout)
+    if not opened.waiter.done():
+        return await _race(session, offer, _ask(session, offer, LATEST), opened)
+    try:
+        _conclude(session, offer, opened.waiter.result(), _NEWEST_HANDSHAKE)
+    except (PeerError, RemoteProtocolError):
+        return await _probe(session, offer)  # it is not what it was: find out again
+    return None
+
+
+async def _race(
+    session: Session, offer: Offer, asked: Pending, opened: Pending | None = None
+) -> bytes | None:
+    """Go by the first answer that settles it: to the one question or to the other."""
+    if opened is None:
+        opened = _introduce(session, offer, _NEWEST_HANDSHAKE)
     waiting: set[asyncio.Future[Any]] = {asked.waiter, opened.waiter}
     refusal: PeerError | None = None
     while waiting:
         done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if asked.waiter in done:
             found = _discovered(asked)
-            if isinstance(found, _Discovered) and _best(found.supported_versions, offer):
+            agreement = _decided(found, offer)
+            if agreement is not None:
                 session.forget(opened)
-                return _settle(session, offer, found, asked)
+                return _settle(session, agreement, asked)
         if opened.waiter in done:
             try:
                 raw = opened.waiter.result()
@@ -152,28 +169,17 @@ async def _race(session: Session, offer: Offer, asked: Pending) -> bytes | None:
 async def _follow(session: Session, offer: Offer, asked: Pending) -> bytes | None:
     """Go on by what `server/discover` was answered with."""
     found = _discovered(asked)
+    agreement = _decided(found, offer)
+    if agreement is not None:
+        return _settle(session, agreement, asked)
     if isinstance(found, _Discovered):
-        if _best(found.supported_versions, offer):
-            return _settle(session, offer, found, asked)
         await _fall_back(session, offer, found.supported_versions)
-        return None
-    if offer.pinned is not None and not isinstance(found, PeerError):
+    elif _modern_kind(found) == ErrorKind.UNSUPPORTED_PROTOCOL_VERSION:
+        await _fall_back(session, offer, _supported(found))
+    elif offer.pinned is not None:
         raise found
-    if isinstance(found, PeerError):
-        kind = _modern_kind(found)
-        if kind == ErrorKind.UNSUPPORTED_PROTOCOL_VERSION:
-            await _fall_back(session, offer, _supported(found))
-            return None
-        if kind is not None:
-            # A server of this era that will not say what it has: each request will tell.
-            revision = offer.pinned or LATEST
-            session.agree(
-                Agreement(revision, "per_request", meta=per_request_meta(offer, revision))
-            )
-            return None
-        if offer.pinned is not None:
-            raise found
-    await _shake_hands(session, offer, _NEWEST_HANDSHAKE)
+    else:
+        await _shake_hands(session, offer, _NEWEST_HANDSHAKE)
     return None
 
 
@@ -184,8 +190,8 @@ def _discovered(asked: Pending) -> _Discovered | PeerError | RemoteProtocolError
     except (PeerError, RemoteProtocolError) as error:
         return error
     try:
-        found: _Discovered = decoder(_Discovered)(raw)
-    except UNREADABLE:
+        found: _Discovered = read(raw, _Discovered, "server/discover", LATEST)
+    except RemoteProtocolError:
         # Some servers answer whatever they do not know with something empty.
         return RemoteProtocolError(
             "mcp.version.discover-fields", expected="a result of server/discover"
@@ -193,10 +199,15 @@ def _discovered(asked: Pending) -> _Discovered | PeerError | RemoteProtocolError
     return found
 
 
-def _settle(session: Session, offer: Offer, found: _Discovered, asked: Pending) -> bytes:
-    revision = _best(found.supported_versions, offer)
-    session.agree(
-        Agreement(
+def _decided(
+    found: _Discovered | PeerError | RemoteProtocolError, offer: Offer
+) -> Agreement | None:
+    """Return what there is to agree on in the per-request era, or None where nothing is."""
+    if isinstance(found, _Discovered):
+        revision = _best(found.supported_versions, offer)
+        if not revision:
+            return None
+        return Agreement(
             revision,
             "per_request",
             _server_info(found.meta),
@@ -205,20 +216,29 @@ def _settle(session: Session, offer: Offer, found: _Discovered, asked: Pending) 
             found,
             per_request_meta(offer, revision),
         )
-    )
-    return bytes(asked.waiter.result())
+    if _modern_kind(found) in (None, ErrorKind.UNSUPPORTED_PROTOCOL_VERSION):
+        return None
+    # A server of this era that will not say what it has: each request will tell.
+    revision = offer.pinned or LATEST
+    return Agreement(revision, "per_request", meta=per_request_meta(offer, revision))
+
+
+def _settle(session: Session, agreement: Agreement, asked: Pending) -> bytes | None:
+    """Agree; return what was discovered, if anything was."""
+    session.agree(agreement)
+    return None if agreement.opening is None else bytes(asked.waiter.result())
 
 
 def _best(supported: Iterable[str], offer: Offer) -> str:
     """Return the newest revision of the per-request era that both speak, or nothing."""
     common = set(supported).intersection(offer.revisions)
-    return max((each for each in common if not _HANDSHAKE.holds(each)), default="")
+    return max(filter(PER_REQUEST.holds, common), default="")
 
 
 async def _fall_back(session: Session, offer: Offer, supported: Iterable[str]) -> None:
     """Shake hands in the newest revision that a server of both eras named."""
     common = set(supported).intersection(offer.revisions)
-    best = max(filter(_HANDSHAKE.holds, common), default="")
+    best = max(_handshakes(common), default="")
     if not best:
         _no_common(offer, supported)
     await _shake_hands(session, offer, best)
@@ -232,8 +252,10 @@ def _no_common(offer: Offer, supported: Iterable[str]) -> NoReturn:
     )
 
 
-def _modern_kind(error: PeerError) -> str | None:
+def _modern_kind(error: PeerError | RemoteProtocolError) -> str | None:
     """Return the symbol of an error that only the per-request era has."""
+    if isinstance(error, RemoteProtocolError):
+        return None
     codes = profile("mcp")
     for kind in (
         ErrorKind.UNSUPPORTED_PROTOCOL_VERSION,
@@ -245,10 +267,10 @@ def _modern_kind(error: PeerError) -> str | None:
     return None
 
 
-def _supported(error: PeerError) -> list[str]:
+def _supported(error: PeerError | RemoteProtocolError) -> list[str]:
     """Return the versions that an error names."""
-    data = error.data if isinstance(error.data, dict) else {}
-    supported = data.get("supported")
+    data = getattr(error, "data", None)
+    supported = data.get("supported") if isinstance(data, dict) else None
     return [each for each in supported if type(each) is str] if type(supported) is list else []
 
 
@@ -264,20 +286,22 @@ def _server_info(meta: Any) -> Implementation | None:
 
 
 async def _shake_hands(session: Session, offer: Offer, revision: str) -> None:
-    opened = session.probe("initialize", _introduction(offer, revision))
+    opened = _introduce(session, offer, revision)
     await asyncio.wait([opened.waiter])
     _conclude(session, offer, opened.waiter.result(), revision)
 
 
-def _introduction(offer: Offer, revision: str) -> InitializeRequestParams:
-    return InitializeRequestParams(offer.declared(revision), _named(offer, revision), revision)
+def _introduce(session: Session, offer: Offer, revision: str) -> Pending:
+    info = narrow(offer.info, revision)
+    params = InitializeRequestParams(offer.declared(revision), info, revision)
+    return session.probe("initialize", params)
 
 
 def _conclude(session: Session, offer: Offer, raw: Raw, asked_for: str) -> None:
     result: InitializeResult = read(raw, InitializeResult, "initialize", asked_for)
     revision = result.protocol_version
-    if revision not in offer.revisions or not _HANDSHAKE.holds(revision):
-        usable = ", ".join(filter(_HANDSHAKE.holds, reversed(offer.revisions)))
+    if revision not in offer.revisions or PER_REQUEST.holds(revision):
+        usable = ", ".join(_handshakes(reversed(offer.revisions)))
         raise RemoteProtocolError(
             "mcp.version.disconnects",
             where="/protocolVersion",
@@ -295,7 +319,3 @@ def _conclude(session: Session, offer: Offer, raw: Raw, asked_for: str) -> None:
         )
     )
     session.notify("notifications/initialized")
-
-
-def _named(offer: Offer, revision: str) -> Implementation:
-    return narrow(offer.info, revision)

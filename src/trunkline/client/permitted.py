@@ -8,7 +8,7 @@ with "method not found".
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from msgspec import UNSET, Struct
 
@@ -16,7 +16,10 @@ from ..errors import LocalProtocolError
 from ..spec import lookup
 from ..spec.revisions import REVISIONS
 
-__all__ = ["check_declared", "check_method", "refuse", "sendable"]
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["check_declared", "check_method", "check_sendable", "refuse", "sendable"]
 
 
 @lru_cache(maxsize=2 * len(REVISIONS))
@@ -37,6 +40,22 @@ def check_method(method: str, revision: str, kind: Literal["request", "notificat
     """
     if method not in sendable(revision, kind) and _is_known(method):
         refuse(method, revision)
+
+
+def check_sendable(
+    method: str, kind: type[Struct] | None, session: Session, *, strict: bool
+) -> None:
+    """Refuse what a session cannot send: a verb it lacks, and if `strict` what nobody declared.
+
+    A verb is a request whose params have a `kind`; of others `check_method` has judged.
+
+    Raises:
+        LocalProtocolError: the text says why.
+    """
+    if kind is not None and method not in session.methods:
+        refuse(method, session.revision)
+    if strict and session.agreement is not None:
+        check_declared(method, session.revision, session.agreement.capabilities)
 
 
 def refuse(method: str, revision: str) -> NoReturn:

@@ -17,14 +17,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 from msgspec.json import Decoder, encode
 
 from ..errors import RemoteProtocolError
 from ..jsonrpc.faults import UNREADABLE
 from ..spec.revisions import V2026_07_28, Window
 
-__all__ = ["PER_REQUEST", "decoder", "read", "where_and_what"]
+__all__ = ["PER_REQUEST", "decoder", "look_again", "read", "read_own", "where_and_what"]
 
 PER_REQUEST: Final = Window(V2026_07_28)
 
@@ -39,6 +39,12 @@ _PLACE: Final = re.compile(r" - at `(key in )?\$([^`]*)`$")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 _plain: Final = Decoder().decode
+
+
+class _Typed(Struct):
+    """Of any result, what kind it is."""
+
+    result_type: Any = field(default="complete", name="resultType")
 
 
 @lru_cache(maxsize=_DECODERS_KEPT)
@@ -57,7 +63,25 @@ def read(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
         return decoder(kind)(raw)
     except UNREADABLE:
         pass  # raised from below, so that no decoder error hangs on it
-    return _look_again(raw, kind, method, revision)
+    return look_again(raw, kind, method, revision)
+
+
+def read_own(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
+    """Return the result of a request that a caller wrote himself, as any type he likes.
+
+    The protocol's own results are checked by their types; here nobody else looks what kind of
+    result it is.
+
+    Raises:
+        RemoteProtocolError: as `read`, or it is not complete.
+    """
+    if PER_REQUEST.holds(revision):
+        try:
+            found = decoder(_Typed)(raw).result_type
+        except UNREADABLE:
+            found = "complete"  # `read` says what is wrong with it
+        _check_result_type(found, method)
+    return read(raw, kind, method, revision)
 
 
 def where_and_what(error: Exception) -> tuple[str, str]:
@@ -70,26 +94,33 @@ def where_and_what(error: Exception) -> tuple[str, str]:
     return "".join(steps), text[: found.start()]
 
 
-def _look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
+def look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
+    """Return a result that was refused, with what can be forgiven mended; see `read`."""
     try:
-        value = _plain(raw)
+        mended = encode(_mended(_plain(raw), method, revision))
     except UNREADABLE:
+        # No JSON, or nested deeper than anything that is meant.
         raise RemoteProtocolError(
             "mcp.type.json-type", expected=f"a result of {method} that can be read"
         ) from None
-    if type(value) is dict:
-        if PER_REQUEST.holds(revision):
-            _check_result_type(value.get("resultType", "complete"), method)
-        else:
-            value.pop("resultType", None)  # somebody's own member in the revisions before
-        value = _without_nulls(value)
-        if type(value.get("ttlMs")) is int and value["ttlMs"] < 0:
-            value["ttlMs"] = 0
     try:
-        return decoder(kind)(encode(value))
+        return decoder(kind)(mended)
     except UNREADABLE as error:
         where, what = where_and_what(error)
     _refuse(where, what, method)
+
+
+def _mended(value: Any, method: str, revision: str) -> Any:
+    if type(value) is not dict:
+        return value
+    if PER_REQUEST.holds(revision):
+        _check_result_type(value.get("resultType", "complete"), method)
+    else:
+        value.pop("resultType", None)  # somebody's own member in the revisions before
+    value = _without_nulls(value)
+    if type(value.get("ttlMs")) is int and value["ttlMs"] < 0:
+        value["ttlMs"] = 0
+    return value
 
 
 def _refuse(where: str, what: str, method: str) -> NoReturn:

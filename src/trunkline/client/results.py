@@ -5,22 +5,26 @@ or the plain content, is first asked for, and straight into the type that was wa
 
 The rules that live here, and only here:
 
-* In 2025-06-18 and 2025-11-25 structured content is an object, so a server wraps what is
-  none as `{"result": value}`; it is unwrapped where the object itself does not fit.
+* In 2025-06-18 and 2025-11-25 structured content is an object, so a server wraps what may be
+  none as `{"result": value}`; some servers do so in every revision, which is why no revision
+  is asked here. Such an object is the value within, unless the type has a member `result`
+  itself, or may have any: then its text decides, which is that of what was meant.
 * A tool that failed has content and no value: asking for its value raises.
 """
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, cast
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar, cast
 
 from msgspec import UNSET, Raw, UnsetType
+from msgspec.json import Decoder
 
 from ..errors import NOTHING, RemoteProtocolError, ToolFailed
 from ..jsonrpc.faults import UNREADABLE
 from ..mcp.types import CallToolResult, ContentBlock, TextContent
 from ..redaction import show
-from .reading import decoder, read, where_and_what
+from .reading import decoder, look_again, where_and_what
 
 __all__ = ["ToolResult", "tool_result"]
 
@@ -33,15 +37,18 @@ class _Answer(CallToolResult, frozen=True):
     structured_content: Raw | UnsetType = UNSET
 
 
+# Made here and not when first used: every call of a tool goes by it.
+_read_answer: Final = Decoder(_Answer).decode
+
+
 class ToolResult(Generic[T]):
     """The result of a tool: its content as it came, and its value as the type asked for."""
 
-    __slots__ = ("_answer", "_plain", "_revision", "_type", "_value")
+    __slots__ = ("_answer", "_plain", "_type", "_value")
 
-    def __init__(self, answer: _Answer, kind: Any, revision: str) -> None:
+    def __init__(self, answer: _Answer, kind: Any) -> None:
         self._answer = answer
         self._type = kind
-        self._revision = revision
         self._value: Any = NOTHING
         self._plain: Any = NOTHING
 
@@ -100,33 +107,36 @@ class ToolResult(Generic[T]):
         return _decode(self.text.encode("utf-8", "surrogatepass"), kind, "/content")
 
     def _read_structured(self, kind: Any, raw: Raw) -> Any:
-        try:
+        inner = _unwrapped(raw)
+        if inner is None:
             return _decode(raw, kind)
-        except RemoteProtocolError:
-            inner = _unwrapped(raw)
-            if inner is None:
-                raise
-            return _decode(inner, kind, "/structuredContent/result")
+        tries = [(inner, "/structuredContent/result"), (raw, "/structuredContent")]
+        if _may_have_result(kind) and not self._says(_decode(inner, Any)):
+            tries.reverse()
+        try:
+            return _decode(tries[0][0], kind, tries[0][1])
+        except RemoteProtocolError as error:
+            try:
+                return _decode(tries[1][0], kind, tries[1][1])
+            except RemoteProtocolError:
+                raise error from None
 
     def _plain_value(self) -> Any:
-        """Return the structured content as the tool meant it.
-
-        Some revisions take objects alone, and some servers send nothing else, so a value that
-        is none comes as `{"result": value}`. An object that only looks so is told by its text,
-        which is that of the whole.
-        """
+        """Return the structured content as the tool meant it."""
         found = self.structured_content
-        if type(found) is dict and found.keys() == {"result"}:
-            inner, text = found["result"], self.text
-            if type(inner) is str:
-                return inner if text == inner else found
-            try:
-                return (
-                    inner if _decode(text.encode("utf-8", "surrogatepass"), Any) == inner else found
-                )
-            except RemoteProtocolError:
-                return found
+        if type(found) is dict and found.keys() == {"result"} and self._says(found["result"]):
+            return found["result"]
         return found
+
+    def _says(self, value: Any) -> bool:
+        """Say whether the text of the result is that of `value`."""
+        text = self.text
+        if type(value) is str:
+            return text == value
+        try:
+            return bool(_decode(text.encode("utf-8", "surrogatepass"), Any) == value)
+        except (RemoteProtocolError, RecursionError):
+            return False
 
     def __repr__(self) -> str:
         failed = ", is_error=True" if self.is_error else ""
@@ -139,7 +149,13 @@ def tool_result(raw: Raw, kind: type[T] | None, revision: str) -> ToolResult[T]:
     Raises:
         RemoteProtocolError: it is no such result.
     """
-    return ToolResult(read(raw, _Answer, "tools/call", revision), kind, revision)
+    try:
+        answer = _read_answer(raw)
+    except UNREADABLE:
+        answer = None  # looked at below, so that no decoder error hangs on what is raised
+    if answer is None:
+        answer = look_again(raw, _Answer, "tools/call", revision)
+    return ToolResult(answer, kind)
 
 
 def _unwrapped(raw: Raw) -> Raw | None:
@@ -149,6 +165,29 @@ def _unwrapped(raw: Raw) -> Raw | None:
     except UNREADABLE:
         return None
     return members["result"] if list(members) == ["result"] else None
+
+
+@lru_cache(maxsize=512)
+def _may_have_result(kind: Any) -> bool:
+    """Say whether an object with the member `result` can be a value of a type."""
+    # Imported here, as below: most callers ask for no type, or get what is not wrapped.
+    from msgspec import inspect
+
+    return _takes_result(inspect.type_info(kind))
+
+
+def _takes_result(info: Any) -> bool:
+    from msgspec import inspect
+
+    if isinstance(info, inspect.Metadata):
+        return _takes_result(info.type)
+    if isinstance(info, inspect.UnionType):
+        return any(map(_takes_result, info.types))
+    if isinstance(info, inspect.StructType | inspect.DataclassType | inspect.TypedDictType):
+        return any(field.encode_name == "result" for field in info.fields)
+    return isinstance(
+        info, inspect.AnyType | inspect.DictType | inspect.RawType | inspect.CustomType
+    )
 
 
 def _decode(raw: Raw | bytes, kind: Any, where: str = "/structuredContent") -> Any:

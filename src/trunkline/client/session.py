@@ -10,14 +10,18 @@ The rules that live here, and only here:
   notification; `initialize` never is.        [MCP 2025-11-25, basic/utilities/cancellation]
 * Progress gives a request its time again, up to a maximum.  [MCP 2025-11-25, basic/lifecycle]
 * A text from the server that is no message gets no answer: most often it is a line of its
-  log, and an answer would be the next thing it complains about. In 2026-07-28 a client
-  answers nothing at all.                          [MCP 2026-07-28, basic/patterns]
+  log, and an answer would be the next thing it complains about. One that names a request is
+  answered, because somebody waits. In 2026-07-28 a client answers nothing at all.
+                                                   [MCP 2026-07-28, basic/patterns]
+* A server that asks on and does not read what it is answered loses its connection.
+* A session ends once, in a task of its own: whoever waits for the end may go away, and it
+  comes all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from math import inf
@@ -44,24 +48,27 @@ from ..mcp.types import (
 )
 from ..redaction import show
 from ..spec.profiles import profile
-from ..transports.base import Frame, Transport
+from ..transports.base import HIGH_WATER, Frame, Transport
 from .asked import Answers
 from .checks import Checks
-from .failures import log
+from .failures import Complaints, current_task
 from .notices import Notices
+from .options import check_seconds
 from .permitted import sendable
 
-__all__ = ["CLOSED", "Agreement", "Era", "OnProgress", "Session", "error_from"]
+__all__ = ["CLOSED", "Agreement", "Era", "OnProgress", "Question", "Session", "error_from"]
 
 Era: TypeAlias = Literal["handshake", "per_request"]
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], object]
 
 CLOSED: Final = "the client was closed"
 
-# What a frame is fed with, so that an answer to it can be told from a request of ours.
-_BACK: Final = (None,)
-# How an answer begins that names no request.
-_NAMELESS: Final = (b'{"jsonrpc":"2.0","error"', b'{"jsonrpc":"2.0","id":null')
+# A server that asks and does not read makes us hold what we say. From HIGH_WATER on no handler is
+# called for it, and after so many bytes of refusals the connection ends. The backlog by itself
+# proves nothing: it may be an argument of our own that is still on its way.
+_MOST_UNREAD: Final = HIGH_WATER
+# What an answer takes besides the id, which is the server's and may be long.
+_REFUSAL: Final = 128
 
 
 class Agreement(NamedTuple):
@@ -76,6 +83,19 @@ class Agreement(NamedTuple):
     opening: Any = None
     # What every request carries in `_meta`; empty in the handshake era.
     meta: Mapping[str, Any] = {}
+
+
+class Question(NamedTuple):
+    """A request as a caller put it, and what is particular about it."""
+
+    method: str
+    # The Struct of its params; without one `fields` are the params, as the caller wrote them.
+    kind: type[Struct] | None
+    fields: Mapping[str, Any]
+    timeout: float | None = None
+    on_progress: OnProgress | None = None
+    # What a caller has to say in `_meta`.
+    meta: Mapping[str, Any] | None = None
 
 
 class _End(NamedTuple):
@@ -117,6 +137,7 @@ class Session:
         max_timeout: float,
         answers: Answers,
         notices: Notices,
+        complaints: Complaints,
         on_progress: OnProgress | None = None,
         checks: Checks | None = None,
     ) -> None:
@@ -124,16 +145,19 @@ class Session:
         self.transport = transport
         self.policy = policy
         self.agreement: Agreement | None = None
+        self.is_per_request = False
         self.revision = policy.revision
         self.methods: frozenset[str] = frozenset()
-        # What a request that is like any other carries, encoded once.
-        self._meta: Any = UNSET
+        # What a request that is like any other carries, encoded once; and the same to add to.
+        self.meta: Any = UNSET
+        self._carried: Mapping[str, Any] = {}
         self._timeout = min(timeout, max_timeout)
         self._max_timeout = max_timeout
         self._on_progress = on_progress
         self._checks = checks
         self._answers = answers
         self._notices = notices
+        self._complaints = complaints
         self._loop = loop
         self._now = loop.time
         self._new_future = loop.create_future
@@ -142,16 +166,21 @@ class Session:
         self._watches: dict[RequestId, _Watch] = {}
         self._tokens: dict[int | str, _Watch] = {}
         self._new_token = count(1)
-        self._probe: Pending | None = None
+        self._probes: list[Pending] = []
+        # Bytes that were answered since the backlog has become large.
+        self._unread = 0
         self._end: _End | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._on_idle: Callable[[], object] | None = None
+        self._write = transport.send if checks is None else self._write_checked
         self._peer = Peer(
             _codec(policy, transport.name),
-            write=self._write if checks is None else self._write_checked,
+            write=self._write,
             on_request=self._asked,
             on_notification=self._notified,
-            on_reply=self._replied,
+            on_reply=self._replied if checks is None else self._replied_checked,
             on_problem=self._problem,
+            answers_faults=False,
         )
         transport.on_message = self._feed if checks is None else self._feed_checked
         transport.on_error = self._lost
@@ -163,32 +192,57 @@ class Session:
         """Whether something can be sent."""
         return self._end is None and self.transport.is_connected
 
+    def check_open(self, method: str = "") -> None:
+        """Refuse to go on with a connection that is over.
+
+        Raises:
+            ConnectionLost: it is.
+        """
+        if self._end is not None:
+            raise self._gone(method)
+
     def agree(self, agreement: Agreement) -> None:
         """Go on by what was agreed."""
         self.agreement = agreement
+        self.is_per_request = agreement.era == "per_request"
         self.revision = agreement.revision
         self.policy = self.policy.but(revision=agreement.revision)
         self.methods = sendable(agreement.revision, "request")
+        self._probes.clear()
         self.log_at(None)
         self._peer.use(_codec(self.policy, self.transport.name))
 
     def log_at(self, level: str | None) -> None:
         """Ask for the log of every request from `level` on, where `_meta` is what asks."""
-        agreement = self.agreement
-        if agreement is None or not agreement.meta:
-            return
-        meta = dict(agreement.meta)
-        if level is not None:
-            meta[LOG_LEVEL] = level
-            self.agreement = agreement._replace(meta=meta)
-        self._meta = Raw(encode(meta))
+        carried = dict(self.agreement.meta) if self.agreement is not None else {}
+        if carried and level is not None:
+            carried[LOG_LEVEL] = level
+        self._carried = carried
+        self.meta = Raw(encode(carried)) if carried else UNSET
+
+    def end(self, reason: str = CLOSED) -> asyncio.Task[None]:
+        """End the connection, and with it all that is under way; return what ends it."""
+        self._finish(_End(reason))
+        if self._ending is None:
+            # A callback of ours that closes is not waited for: it waits for this.
+            self._ending = self._loop.create_task(self._wind_up(current_task()))
+        return self._ending
 
     async def close(self, reason: str = CLOSED) -> None:
-        """End the connection, and with it all that is under way."""
-        self._finish(_End(reason))
-        await self._answers.end()
-        await self._notices.end()
-        await self.transport.close()
+        """End the connection, and wait until nothing of it is left."""
+        await asyncio.shield(self.end(reason))
+
+    async def _wind_up(self, caller: asyncio.Task[Any] | None) -> None:
+        outcomes = await asyncio.gather(
+            self.transport.close(),
+            self._answers.end(caller),
+            self._notices.end(caller),
+            return_exceptions=True,
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                self._complaints.report(outcome, "ending a connection")
+        self._complaints.end()
 
     def when_idle(self, then: Callable[[], object]) -> None:
         """Have `then` called once nothing is awaited any more."""
@@ -226,99 +280,104 @@ class Session:
 
     # -- asking ------------------------------------------------------------------------------
 
-    async def ask(
-        self,
-        method: str,
-        kind: type[Struct] | None,
-        fields: dict[str, Any],
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Raw:
+    async def ask(self, question: Question) -> Raw:
         """Send a request and return its result, unread.
 
         Raises:
             PeerError: the server answered with an error.
             RequestEnded: no answer came: time ran out, or the connection is gone.
             LocalProtocolError: it was not sent.
+            ValueError: its time is none.
         """
-        pending = self.start(method, kind, fields, timeout, on_progress, meta)
+        pending = self.start(question)
         try:
             return await pending.waiter  # type: ignore[no-any-return]  # set by `_replied`
         except asyncio.CancelledError:
             self.abandon(pending)
             raise
 
-    def start(
+    def send(
         self,
         method: str,
-        kind: type[Struct] | None,
-        fields: dict[str, Any],
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        meta: Mapping[str, Any] | None = None,
+        params: Any,
+        seconds: float | None = None,
         future: asyncio.Future[Any] | None = None,
     ) -> Pending:
-        """Send a request; its waiter is a future of the result.
-
-        `fields` are the params, as those of the Struct `kind` where there is one.
-        """
-        if on_progress is None:
-            on_progress = self._on_progress
-        if timeout is None and on_progress is None:
-            if meta is None and kind is not None:
-                params: Any = kind(meta=self._meta, **fields)
-            else:
-                params = self._params(kind, fields, meta, None)
-            return self._send(method, params, self._timeout, future)
-        seconds = self._timeout if timeout is None else min(timeout, self._max_timeout)
-        watch = _Watch(seconds, on_progress)
-        if on_progress is not None:
-            watch.token = next(self._new_token)
-            self._tokens[watch.token] = watch
-        try:
-            params = self._params(kind, fields, meta, watch.token)
-            pending = self._send(method, params, seconds, future)
-        except BaseException:  # whatever kept it from being sent, nobody reports progress on it
-            self._forget(watch)
-            raise
-        if pending.waiter.done():
-            self._forget(watch)
-        else:
-            watch.pending = pending
-            watch.cap = self._now() + self._max_timeout
-            self._watches[pending.id] = watch
-        return pending
-
-    def _send(
-        self, method: str, params: Any, seconds: float, future: asyncio.Future[Any] | None
-    ) -> Pending:
+        """Send a request as it is; its waiter is a future of the result."""
         if self._end is not None:
             raise self._gone(method)
-        when = self._now() + seconds
+        when = self._now() + (self._timeout if seconds is None else seconds)
         waiter = self._new_future() if future is None else future
         pending = self._peer.send_request(method, params, deadline=when, waiter=waiter)
         if when < self._wake_at:
             self._arm(when)
         return pending
 
+    def start(self, question: Question, future: asyncio.Future[Any] | None = None) -> Pending:
+        """Send a request as a caller put it; its waiter is a future of the result."""
+        watch = self._watch(question)
+        if watch is None:
+            return self.send(question.method, self._params(question), None, future)
+        try:
+            params = self._params(question, watch.token)
+            pending = self.send(question.method, params, watch.seconds, future)
+        except BaseException:  # whatever kept it from being sent, nobody reports progress on it
+            self._forget(watch)
+            raise
+        self._keep(watch, pending)
+        return pending
+
     def start_batch(
-        self, calls: list[Request | Notification], waiters: list[asyncio.Future[Any]]
+        self,
+        calls: Sequence[Question | Notification],
+        waiters: Sequence[asyncio.Future[Any]],
     ) -> list[Pending]:
-        """Send several calls as one message."""
-        if self._end is not None:
-            raise self._gone("a batch")
+        """Send several calls as one message; `waiters` are one for each question."""
+        self.check_open("a batch")
         when = self._now() + self._timeout
-        sent = self._peer.send_batch(calls, deadline=when, waiters=waiters)
-        if when < self._wake_at:
-            self._arm(when)
+        watches: list[_Watch | None] = []
+        messages: list[Request | Notification] = []
+        try:
+            for call in calls:
+                if isinstance(call, Question):
+                    watches.append(watch := self._watch(call))
+                    params = self._params(call, None if watch is None else watch.token)
+                    messages.append(Request(call.method, params, id=None))
+                else:
+                    messages.append(call)
+            sent = self._peer.send_batch(messages, deadline=when, waiters=waiters)
+        except BaseException:  # as in `start`
+            for watch in watches:
+                self._forget(watch)
+            raise
+        self._arm_by(when)
+        for watch, pending in zip(watches, sent, strict=True):
+            if watch is not None:
+                self._keep(watch, pending)
+                self._set_deadline(pending, self._now() + watch.seconds)
         return sent
 
-    def params(
-        self, kind: type[Struct] | None, fields: dict[str, Any], meta: Mapping[str, Any] | None
-    ) -> Any:
-        """Return params as a request of this session has them."""
-        return self._params(kind, fields, meta, None)
+    def _watch(self, question: Question) -> _Watch | None:
+        """Return what a call needs that is not like any other."""
+        timeout, on_progress = question.timeout, question.on_progress or self._on_progress
+        if timeout is None and on_progress is None:
+            return None
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        seconds = self._timeout if timeout is None else min(timeout, self._max_timeout)
+        watch = _Watch(seconds, on_progress)
+        if on_progress is not None:
+            watch.token = next(self._new_token)
+            self._tokens[watch.token] = watch
+        return watch
+
+    def _keep(self, watch: _Watch, pending: Pending) -> None:
+        if pending.waiter.done():  # answered before it was even sent, as it were
+            self._forget(watch)
+        else:
+            watch.pending = pending
+            watch.cap = self._now() + self._max_timeout
+            self._watches[pending.id] = watch
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send a notification.
@@ -327,18 +386,20 @@ class Session:
             ConnectionLost: there is nobody to send it to.
             LocalProtocolError: it cannot be written.
         """
-        if self._end is not None:
-            raise self._gone(method)
+        self.check_open(method)
         self._peer.send_notification(spoken(method, self.policy), params)
 
     def probe(self, method: str, params: Any) -> Pending:
-        """Send the question by which the era is found out; an error without an id answers it."""
-        if self._end is not None:
-            raise self._gone(method)
+        """Send a question by which the era is found out.
+
+        An error without an id answers the oldest such question that is open: servers take one
+        message after the other.
+        """
+        self.check_open(method)
         # Without a deadline: how long connecting may take is for the client to say.
         pending = self._peer.send_request(method, params, waiter=self._new_future())
         pending.waiter.add_done_callback(_look_at)
-        self._probe = pending
+        self._probes.append(pending)
         return pending
 
     def forget(self, pending: Pending) -> None:
@@ -350,6 +411,7 @@ class Session:
         self._unwatch(pending)
         if self._peer.cancel(pending):
             self._tell_cancelled(pending, reason)
+            self._check_idle()
         else:
             _look_at(pending.waiter)
 
@@ -358,30 +420,31 @@ class Session:
             params = CancelledNotificationParams(request_id=pending.id, reason=reason)
             self._peer.send_notification(spoken("notifications/cancelled", self.policy), params)
 
-    def _params(
-        self,
-        kind: type[Struct] | None,
-        fields: dict[str, Any],
-        meta: Mapping[str, Any] | None,
-        token: int | None,
-    ) -> Any:
+    def _params(self, question: Question, token: int | None = None) -> Any:
+        kind, fields, meta = question.kind, question.fields, question.meta
         if kind is None:
             # Params as a caller wrote them down; what they have in `_meta` is the caller's too.
             fields = dict(fields)
             meta = {**fields.pop("_meta", {}), **(meta or {})}
-        made: Any = self._meta
+        made = self.meta
         if meta or token is not None:
             # What the protocol has to say is not for a caller to change.
-            made = {**(meta or {}), **(self.agreement.meta if self.agreement else {})}
+            made = {**(meta or {}), **self._carried}
             if token is not None:
                 made["progressToken"] = token
         if kind is not None:
             return kind(meta=made, **fields)
-        if made is not UNSET:
-            fields["_meta"] = made
-        return fields or None
+        return {**fields, "_meta": made} if made is not UNSET else fields or None
 
     # -- time --------------------------------------------------------------------------------
+
+    def _set_deadline(self, pending: Pending, when: float) -> None:
+        if self._peer.ledger.set_deadline(pending, when):
+            self._arm_by(when)
+
+    def _arm_by(self, when: float) -> None:
+        if when < self._wake_at:
+            self._arm(when)
 
     def _arm(self, when: float) -> None:
         if self._wake is not None:
@@ -410,21 +473,22 @@ class Session:
 
     def _unwatch(self, pending: Pending) -> _Watch | None:
         watch = self._watches.pop(pending.id, None)
-        if watch is not None:
-            self._forget(watch)
+        self._forget(watch)
         return watch
 
-    def _forget(self, watch: _Watch) -> None:
-        if watch.token is not None:
+    def _forget(self, watch: _Watch | None) -> None:
+        if watch is not None and watch.token is not None:
             self._tokens.pop(watch.token, None)
 
     # -- coming in ---------------------------------------------------------------------------
 
     def _feed(self, frame: Frame, route: Any) -> None:
         if type(frame) is bytes or isinstance(frame, Oversize):
-            self._peer.feed(frame, _BACK if route is None else (route,))
+            self._peer.feed(frame, route)
         else:
-            log.warning("what came from the server could not be framed: %s", show(frame))
+            self._complaints.say(
+                "what came from the server could not be framed: %s", show(frame), kind="framing"
+            )
 
     def _feed_checked(self, frame: Frame, route: Any) -> None:
         checks = self._checks
@@ -432,34 +496,23 @@ class Session:
             self._feed(frame, route)
             return
         checks.judge(frame)
-        self._feed(frame, route)
-        checks.forget()
+        try:
+            self._feed(frame, route)
+        finally:  # or the next frame would be refused for this one
+            checks.forget()
 
-    def _write(self, frame: bytes, route: Any) -> None:
-        if route is None:
-            self.transport.send(frame)
-        elif not self._is_per_request and not frame.startswith(_NAMELESS):
-            self.transport.send(frame, route[0])
-
-    def _write_checked(self, frame: bytes, route: Any) -> None:
+    def _write_checked(self, frame: bytes, route: Any = None) -> None:
         if self._checks is not None:
             self._checks.note(frame)
-        self._write(frame, route)
-
-    @property
-    def _is_per_request(self) -> bool:
-        return self.agreement is not None and self.agreement.era == "per_request"
+        self.transport.send(frame, route)
 
     def _replied(self, pending: Pending, reply: Reply | InvalidMessage) -> None:
         if self._watches:
             self._unwatch(pending)
         future = pending.waiter
         if not future.done():
-            fault = None if self._checks is None else self._checks.fault
             if isinstance(reply, InvalidMessage):
                 future.set_exception(reply)
-            elif fault is not None:
-                future.set_exception(fault)
             elif reply.error is UNSET:
                 future.set_result(reply.result)
             else:
@@ -467,18 +520,38 @@ class Session:
         if self._on_idle is not None:
             self._check_idle()
 
+    def _replied_checked(self, pending: Pending, reply: Reply | InvalidMessage) -> None:
+        fault = None if self._checks is None else self._checks.fault_of(pending.id)
+        future = pending.waiter
+        if fault is not None and not isinstance(reply, InvalidMessage) and not future.done():
+            future.set_exception(fault)
+        self._replied(pending, reply)
+
     def _check_idle(self) -> None:
         if self._on_idle is not None and not len(self._peer.ledger):
             then, self._on_idle = self._on_idle, None
             then()
 
     def _asked(self, asked: Any) -> None:
-        if self._is_per_request:
+        if self.is_per_request:
             # A server of this revision asks inside its results, and a client answers nothing.
-            log.warning("the server sent a request, %s, which it may not", show(asked.method))
+            text = "the server sent a request, %s, which it may not"
+            self._complaints.say(text, show(asked.method))
             self._peer.drop(asked)
         else:
-            self._answers.take(asked, self._peer, self.policy)
+            is_busy = not self._is_read(asked.id)
+            self._answers.take(asked, self._peer, self.policy, is_busy=is_busy)
+
+    def _is_read(self, id: RequestId | None) -> bool:
+        """Say whether the server reads its answers, as far as can be seen when it asks."""
+        if self.transport.backlog <= HIGH_WATER:
+            self._unread = 0
+            return True
+        self._complaints.say("the server asks and does not read: no handler is called for it")
+        self._unread += _REFUSAL + len(id if isinstance(id, str) else "")
+        if self._unread > _MOST_UNREAD:
+            self.end("the server asked on and did not read what it was answered")
+        return False
 
     def _notified(self, call: Envelope, route: Any) -> None:
         if isinstance(call, Reply):
@@ -486,7 +559,7 @@ class Session:
         method, params = official(call.method, self.policy, self.revision), call.params
         if method == "notifications/progress":
             self._progressed(params)
-        elif method == "notifications/cancelled" and not self._is_per_request:
+        elif method == "notifications/cancelled" and not self.is_per_request:
             self._answers.cancel(params, self._peer)
         else:
             self._notices.take(method, params)
@@ -498,29 +571,38 @@ class Session:
             return  # of a call that has ended, or of none
         if watch.pending is not None:
             when = min(self._now() + watch.seconds, watch.cap)
-            self._peer.ledger.set_deadline(watch.pending, when)
+            self._set_deadline(watch.pending, when)
         total = None if note.total is UNSET else note.total
         message = None if note.message is UNSET else note.message
         self._notices.call("on_progress", watch.on_progress, note.progress, total, message)
 
     def _problem(self, problem: Problem, route: Any) -> None:
         if not isinstance(problem, StrayReply):
-            log.warning("the server sent something that is no message: %s", problem)
+            self._complaints.say("the server sent something that is no message: %s", problem)
+            self._refuse(problem, route)
             return
         reply, why = problem
         if why is Stray.LATE:
             return  # we stopped waiting; the answer crossed our word of it
         if reply.error is not UNSET and not isinstance(reply.id, int | str) and self._probed(reply):
             return
-        log.warning("the server sent a reply that is %s: %s", why.value, reply)
+        self._complaints.say("the server sent a reply that is %s: %s", why.value, reply)
+
+    def _refuse(self, fault: InvalidMessage, route: Any) -> None:
+        """Answer a faulty request, if it can be told which one that is."""
+        if fault.id is None or self.is_per_request or self._end is not None:
+            return
+        answer = fault.answer()
+        if answer is not None and (self._is_read(fault.id) or self._end is None):
+            self._write(answer, route)
 
     def _probed(self, reply: Reply) -> bool:
-        """Take an error without an id for the answer to our first question, if that is open."""
-        probe = self._probe
-        if probe is None or not self._peer.cancel(probe):
-            return False
-        probe.waiter.set_exception(error_from(reply, probe.method, self.policy))
-        return True
+        """Take an error without an id for the answer to the oldest open probe, if there is one."""
+        for probe in self._probes:
+            if self._peer.cancel(probe):
+                probe.waiter.set_exception(error_from(reply, probe.method, self.policy))
+                return True
+        return False
 
 
 def error_from(reply: Reply, method: str, policy: Policy) -> PeerError:

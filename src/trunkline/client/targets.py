@@ -8,7 +8,8 @@ shell by mistake is how other people's text gets run.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..errors import TransportError
@@ -17,7 +18,10 @@ from ..redaction import show
 from ..transports.base import Address, Transport
 from .session import Era
 
-__all__ = ["Target", "remember", "remembered", "target_of"]
+__all__ = ["Given", "Target", "forget", "remember", "remembered", "target_of"]
+
+# What a caller may name. A text is a sequence of texts too, and refused when it comes.
+Given: TypeAlias = Address | Transport | Sequence[str]
 
 
 class Target(NamedTuple):
@@ -92,5 +96,13 @@ def remember(address: Address, era: Era) -> None:
     """Take note of the era of a server."""
     try:
         _eras[address] = era
+    except TypeError:
+        pass  # as above
+
+
+def forget(address: Address) -> None:
+    """Ask a server anew the next time: what was known of it led nowhere."""
+    try:
+        _eras.pop(address, None)
     except TypeError:
         pass  # as above

@@ -5,21 +5,20 @@ the method is decided before anything is sent; whether the server does, by the s
 
 The rules that live here, and only here:
 
-* A list is followed to its end; a cursor may be empty, and one that comes a second time
-  would never end.                       [MCP 2026-07-28, server/utilities/pagination]
-* A cursor that the server no longer takes is of a list that has changed: start again.
 * The log level is a request in the handshake era, and part of every request after it.
+* A result is kept where the revision lets a server say for how long, and given again only
+  while there is a server: a client that has lost its own says so.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from msgspec import UNSET, Raw, Struct
 
-from ..errors import IdsExhausted, PeerError, RemoteProtocolError, TrunklineError
+from ..errors import IdsExhausted, TransportError, TrunklineError
 from ..mcp.shaping import narrow
 from ..mcp.types import (
     CallToolRequestParams,
@@ -51,29 +50,50 @@ from ..mcp.types import (
     Tool,
     UnsubscribeRequestParams,
 )
-from ..spec.kinds import ErrorKind
 from .batches import CallBatch
-from .caching import Cache
+from .caching import Cache, fresh_until
 from .calls import Call
-from .permitted import check_declared, check_method, refuse
-from .reading import read
+from .failures import report
+from .listing import Page, every
+from .options import LEVELS, check_choice, check_seconds
+from .permitted import check_method, check_sendable
+from .reading import read, read_own
 from .results import ToolResult, tool_result
-from .session import OnProgress, Session
+from .session import OnProgress, Question, Session
 
 __all__ = ["Verbs"]
 
 T = TypeVar("T")
 
-# A server decides how many pages it has; no list that anybody reads has more.
-_PAGES: Final = 10_000
+
+class _Keepable(NamedTuple):
+    """A question whose answer may be used again: the answer's type, and what it is kept by."""
+
+    question: Question
+    result: type[Struct]
+    what: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What the answer is kept by."""
+        return self.question.method, self.what
 
 
 class Verbs:
     """The requests and notifications of a client."""
 
     _cache: Cache | None
+    # Whether calls are like any other: nobody listens to the progress of all, nothing is strict.
+    _is_plain: bool
+    _level: LoggingLevel | None
+    _max_timeout: float
     _session: Session | None
     _strict: bool
+    # In the order they were subscribed to.
+    _subscribed: dict[str, None]
+    # What sends calls once there is a new connection: a loop holds its tasks only weakly.
+    _submitting: set[asyncio.Task[None]]
+    _timeout: float
 
     # -- tools -------------------------------------------------------------------------------
 
@@ -101,6 +121,18 @@ class Verbs:
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult[Any]: ...
 
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult[Any]: ...
+
     async def call_tool(
         self,
         name: str,
@@ -122,10 +154,24 @@ class Verbs:
             RequestEnded: no answer came: time ran out, or the connection is gone.
             RemoteProtocolError: the answer is no result of a tool.
         """
-        fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
-        raw, session = await self._ask(
-            "tools/call", CallToolRequestParams, fields, timeout, on_progress, meta
-        )
+        given = UNSET if arguments is None else arguments
+        if self._is_plain and timeout is None and on_progress is None and meta is None:
+            # What most calls are: nothing is made for them that they do not need.
+            session = self._session or self._connected()
+            params = CallToolRequestParams(name, session.meta, given)
+            try:
+                pending = session.send("tools/call", params)
+                raw = await pending.waiter
+            except IdsExhausted:
+                pass  # asked again below, by a new connection
+            except asyncio.CancelledError:
+                session.abandon(pending)
+                raise
+            else:
+                return tool_result(raw, result_type, session.revision)
+        fields = {"name": name, "arguments": given}
+        question = Question("tools/call", CallToolRequestParams, fields, timeout, on_progress, meta)
+        raw, session = await self._ask(question)
         return tool_result(raw, result_type, session.revision)
 
     async def list_tools(self, *, fresh: bool = False, timeout: float | None = None) -> list[Tool]:
@@ -176,25 +222,22 @@ class Verbs:
         meta: Mapping[str, Any] | None = None,
     ) -> ReadResourceResult:
         """Return what a resource holds: texts, and bytes as base64."""
-        return await self._kept(  # type: ignore[no-any-return]  # as above
-            "resources/read",
-            ReadResourceResult,
-            uri,
-            ReadResourceRequestParams,
-            {"uri": uri},
-            fresh,
-            timeout,
-            on_progress,
-            meta,
+        fields = {"uri": uri}
+        question = Question(
+            "resources/read", ReadResourceRequestParams, fields, timeout, on_progress, meta
         )
+        result, _ = await self._kept(_Keepable(question, ReadResourceResult, uri), fresh)
+        return result  # type: ignore[no-any-return]  # as above
 
     async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Ask to be told when a resource changes, by `on_resource_updated`."""
         await self._do("resources/subscribe", SubscribeRequestParams, {"uri": uri}, timeout)
+        self._subscribed[uri] = None
 
     async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Ask not to be told any more."""
         await self._do("resources/unsubscribe", UnsubscribeRequestParams, {"uri": uri}, timeout)
+        self._subscribed.pop(uri, None)
 
     # -- prompts and completion --------------------------------------------------------------
 
@@ -222,9 +265,8 @@ class Verbs:
         """Return the messages of a prompt, filled in."""
         method = "prompts/get"
         fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
-        raw, session = await self._ask(
-            method, GetPromptRequestParams, fields, timeout, on_progress, meta
-        )
+        question = Question(method, GetPromptRequestParams, fields, timeout, on_progress, meta)
+        raw, session = await self._ask(question)
         return read(raw, GetPromptResult, method, session.revision)  # type: ignore[no-any-return]  # as above
 
     async def complete(
@@ -258,7 +300,8 @@ class Verbs:
         )
         fields = {"argument": params.argument, "ref": params.ref, "context": params.context}
         method = "completion/complete"
-        raw, session = await self._ask(method, CompleteRequestParams, fields, timeout)
+        question = Question(method, CompleteRequestParams, fields, timeout)
+        raw, session = await self._ask(question)
         result: CompleteResult = read(raw, CompleteResult, method, session.revision)
         return result.completion
 
@@ -275,17 +318,28 @@ class Verbs:
         self, *, fresh: bool = False, timeout: float | None = None
     ) -> DiscoverResult:
         """Return which revisions and capabilities a server has."""
-        return await self._kept(  # type: ignore[no-any-return]  # as above
-            "server/discover", DiscoverResult, None, RequestParams, {}, fresh, timeout
-        )
+        question = Question("server/discover", RequestParams, {}, timeout)
+        result, _ = await self._kept(_Keepable(question, DiscoverResult), fresh)
+        return result  # type: ignore[no-any-return]  # as above
 
-    async def set_log_level(self, level: LoggingLevel, *, timeout: float | None = None) -> None:
-        """Ask for the log of the server from `level` on, by `on_log`."""
+    async def set_log_level(
+        self, level: LoggingLevel | None, *, timeout: float | None = None
+    ) -> None:
+        """Ask for the log of the server from `level` on, by `on_log`; None asks for none.
+
+        Raises:
+            ValueError: there is no such level; or it is None, and the server is one of the
+                handshake, which has no way of being asked to be silent.
+        """
+        check_choice("level", level, (None, *LEVELS))
         session = self._connected()
-        if session.agreement is not None and session.agreement.era == "per_request":
+        if session.is_per_request:
             session.log_at(level)
+        elif level is None:
+            raise ValueError(f"{session.revision} has no way to switch the log off: name a level")
         else:
             await self._do("logging/setLevel", SetLevelRequestParams, {"level": level}, timeout)
+        self._level = level
 
     def notify_roots_changed(self) -> None:
         """Tell the server that the roots are not what they were."""
@@ -315,6 +369,17 @@ class Verbs:
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]: ...
 
+    @overload
+    async def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        result_type: Any,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any: ...
+
     async def request(
         self,
         method: str,
@@ -329,8 +394,8 @@ class Verbs:
         A method that another revision has is refused; one that none has is sent.
         """
         check_method(method, self._connected().revision, "request")
-        raw, session = await self._ask(method, None, params or {}, timeout, on_progress)
-        return read(raw, result_type or dict[str, Any], method, session.revision)
+        raw, session = await self._ask(Question(method, None, params or {}, timeout, on_progress))
+        return read_own(raw, result_type or dict[str, Any], method, session.revision)
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send any notification, without waiting."""
@@ -352,12 +417,8 @@ class Verbs:
         revision = self._connected().revision
         check_method(method, revision, "request")
         return self._submit(
-            method,
-            None,
-            params or {},
-            lambda raw: read(raw, dict[str, Any], method, revision),
-            timeout,
-            on_progress,
+            Question(method, None, params or {}, timeout, on_progress),
+            lambda raw: read_own(raw, dict[str, Any], method, revision),
             on_success,
             on_error,
         )
@@ -388,6 +449,19 @@ class Verbs:
         on_error: Callable[[TrunklineError], object] | None = None,
     ) -> Call[ToolResult[Any]]: ...
 
+    @overload
+    def submit_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_success: Callable[[ToolResult[Any]], object] | None = None,
+        on_error: Callable[[TrunklineError], object] | None = None,
+    ) -> Call[ToolResult[Any]]: ...
+
     def submit_tool(
         self,
         name: str,
@@ -401,20 +475,17 @@ class Verbs:
     ) -> Call[ToolResult[Any]]:
         """Call a tool now; return the call, to be awaited, asked or cancelled later."""
         revision = self._connected().revision
+        fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
         return self._submit(
-            "tools/call",
-            CallToolRequestParams,
-            {"name": name, "arguments": UNSET if arguments is None else arguments},
+            Question("tools/call", CallToolRequestParams, fields, timeout, on_progress),
             lambda raw: tool_result(raw, result_type, revision),
-            timeout,
-            on_progress,
             on_success,
             on_error,
         )
 
     def batch(self) -> CallBatch:
         """Return a batch, where the revision sends such: `async with client.batch() as batch`."""
-        return CallBatch(self._connected())
+        return CallBatch(self._connected(), self._renew, strict=self._strict)
 
     # -- how it is asked ---------------------------------------------------------------------
 
@@ -430,86 +501,84 @@ class Verbs:
         """Return a session that has ids left, in place of one that has none."""
         raise NotImplementedError
 
-    async def _ask(
-        self,
-        method: str,
-        kind: type[Struct] | None,
-        fields: dict[str, Any],
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> tuple[Raw, Session]:
+    async def _ask(self, question: Question) -> tuple[Raw, Session]:
         """Return an unread result, and the session it came by."""
         session = self._session or self._connected()
-        if self._strict or method not in session.methods:
-            self._check(session, method, kind)
+        if self._strict or question.method not in session.methods:
+            check_sendable(question.method, question.kind, session, strict=self._strict)
         try:
-            return await session.ask(method, kind, fields, timeout, on_progress, meta), session
+            return await session.ask(question), session
         except IdsExhausted:
             session = await self._renew(session)
-        return await session.ask(method, kind, fields, timeout, on_progress, meta), session
-
-    def _check(self, session: Session, method: str, kind: type[Struct] | None) -> None:
-        if kind is not None and method not in session.methods:
-            refuse(method, session.revision)
-        if self._strict and session.agreement is not None:
-            check_declared(method, session.revision, session.agreement.capabilities)
+        return await session.ask(question), session
 
     async def _do(
         self, method: str, kind: type[Struct], fields: dict[str, Any], timeout: float | None
     ) -> None:
-        raw, session = await self._ask(method, kind, fields, timeout)
+        raw, session = await self._ask(Question(method, kind, fields, timeout))
         read(raw, Result, method, session.revision)
 
     def _submit(
         self,
-        method: str,
-        kind: type[Struct] | None,
-        fields: dict[str, Any],
+        question: Question,
         reader: Callable[[Any], T],
-        timeout: float | None,
-        on_progress: OnProgress | None,
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
     ) -> Call[T]:
         session = self._connected()
-        self._check(session, method, kind)
+        check_sendable(question.method, question.kind, session, strict=self._strict)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        pending = session.start(method, kind, fields, timeout, on_progress, None, future)
-        call = Call(session, method, future, reader, on_success, on_error)
-        call.sent_as(pending)
+        try:
+            pending = session.start(question, future)
+        except IdsExhausted:
+            pending = None
+        call = Call(session, question.method, future, reader, on_success, on_error)
+        if pending is None:
+            self._submit_later(question, session, future, call)
+        else:
+            call.sent_as(pending, session)
         return call
 
-    async def _kept(
-        self,
-        method: str,
-        kind: type[Struct],
-        what: str | None,
-        params: type[Struct],
-        fields: dict[str, Any],
-        fresh: bool,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Return a result that was kept, if it is still fresh, else ask for it."""
+    def _submit_later(
+        self, question: Question, session: Session, future: asyncio.Future[Any], call: Call[Any]
+    ) -> None:
+        """Send a call by a new connection, as soon as there is one."""
+
+        async def send() -> None:
+            try:
+                new = await self._renew(session)
+                if not future.done():
+                    call.sent_as(new.start(question, future), new)
+            except Exception as error:  # noqa: BLE001  # whatever it is, the call waits for it
+                if not isinstance(error, TrunklineError):
+                    report(error, "connecting again")
+                    error = TransportError("there is no new connection, for an odd reason")
+                if not future.done():
+                    future.set_exception(error)
+
+        task = asyncio.get_running_loop().create_task(send())
+        self._submitting.add(task)
+        task.add_done_callback(self._submitting.discard)
+
+    async def _kept(self, keepable: _Keepable, fresh: bool) -> tuple[Any, int]:
+        """Return a result that was kept, if it is still fresh, else ask for it; and its size."""
+        question, kind, _ = keepable
+        method, cache, session = question.method, self._cache, self._connected()
         # What was asked with more in `_meta` may have been answered by it.
-        cache = None if meta else self._cache
-        key, now = (method, what), asyncio.get_running_loop().time
-        revision = self._connected().revision
-        if cache is None:
-            raw, session = await self._ask(method, params, fields, timeout, on_progress, meta)
-            return read(raw, kind, method, session.revision)
-        kept = None if fresh else cache.get(key, now())
+        if cache is None or question.meta or not session.is_per_request or not session.is_open:
+            raw, session = await self._ask(question)
+            return read(raw, kind, method, session.revision), memoryview(raw).nbytes
+        now = asyncio.get_running_loop().time
+        kept = None if fresh else cache.get(keepable.key, now())
         if kept is not None:
-            return read(kept, kind, method, revision)
+            return read(kept, kind, method, session.revision), len(kept)
         changes = cache.changes
-        raw, session = await self._ask(method, params, fields, timeout, on_progress)
-        result = read(raw, kind, method, session.revision)
+        raw, session = await self._ask(question)
+        result, came = read(raw, kind, method, session.revision), bytes(raw)
         ttl = getattr(result, "ttl_ms", UNSET)
         if type(ttl) is int and ttl > 0:
-            cache.keep(key, bytes(raw), now() + ttl / 1000, changes)
-        return result
+            cache.keep(keepable.key, came, fresh_until(now(), ttl), changes)
+        return result, len(came)
 
     async def _page(
         self,
@@ -519,44 +588,39 @@ class Verbs:
         fresh: bool,
         timeout: float | None,
     ) -> Any:
+        return (await self._sized_page(method, kind, cursor, fresh, timeout))[0]
+
+    async def _sized_page(
+        self,
+        method: str,
+        kind: type[Struct],
+        cursor: str | None,
+        fresh: bool,
+        timeout: float | None,
+    ) -> tuple[Any, int]:
         fields = {"cursor": UNSET if cursor is None else cursor}
-        return await self._kept(
-            method, kind, cursor, PaginatedRequestParams, fields, fresh, timeout
-        )
+        question = Question(method, PaginatedRequestParams, fields, timeout)
+        return await self._kept(_Keepable(question, kind, cursor), fresh)
 
     async def _every(
         self, method: str, kind: type[Struct], member: str, fresh: bool, timeout: float | None
     ) -> list[Any]:
-        found = await self._follow(method, kind, member, fresh, timeout)
-        if found is None:
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        asks_anew = fresh
+
+        async def get(cursor: str | None, left: float) -> Page:
+            # Without a time of its own a page may take what any request may.
+            seconds = None if timeout is None and left > self._timeout else left
+            page, size = await self._sized_page(method, kind, cursor, asks_anew, seconds)
+            return Page(getattr(page, member), page.next_cursor, size)
+
+        def restart() -> None:
             # The list is not what it was when its first pages were kept.
+            nonlocal asks_anew
+            asks_anew = True
             if self._cache is not None:
                 self._cache.drop(method)
-            found = await self._follow(method, kind, member, True, timeout)
-        return found or []
 
-    async def _follow(
-        self, method: str, kind: type[Struct], member: str, fresh: bool, timeout: float | None
-    ) -> list[Any] | None:
-        """Return what all pages hold, or None where the server no longer takes a cursor."""
-        found: list[Any] = []
-        seen: set[str | None] = set()
-        cursor: str | None = None
-        while cursor not in seen and len(seen) < _PAGES:
-            seen.add(cursor)
-            try:
-                page = await self._page(method, kind, cursor, fresh, timeout)
-            except PeerError as error:
-                if fresh or cursor is None or error.kind != ErrorKind.INVALID_PARAMS:
-                    raise
-                return None
-            found += getattr(page, member)
-            if page.next_cursor is UNSET:
-                return found
-            cursor = page.next_cursor
-        raise RemoteProtocolError(
-            "mcp.pagination.end",
-            where="/nextCursor",
-            got=cursor,
-            expected="a list that ends: no cursor twice, and no more than 10000 pages",
-        )
+        seconds = self._max_timeout if timeout is None else min(timeout, self._max_timeout)
+        return await every(method, get, restart, seconds, asyncio.get_running_loop().time)

@@ -48,6 +48,8 @@ class Line:
         self.on_drained: Callable[[], object] = lambda: None
         self.sent: list[Any] = []
         self.closed = 0
+        # How many bytes the server has not read, for the client to see.
+        self.backlog = 0
         self._server = server
         self._at_once = at_once
         self._state = "new"
@@ -56,10 +58,6 @@ class Line:
     @property
     def is_connected(self) -> bool:
         return self._state == "open"
-
-    @property
-    def backlog(self) -> int:
-        return 0
 
     async def connect(self) -> None:
         self._state = "open"

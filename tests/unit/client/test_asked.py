@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
-from tests.unit.client.scripted import NEWEST_HANDSHAKE, Place, run, text
+from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
 from trunkline.client import Client, failures
 from trunkline.client import notices as noticing
 from trunkline.client.asked import AT_ONCE
-from trunkline.errors import Refusal
+from trunkline.errors import Refusal, RemoteProtocolError
 from trunkline.mcp import CreateMessageResult, ElicitResult, Root, TextContent
 from trunkline.spec.revisions import LATEST
 
@@ -385,8 +386,6 @@ def test_a_server_is_judged_when_that_is_wanted(caplog: pytest.LogCaptureFixture
 def test_what_breaks_a_rule_is_refused_when_that_is_wanted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from trunkline.errors import RemoteProtocolError
-
     with pytest.raises(RemoteProtocolError) as caught:
         listing("raise", caplog)
     assert caught.value.rule.startswith("mcp.")
@@ -405,3 +404,128 @@ def test_a_server_in_order_passes(revision: str, caplog: pytest.LogCaptureFixtur
 
     use(work, revision, validate="raise")
     assert not caplog.text
+
+
+@pytest.mark.parametrize("mode", ["warn", "raise"])
+def test_in_a_batch_only_the_reply_that_breaks_a_rule_is_refused(mode: str) -> None:
+    async def main() -> None:
+        place = Place(revision="2025-03-26")
+        place.answers["ping"] = SILENT
+        async with Client(place, revision="2025-03-26", validate=mode) as client:
+            async with client.batch() as batch:
+                calls = [batch.submit("ping") for _ in range(3)]
+            ids = [each["id"] for each in place.line.sent[-1]]
+            replies = [{"jsonrpc": "2.0", "id": id, "result": {}} for id in ids]
+            replies[1]["result"] = {"_meta": 5}
+            place.line.say(replies)
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            assert [found[0], found[2]] == [{}, {}]
+            assert isinstance(found[1], RemoteProtocolError) is (mode == "raise")
+
+    run(main())
+
+
+def test_a_listener_that_ends_everything_leaves_no_fault_behind() -> None:
+    class End(BaseException):
+        pass
+
+    async def work(client: Client, place: Place) -> None:
+        session = client._session
+        assert session is not None
+        assert session._checks is not None
+        faulty = {"jsonrpc": "2.0", "method": "notifications/acme", "params": {"_meta": 5}}
+        with pytest.raises(End):
+            session._feed_checked(json.dumps(faulty).encode(), None)
+        assert session._checks.fault_of(1) is None
+
+    def end(method: str, params: Any) -> None:
+        raise End
+
+    use(work, validate="raise", on_notification=end)
+
+
+# -- threads, and handlers that are cancelled ------------------------------------------------
+
+
+def test_roots_are_asked_for_on_a_thread_like_all_else() -> None:
+    threads: list[threading.Thread] = []
+
+    def roots() -> list[str]:
+        threads.append(threading.current_thread())
+        return ["file:///a"]
+
+    assert ask("roots/list", roots=roots) == {"roots": [{"uri": "file:///a"}]}
+    assert threads[0] is not threading.main_thread()
+    # Nobody has to answer before the program can end.
+    assert threads[0].daemon
+
+
+def test_handlers_that_wait_take_no_thread_from_others() -> None:
+    answered = threading.Event()
+
+    def wait(params: Any) -> Any:
+        answered.wait(20)
+
+    async def work(client: Client, place: Place) -> None:
+        for id in range(AT_ONCE):
+            request = {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
+            place.line.say(request)
+        await client.call_tool("x")
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 5) == "free"
+
+    try:
+        use(work, on_elicit=wait)
+    finally:
+        answered.set()
+
+
+def test_threads_of_questions_that_were_cancelled_still_count() -> None:
+    answered = threading.Event()
+
+    async def work(client: Client, place: Place) -> None:
+        client._threads._most = 2
+        for id in range(3):
+            request = {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
+            place.line.say(request)
+            await asyncio.sleep(0.01)
+            cancel = {"method": "notifications/cancelled", "params": {"requestId": id}}
+            if id < 2:
+                place.line.say({"jsonrpc": "2.0", **cancel})
+                await asyncio.sleep(0.01)
+        reply = await place.line.until_reply(2)
+        assert reply["error"]["code"] == -32603
+
+    def wait(params: Any) -> Any:
+        answered.wait(20)
+
+    try:
+        use(work, on_elicit=wait)
+    finally:
+        answered.set()
+
+
+async def cancelled(params: Any) -> Any:
+    raise asyncio.CancelledError
+
+
+async def cancelled_within(params: Any) -> Any:
+    inner = asyncio.ensure_future(asyncio.sleep(60))
+    inner.cancel()
+    await inner
+
+
+@pytest.mark.parametrize("handler", [cancelled, cancelled_within])
+def test_a_handler_that_is_cancelled_by_its_own_doing_is_an_error(handler: Any) -> None:
+    assert ask("sampling/createMessage", SAMPLE, on_sample=handler) == -32603
+
+
+def test_a_listener_that_is_cancelled_by_its_own_doing_stops_no_other() -> None:
+    seen: list[str] = []
+
+    async def listen(method: str, params: dict[str, Any]) -> None:
+        seen.append(method)
+        if len(seen) == 1:
+            raise asyncio.CancelledError
+
+    tell([("notifications/acme", None)] * 3, on_notification=listen)
+    assert len(seen) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trunkline.client.caching import BYTES_KEPT, ENTRIES_KEPT, Cache
+from trunkline.client.caching import BYTES_KEPT, ENTRIES_KEPT, LONGEST_MS, Cache, fresh_until
 
 
 def test_a_result_is_fresh_until_its_time_is_over() -> None:
@@ -60,3 +60,8 @@ def test_what_was_asked_for_before_a_change_is_not_kept_after_it() -> None:
     cache.keep(("tools/list", None), b"x", 10.0, cache.changes)
     cache.clear()
     assert len(cache) == 0
+
+
+def test_no_result_is_fresh_for_ever() -> None:
+    assert fresh_until(5.0, 1500) == 6.5
+    assert fresh_until(5.0, 10**400) == 5.0 + LONGEST_MS / 1000

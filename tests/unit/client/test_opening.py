@@ -17,7 +17,9 @@ from tests.unit.client.scripted import (
     run,
 )
 from trunkline.client import Client
+from trunkline.client.targets import remembered
 from trunkline.errors import (
+    ConnectionLost,
     PeerError,
     RemoteProtocolError,
     TimedOut,
@@ -381,3 +383,152 @@ def test_nulls_for_what_is_absent_are_forgiven() -> None:
     client = connect(place)
     assert client.seen["instructions"] is None
     assert client.seen["capabilities"].logging is not None
+
+
+def test_an_error_without_an_id_answers_the_older_of_two_questions() -> None:
+    def nameless(message: dict[str, Any]) -> Any:
+        error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "what?"}}
+        asyncio.get_running_loop().call_later(0.05, place.line.say, error)
+        return SILENT
+
+    def slow(message: dict[str, Any]) -> Any:
+        reply = {"jsonrpc": "2.0", "id": message["id"], "result": initialized(NEWEST_HANDSHAKE)}
+        asyncio.get_running_loop().call_later(0.1, place.line.say, reply)
+        return SILENT
+
+    place = Place({"server/discover": nameless, "initialize": slow})
+    client = connect(place, probe_timeout=0.01, connect_timeout=5)
+    assert client.seen["revision"] == NEWEST_HANDSHAKE
+
+
+@pytest.mark.parametrize("probe_timeout", [600, 0.01])
+def test_an_error_of_the_per_request_era_settles_it_however_late(probe_timeout: float) -> None:
+    def late(message: dict[str, Any]) -> Any:
+        error = {"code": -32021, "message": "declare more", "data": {"requiredCapabilities": {}}}
+        reply = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+        asyncio.get_running_loop().call_later(0.05, place.line.say, reply)
+        return SILENT
+
+    def later(message: dict[str, Any]) -> Any:
+        error = {"code": -32601, "message": "no handshake here"}
+        reply = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+        asyncio.get_running_loop().call_later(0.1, place.line.say, reply)
+        return SILENT
+
+    place = Place({"server/discover": late, "initialize": later})
+    assert connect(place, probe_timeout=probe_timeout).seen["era"] == "per_request"
+
+
+@pytest.mark.parametrize("initialize", [SILENT, {"resultType": "complete"}, Refused(-32601)])
+def test_a_server_that_no_longer_shakes_hands_is_asked_in_the_other_way(initialize: Any) -> None:
+    place = Place(revision=NEWEST_HANDSHAKE)
+    connect(place)
+    place.answers["initialize"] = initialize
+    place.answers["server/discover"] = discovery()
+    client = connect(place, probe_timeout=0.01, connect_timeout=5)
+    assert client.seen["era"] == "per_request"
+    assert remembered(place) == "per_request"
+
+
+def test_a_slow_handshake_that_was_to_be_expected_still_counts() -> None:
+    def slow(message: dict[str, Any]) -> Any:
+        reply = {"jsonrpc": "2.0", "id": message["id"], "result": initialized(NEWEST_HANDSHAKE)}
+        asyncio.get_running_loop().call_later(0.05, place.line.say, reply)
+        return SILENT
+
+    place = Place(revision=NEWEST_HANDSHAKE)
+    connect(place)
+    place.answers["initialize"] = slow
+    assert connect(place, probe_timeout=0.01).seen["era"] == "handshake"
+
+
+def test_what_was_known_of_a_server_is_forgotten_when_it_leads_nowhere() -> None:
+    place = Place(revision=NEWEST_HANDSHAKE)
+    connect(place)
+    place.answers["initialize"] = SILENT
+    with pytest.raises(TimedOut):
+        connect(place, probe_timeout=600, connect_timeout=0.02)
+    assert remembered(place) is None
+
+
+def test_nulls_in_a_discovery_are_forgiven() -> None:
+    found = discovery(capabilities={"tools": {"listChanged": None}}, instructions=None)
+    place = Place({"server/discover": found})
+    client = connect(place)
+    assert client.seen["era"] == "per_request"
+    assert client.seen["instructions"] is None
+
+
+def test_a_discovery_that_is_good_for_ever_is_no_trouble() -> None:
+    place = Place({"server/discover": discovery(ttlMs=10**400)})
+    assert connect(place).seen["era"] == "per_request"
+
+
+# -- connecting again ------------------------------------------------------------------------
+
+
+def test_a_lost_client_is_connected_again_by_one_task_only() -> None:
+    async def main() -> None:
+        place = Place()
+        client = Client(place)
+        await client.connect()
+        await lose(place)
+        found = await asyncio.gather(client.connect(), client.connect(), return_exceptions=True)
+        assert found[0] is None
+        assert "connected already" in str(found[1])
+        assert len(place.lines) == 2
+        await client.close()
+        assert all(line.closed for line in place.lines)
+
+    run(main())
+
+
+async def lose(place: Place) -> None:
+    """End a connection whose transport takes a moment to be gone."""
+    line = place.line
+    line.end(TransportError("gone"))
+    close = line.close
+
+    async def slowly() -> None:
+        await asyncio.sleep(0.02)
+        await close()
+
+    line.close = slowly  # type: ignore[method-assign]
+
+
+def test_a_client_that_is_closed_before_it_connects_again_stays_closed() -> None:
+    async def main() -> None:
+        place = Place()
+        client = Client(place)
+        await client.connect()
+        await lose(place)
+        task = asyncio.create_task(client.connect())
+        await asyncio.sleep(0)
+        await client.close()
+        with pytest.raises(ConnectionLost, match="the client was closed"):
+            await task
+        assert not client.is_connected
+        assert all(line.closed for line in place.lines)
+        # And it is not for ever.
+        await client.connect()
+        assert client.is_connected
+        await client.close()
+
+    run(main())
+
+
+def test_a_client_that_is_closed_as_it_connects_does_not_say_that_it_has() -> None:
+    async def main() -> None:
+        def answer(message: dict[str, Any]) -> Any:
+            closing.append(asyncio.create_task(client.close()))
+            return discovery()
+
+        closing: list[asyncio.Task[None]] = []
+        place = Place({"server/discover": answer}, at_once=True)
+        client = Client(place)
+        with pytest.raises(ConnectionLost, match="the client was closed"):
+            await client.connect()
+        await closing[0]
+        assert place.line.closed
+
+    run(main())

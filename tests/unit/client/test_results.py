@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 import pytest
 from msgspec import Raw, Struct
 from msgspec.json import encode
 
 from tests.unit.client.scripted import text
-from trunkline.client.reading import read, where_and_what
+from trunkline.client.reading import read, read_own, where_and_what
 from trunkline.client.results import ToolResult, tool_result
 from trunkline.errors import RemoteProtocolError, ToolFailed
 from trunkline.mcp import ListToolsResult
@@ -179,3 +180,94 @@ def test_places_are_pointers() -> None:
     error = ValueError("Expected `str`, got `int` - at `$.tools[3].name`")
     assert where_and_what(error) == ("/tools/3/name", "Expected `str`, got `int`")
     assert where_and_what(ValueError("odd")) == ("", "odd")
+
+
+# -- wrapped values --------------------------------------------------------------------------
+
+
+class Options(Struct):
+    a: int = 0
+    b: str = ""
+
+
+@dataclass
+class Plain:
+    a: int = 0
+
+
+class Keys(TypedDict, total=False):
+    a: int
+
+
+class Holder(Struct):
+    result: int = 0
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Options | None, Options(7)),
+        (Options, Options(7)),
+        (Plain, Plain(7)),
+        (Keys, {"a": 7}),
+    ],
+)
+def test_a_wrapped_value_is_not_taken_for_one_of_defaults(
+    kind: Any, value: Any, revision: str
+) -> None:
+    assert result(structured({"result": {"a": 7}}), kind, revision).value == value
+    # Without a wrapping nothing is looked for within.
+    assert result(structured({"a": 7}), kind, revision).value == value
+
+
+@pytest.mark.parametrize(
+    "kind", [Holder, Holder | None, dict[str, Any], dict[str, Any] | None, Any]
+)
+def test_where_both_would_do_the_text_decides(kind: Any) -> None:
+    whole, wrapped = {"result": 5}, {"result": {"result": 5}}
+    expected = Holder(5) if "Holder" in str(kind) else whole
+    assert result(structured(whole, '{"result": 5}'), kind).value == expected
+    assert result(structured(wrapped, '{"result": 5}'), kind).value == expected
+
+
+def test_of_two_misfits_the_likelier_is_told_of() -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        _ = result(structured({"result": {"city": 5}}), Forecast).value
+    assert caught.value.where == "/structuredContent/result/city"
+
+
+# -- what is nested too deep -----------------------------------------------------------------
+
+
+def deep(levels: int) -> bytes:
+    return b"[" * levels + b"]" * levels
+
+
+def test_a_result_nested_too_deep_is_told_of() -> None:
+    raw = Raw(b'{"content":' + deep(600) + b"}")
+    with pytest.raises(RemoteProtocolError, match="tools/call"):
+        tool_result(raw, None, LATEST)
+
+
+def test_a_text_nested_too_deep_to_compare_decides_nothing() -> None:
+    inner = deep(900)
+    raw = b'{"content":[{"type":"text","text":"%b"}],"structuredContent":{"result":%b}}'
+    found = tool_result(Raw(raw % (inner, inner)), None, LATEST)
+    try:
+        assert isinstance(found.value, dict | list)
+    except RemoteProtocolError:
+        pass  # how deep is too deep is the decoder's affair
+
+
+# -- results of one's own requests -----------------------------------------------------------
+
+
+def test_a_request_of_ones_own_is_told_of_a_result_that_is_not_complete() -> None:
+    asks = encode({"resultType": "input_required", "inputRequests": {}})
+    for kind in (dict[str, Any], Options):
+        with pytest.raises(RemoteProtocolError, match="asks for input"):
+            read_own(asks, kind, "acme/own", LATEST)
+        read_own(asks, kind, "acme/own", "2025-11-25")
+    with pytest.raises(RemoteProtocolError, match="acme/own"):
+        read_own(b"5", dict[str, Any], "acme/own", LATEST)

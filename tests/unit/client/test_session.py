@@ -8,8 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, Refused, run, text
-from trunkline.client import Client
+from tests.unit.client.scripted import (
+    NEWEST_HANDSHAKE,
+    SILENT,
+    Place,
+    Refused,
+    initialized,
+    run,
+    text,
+)
+from trunkline.client import Client, failures
+from trunkline.client import session as sessions
 from trunkline.errors import (
     ConnectionLost,
     InvalidMessage,
@@ -22,6 +31,7 @@ from trunkline.errors import (
 )
 from trunkline.jsonrpc import Oversize, Policy
 from trunkline.spec.revisions import LATEST
+from trunkline.transports.base import HIGH_WATER
 
 EACH_ERA = pytest.mark.parametrize("revision", [NEWEST_HANDSHAKE, LATEST])
 
@@ -444,6 +454,25 @@ def test_a_connection_whose_ids_are_used_up_ends_with_its_last_answer() -> None:
     run(main())
 
 
+def test_a_connection_whose_ids_are_used_up_ends_when_its_last_call_is_cancelled() -> None:
+    async def main() -> None:
+        place = Place({"tools/call": SILENT})
+        async with Client(place, policy=Policy(max_id=2)) as client:
+            task = asyncio.create_task(client.call_tool("slow"))
+            await place.line.until("tools/call")
+            place.answers["tools/call"] = text("quick")
+            await client.call_tool("quick")
+            old = place.lines[0]
+            task.cancel()
+            await asyncio.wait([task])
+            await asyncio.sleep(0.01)
+            assert old.methods()[-1] == "notifications/cancelled"
+            assert old.closed
+            assert client.is_connected
+
+    run(main())
+
+
 def test_a_transport_made_by_hand_cannot_be_renewed() -> None:
     async def main() -> None:
         policy = Policy(max_id=2)
@@ -531,3 +560,304 @@ def test_secrets_are_in_no_text(caplog: pytest.LogCaptureFixture) -> None:
     run(main())
     assert "on_notification" in caplog.text
     assert canary not in caplog.text
+
+
+# -- times that are none ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), 0, -1, float("-inf")])
+def test_a_time_that_is_none_is_refused_and_harms_no_other(timeout: float) -> None:
+    async def main() -> None:
+        place = Place({"tools/call": SILENT})
+        async with Client(place) as client:
+            for ask in (client.call_tool("x", timeout=timeout), client.list_tools(timeout=timeout)):
+                with pytest.raises(ValueError, match="a number of seconds above 0"):
+                    await ask
+            with pytest.raises(ValueError, match="a number of seconds above 0"):
+                client.submit_tool("x", timeout=timeout, on_progress=print)
+            assert place.line.methods() == ["server/discover"]
+            with pytest.raises(TimedOut):
+                await client.call_tool("x", timeout=0.01)
+            call = client.submit_tool("x", timeout=float("inf"))
+            await asyncio.sleep(0)
+            assert not call.done()
+
+    run(main())
+
+
+# -- ending ----------------------------------------------------------------------------------
+
+
+def test_a_close_that_is_cancelled_closes_all_the_same() -> None:
+    async def main() -> None:
+        place = Place()
+        client = Client(place)
+        await client.connect()
+        let_go = asyncio.Event()
+        close = place.line.close
+
+        async def slowly() -> None:
+            await let_go.wait()
+            await close()
+
+        place.line.close = slowly  # type: ignore[method-assign]
+        first = asyncio.create_task(client.close())
+        await asyncio.sleep(0.01)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        second = asyncio.create_task(client.close())
+        await asyncio.sleep(0.01)
+        # The next one waits for what the first has begun.
+        assert not second.done()
+        assert not place.line.closed
+        let_go.set()
+        await second
+        assert place.line.closed == 1
+
+    run(main())
+
+
+def test_a_handler_that_will_not_end_does_not_keep_the_connection_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(failures, "GRACE", 5.0)
+
+    async def main() -> None:
+        async def stubborn(params: Any) -> Any:
+            asked.set()
+            while not done.is_set():
+                try:
+                    await done.wait()
+                except asyncio.CancelledError:
+                    continue
+
+        asked, done = asyncio.Event(), asyncio.Event()
+        place = Place(revision=NEWEST_HANDSHAKE)
+        client = Client(place, on_elicit=stubborn)
+        await client.connect()
+        params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        request = {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": params}
+        place.line.say(request)
+        await asked.wait()
+        closing = asyncio.create_task(client.close())
+        await asyncio.sleep(0.01)
+        assert place.line.closed
+        assert not closing.done()
+        done.set()
+        await closing
+
+    run(main())
+
+
+def test_a_transport_that_fails_to_close_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async def fail() -> None:
+            raise OSError("stuck")
+
+        place = Place()
+        client = Client(place)
+        await client.connect()
+        place.line.close = fail  # type: ignore[method-assign]
+        await client.close()
+        assert not client.is_connected
+
+    run(main())
+    assert "ending a connection raised" in caplog.text
+
+
+# -- a server that does not read -------------------------------------------------------------
+
+
+def test_no_handler_is_called_for_a_server_that_does_not_read() -> None:
+    async def main() -> None:
+        called: list[Any] = []
+        place = Place({"tools/call": text("x")}, revision=NEWEST_HANDSHAKE)
+        async with Client(place, roots=lambda: called.append(1) or []) as client:
+            place.line.backlog = HIGH_WATER + 1
+            place.line.say({"jsonrpc": "2.0", "id": "r", "method": "roots/list"})
+            place.line.say({"jsonrpc": "2.0", "id": "p", "method": "ping"})
+            assert (await place.line.until_reply("r"))["error"]["code"] == -32603
+            assert (await place.line.until_reply("p"))["result"] == {}
+            place.line.backlog = 0
+            place.line.say({"jsonrpc": "2.0", "id": "s", "method": "roots/list"})
+            assert (await place.line.until_reply("s"))["result"] == {"roots": []}
+            assert called == [1]
+            assert client.is_connected
+
+    run(main())
+
+
+@pytest.mark.parametrize("params", [{}, 5])  # faulty ones are answered too, so they count
+def test_a_server_that_asks_on_and_does_not_read_loses_its_connection(
+    params: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_MOST_UNREAD", 3000)
+
+    async def main() -> None:
+        place = Place({"tools/call": SILENT}, revision=NEWEST_HANDSHAKE, at_once=True)
+        async with Client(place) as client:
+            call = client.submit_tool("slow")
+            # A large argument of our own proves nothing.
+            place.line.backlog = 100 * HIGH_WATER
+            place.line.say({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+            assert client.is_connected
+            before = len(place.line.sent)
+            for number in range(100):
+                ping = {"jsonrpc": "2.0", "id": f"{number:_>100}", "method": "ping"}
+                place.line.say(ping | {"params": params})
+            assert len(place.line.sent) < before + 20
+            assert not client.is_connected
+            with pytest.raises(ConnectionLost, match="did not read"):
+                await call
+
+    run(main())
+
+
+# -- what is no message ----------------------------------------------------------------------
+
+
+def test_a_batch_of_what_is_no_message_is_not_answered() -> None:
+    async def main() -> None:
+        place = Place({"tools/call": text("fine")}, revision="2025-03-26")
+        async with Client(place, revision="2025-03-26") as client:
+            before = len(place.line.sent)
+            place.line.say(b'[1, 2, "a line of a log"]')
+            assert (await client.call_tool("x")).text == "fine"
+            assert len(place.line.sent) == before + 1
+
+    run(main())
+
+
+def test_a_faulty_request_that_can_be_named_is_answered() -> None:
+    async def main() -> None:
+        place = Place({"tools/call": text("fine")}, revision=NEWEST_HANDSHAKE)
+        async with Client(place):
+            place.line.say({"jsonrpc": "2.0", "id": 7, "method": "roots/list", "params": 5})
+            assert "error" in await place.line.until_reply(7)
+        place = Place({"tools/call": text("fine")})
+        async with Client(place) as client:
+            place.line.say({"jsonrpc": "2.0", "id": 7, "method": "roots/list", "params": 5})
+            await client.call_tool("x")
+            assert place.line.methods() == ["server/discover", "tools/call"]
+
+    run(main())
+
+
+def test_a_server_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        def fail(method: str, params: Any) -> None:
+            raise ValueError("mine")
+
+        caplog.set_level(logging.INFO, "trunkline")
+        place = Place({"tools/call": text("x")}, revision=NEWEST_HANDSHAKE, at_once=True)
+        async with Client(place, on_notification=fail):
+            for number in range(100):
+                place.line.say(b"a line of a log")
+                place.line.say({"jsonrpc": "2.0", "id": 1000 + number, "result": {}})
+                place.line.say({"jsonrpc": "2.0", "method": "notifications/acme"})
+        counts = {
+            text: caplog.text.count(text)
+            for text in ("no message", "never asked", "ValueError: mine")
+        }
+        assert set(counts.values()) == {failures.TOLD}
+        assert "270 more complaints" in caplog.text
+
+    run(main())
+
+
+# -- ids, again ------------------------------------------------------------------------------
+
+
+def test_calls_in_hand_go_by_a_new_connection_when_ids_are_used_up() -> None:
+    async def main() -> None:
+        place = Place({"tools/call": text("x")})
+        async with Client(place, policy=Policy(max_id=3)) as client:
+            calls = [client.submit_tool("x") for _ in range(4)]
+            assert [(await call).text for call in calls] == ["x"] * 4
+            assert len(place.lines) == 2
+            one, two = client.submit_tool("x"), client.submit_tool("x")
+            two.cancel()
+            await one
+            assert two.cancelled()
+            assert [line.methods().count("tools/call") for line in place.lines] == [2, 2, 1]
+
+    run(main())
+
+
+def test_a_call_in_hand_that_no_connection_can_take_is_told_so() -> None:
+    async def main() -> None:
+        heard: list[Any] = []
+        policy = Policy(max_id=2)
+        transport = Place({"tools/call": text("x")}).transport(policy)
+        async with Client(transport, policy=policy) as client:
+            await client.call_tool("x")
+            call = client.submit_tool("x", on_error=heard.append)
+            with pytest.raises(TransportError, match="connects once"):
+                await call
+            await asyncio.sleep(0)
+            assert [type(each) for each in heard] == [TransportError]
+
+    run(main())
+
+
+def test_an_odd_failure_to_connect_ends_a_call_in_hand(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        place = Place({"tools/call": text("x")})
+        async with Client(place, policy=Policy(max_id=2)) as client:
+            await client.call_tool("x")
+            place.transport = None  # type: ignore[method-assign, assignment]
+            with pytest.raises(TransportError, match="no new connection"):
+                await client.submit_tool("x")
+
+    run(main())
+    assert "connecting again raised" in caplog.text
+
+
+@EACH_ERA
+def test_the_log_level_outlasts_a_connection(revision: str) -> None:
+    async def main() -> None:
+        capabilities = {"tools": {}, "logging": {}}
+        place = Place({"tools/call": text("x"), "logging/setLevel": {}}, revision=revision)
+        if revision == NEWEST_HANDSHAKE:
+            place.answers["initialize"] = initialized(revision, capabilities=capabilities)
+        async with Client(place, revision=revision, policy=Policy(max_id=4)) as client:
+            await client.set_log_level("debug")
+            for _ in range(4):
+                await client.call_tool("x")
+            assert len(place.lines) == 2
+            if revision == NEWEST_HANDSHAKE:
+                assert place.line.last("logging/setLevel")["params"] == {"level": "debug"}
+            else:
+                meta = place.line.last("tools/call")["params"]["_meta"]
+                assert meta["io.modelcontextprotocol/logLevel"] == "debug"
+
+    run(main())
+
+
+def test_subscriptions_outlast_a_connection(caplog: pytest.LogCaptureFixture) -> None:
+    def subscribe(message: dict[str, Any]) -> Any:
+        gone = len(place.lines) > 1 and message["params"]["uri"] == "x:gone"
+        return Refused(-32002, "not found") if gone else {}
+
+    answers = {"tools/call": text("x"), "resources/subscribe": subscribe}
+    place = Place(answers | {"resources/unsubscribe": {}}, revision=NEWEST_HANDSHAKE)
+
+    async def main() -> None:
+        options: dict[str, Any] = {"revision": NEWEST_HANDSHAKE, "policy": Policy(max_id=7)}
+        async with Client(place, **options) as client:
+            for uri in ("x:a", "x:gone", "x:b"):
+                await client.subscribe(uri)
+            await client.unsubscribe("x:b")
+            for _ in range(3):
+                await client.call_tool("x")
+            assert len(place.lines) == 2
+            asked = [each for each in place.line.sent if each["method"] == "resources/subscribe"]
+            assert [each["params"]["uri"] for each in asked] == ["x:a", "x:gone"]
+            await client.close()
+            # To connect again is to begin again.
+            await client.connect()
+            assert "resources/subscribe" not in place.line.methods()
+
+    run(main())
+    assert "x:gone" in caplog.text

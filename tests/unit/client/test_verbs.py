@@ -21,11 +21,14 @@ from tests.unit.client.scripted import (
 )
 from trunkline.client import Client
 from trunkline.errors import (
+    ConnectionLost,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
+    TimedOut,
     TrunklineError,
 )
+from trunkline.jsonrpc import Policy
 from trunkline.spec.revisions import LATEST
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -409,7 +412,8 @@ def test_a_batch_that_is_left_by_an_exception_is_not_sent() -> None:
         with pytest.raises(LocalProtocolError):
             async with client.batch() as batch:
                 call = batch.submit("ping", {"n": float("nan")})
-        assert call.cancelled()
+        with pytest.raises(LocalProtocolError):
+            await call
         assert len(place.line.sent) == before
 
     use(place, work, revision="2025-03-26")
@@ -530,3 +534,244 @@ def test_another_connection_begins_with_nothing_kept() -> None:
         assert [line.methods().count("tools/list") for line in place.lines] == [1, 1]
 
     run(main())
+
+
+@pytest.mark.parametrize("revision", [NEWEST_HANDSHAKE, "2024-11-05"])
+def test_where_no_revision_says_how_long_nothing_is_kept(revision: str) -> None:
+    place = Place({"tools/list": fresh}, revision=revision)
+
+    async def work(client: Client) -> None:
+        await client.list_tools()
+        await client.list_tools()
+
+    use(place, work)
+    assert place.line.methods().count("tools/list") == 2
+
+
+def test_a_client_that_has_lost_its_server_says_so_instead_of_what_was_kept() -> None:
+    place = Place({"tools/list": fresh})
+
+    async def work(client: Client) -> None:
+        await client.list_tools()
+        place.line.end()
+        with pytest.raises(ConnectionLost):
+            await client.list_tools()
+
+    use(place, work)
+
+
+def test_what_may_be_kept_for_ever_is_no_trouble() -> None:
+    place = Place({"tools/list": {"tools": [], "ttlMs": 10**400, "cacheScope": "private"}})
+    assert use(place, lambda client: client.list_tools()) == []
+
+
+# -- lists without end -----------------------------------------------------------------------
+
+
+def endless(message: dict[str, Any]) -> Any:
+    cursor = int(message["params"].get("cursor", 0)) + 1
+    return {"tools": [tool("a")], "nextCursor": str(cursor)}
+
+
+def test_the_time_of_a_list_is_for_all_its_pages() -> None:
+    async def work(client: Client) -> None:
+        with pytest.raises(TimedOut, match=r"the list did not end within 0\.05 s"):
+            await client.list_tools(timeout=0.05)
+
+    use(Place({"tools/list": endless}), work)
+    with pytest.raises(TimedOut, match=r"the list did not end within 0\.05 s"):
+        use(Place({"tools/list": endless}), lambda c: c.list_tools(), max_timeout=0.05)
+
+
+def test_a_list_that_has_changed_is_asked_for_again_also_when_it_has_to_be_fresh() -> None:
+    refusals = [Refused(-32602, "Invalid cursor")]
+
+    def changing(message: dict[str, Any]) -> Any:
+        if message["params"].get("cursor") and refusals:
+            return refusals.pop()
+        if message["params"].get("cursor"):
+            return {"tools": [tool("b")]}
+        return {"tools": [tool("a")], "nextCursor": "x"}
+
+    found = use(Place({"tools/list": changing}), lambda client: client.list_tools(fresh=True))
+    assert [each.name for each in found] == ["a", "b"]
+
+
+# -- the log level ---------------------------------------------------------------------------
+
+
+def test_a_level_that_is_none_is_refused_before_it_is_sent() -> None:
+    async def work(client: Client) -> None:
+        with pytest.raises(ValueError, match="level is one of"):
+            await client.set_log_level("loud")  # type: ignore[arg-type]
+
+    for revision in (NEWEST_HANDSHAKE, LATEST):
+        place = Place(revision=revision)
+        use(place, work)
+        assert "logging/setLevel" not in place.line.methods()
+
+
+def test_the_log_can_be_switched_off_where_requests_ask_for_it() -> None:
+    place = Place({"tools/call": text("x")})
+
+    async def work(client: Client) -> None:
+        await client.set_log_level("debug")
+        await client.call_tool("x")
+        assert LEVEL in place.line.last("tools/call")["params"]["_meta"]
+        await client.set_log_level(None)
+        await client.call_tool("x")
+        assert LEVEL not in place.line.last("tools/call")["params"]["_meta"]
+        await client.call_tool("x", meta={"a": 1})
+        assert LEVEL not in place.line.last("tools/call")["params"]["_meta"]
+
+    use(place, work)
+
+    async def refused(client: Client) -> None:
+        with pytest.raises(ValueError, match="no way to switch the log off"):
+            await client.set_log_level(None)
+
+    use(Place(revision=NEWEST_HANDSHAKE), refused)
+
+
+# -- calls that go wrong ---------------------------------------------------------------------
+
+
+def test_whatever_is_wrong_with_an_answer_who_listens_is_told() -> None:
+    heard: list[Any] = []
+    levels = b"[" * 600 + b"]" * 600
+
+    def hostile(message: dict[str, Any]) -> Any:
+        place.line.say(
+            b'{"jsonrpc":"2.0","id":%d,"result":{"content":%b}}' % (message["id"], levels)
+        )
+        return SILENT
+
+    place = Place({"tools/call": hostile})
+
+    async def work(client: Client) -> None:
+        with pytest.raises(RemoteProtocolError):
+            await client.call_tool("x")
+        with pytest.raises(RemoteProtocolError):
+            await client.submit_tool("x", on_error=heard.append)
+
+        def fail(raw: Any) -> Any:
+            raise ZeroDivisionError
+
+        place.answers["acme/own"] = {}
+        call = client.submit("acme/own", on_error=heard.append)
+        call._read = fail
+        with pytest.raises(RemoteProtocolError) as caught:
+            await call
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+        assert call.exception() is caught.value
+        await asyncio.sleep(0)
+
+    use(place, work)
+    assert [type(each) for each in heard] == [RemoteProtocolError] * 2
+
+
+def test_a_raw_request_is_told_of_a_result_that_asks_for_input() -> None:
+    async def work(client: Client) -> None:
+        for ask in (client.request("tools/call", {"name": "x"}), client.submit("tools/call", {})):
+            with pytest.raises(RemoteProtocolError, match="asks for input"):
+                await ask
+
+    use(Place({"tools/call": {"resultType": "input_required", "inputRequests": {}}}), work)
+
+
+# -- batches that go wrong -------------------------------------------------------------------
+
+
+def test_calls_of_a_batch_that_could_not_be_sent_say_why() -> None:
+    place = Place(revision="2025-03-26")
+
+    async def work(client: Client) -> None:
+        with pytest.raises(ConnectionLost):
+            async with client.batch() as batch:
+                call = batch.submit("ping")
+                place.line.end()
+        with pytest.raises(ConnectionLost):
+            await call
+
+    use(place, work, revision="2025-03-26")
+
+
+def test_a_batch_is_entered_once() -> None:
+    place = Place(revision="2025-03-26")
+
+    async def work(client: Client) -> None:
+        batch = client.batch()
+        async with batch:
+            call = batch.submit("ping")
+        await call
+        with pytest.raises(TrunklineError, match="sent once"):
+            async with batch:
+                pass
+        assert len([each for each in place.line.sent if isinstance(each, list)]) == 1
+
+    use(place, work, revision="2025-03-26")
+
+
+def test_a_batch_is_as_strict_as_its_client() -> None:
+    place = Place(revision="2025-03-26")
+
+    async def work(client: Client) -> None:
+        before = len(place.line.sent)
+        with pytest.raises(LocalProtocolError, match="the capability resources"):
+            async with client.batch() as batch:
+                batch.submit("resources/list")
+        assert len(place.line.sent) == before
+
+    use(place, work, revision="2025-03-26", strict=True)
+
+
+def test_calls_of_a_batch_have_their_time_and_their_progress() -> None:
+    seen: list[float] = []
+
+    def reports(message: dict[str, Any]) -> Any:
+        token = message["params"]["_meta"]["progressToken"]
+        say(place, "notifications/progress", progressToken=token, progress=1)
+        return text("x") if message["params"]["name"] == "quick" else SILENT
+
+    place = Place({"tools/call": reports, "ping": SILENT}, revision="2025-03-26")
+
+    async def work(client: Client) -> None:
+        async with client.batch() as batch:
+            quick = batch.submit_tool("quick", on_progress=lambda n, *rest: seen.append(n))
+            slow = batch.submit("ping", timeout=0.02)
+            long = batch.submit("ping")
+            with pytest.raises(ValueError, match="seconds above 0"):
+                batch.submit("ping", timeout=float("nan"))
+        assert (await quick).text == "x"
+        with pytest.raises(TimedOut, match=r"0\.02 s"):
+            await slow
+        assert not long.done()
+        session = client._session
+        assert session is not None
+        assert not session._tokens
+        assert not session._watches
+
+    use(place, work, revision="2025-03-26")
+    assert seen == [1]
+    place = Place({"tools/call": reports}, revision="2025-03-26")
+
+    async def by_the_client(client: Client) -> None:
+        async with client.batch() as batch:
+            call = batch.submit_tool("quick")
+        await call
+
+    use(place, by_the_client, revision="2025-03-26", on_progress=lambda n, *rest: seen.append(n))
+    assert seen == [1, 1]
+
+
+def test_a_batch_goes_by_a_new_connection_when_ids_are_used_up() -> None:
+    place = Place({"tools/call": text("x")}, revision="2025-03-26")
+
+    async def work(client: Client) -> None:
+        await client.call_tool("x")
+        async with client.batch() as batch:
+            calls = [batch.submit_tool("x", on_progress=print) for _ in range(2)]
+        assert [(await call).text for call in calls] == ["x", "x"]
+        assert len(place.lines) == 2
+
+    use(place, work, revision="2025-03-26", policy=Policy(max_id=3))

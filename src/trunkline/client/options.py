@@ -1,0 +1,35 @@
+"""What an argument may be, and the sentence for one that is something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, get_args
+
+from ..mcp.types import LoggingLevel
+from ..redaction import show
+
+__all__ = ["LEVELS", "check_choice", "check_seconds"]
+
+LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
+
+
+def check_choice(what: str, given: object, choices: Iterable[object]) -> None:
+    """Refuse what is not one of `choices`.
+
+    Raises:
+        ValueError: the text names them.
+    """
+    allowed = list(choices)
+    if given not in allowed:
+        names = ", ".join(repr(each) for each in allowed)
+        raise ValueError(f"{what} is one of {names}, not {show(given)}")
+
+
+def check_seconds(what: str, given: float) -> None:
+    """Refuse a time that never comes, or has passed before it begins; without end is a time.
+
+    Raises:
+        ValueError: the text says what is taken.
+    """
+    if not given > 0:  # not a number is above nothing either
+        raise ValueError(f"{what} is a number of seconds above 0, not {show(given)}")

@@ -1,0 +1,81 @@
+"""What a type checker makes of clients: read by one, never run."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+from msgspec import Struct
+
+from trunkline import Call, Client, Server, Stdio, ToolResult, memory_pair
+from trunkline.mcp import InitializeResult, Tool
+
+
+class Forecast(Struct):
+    """What a tool gives."""
+
+    city: str
+
+
+class Mine(Client):
+    """A client of somebody's own."""
+
+    def extra(self) -> int:
+        """Return something that `Client` has not."""
+        return 1
+
+
+def targets(app: Server) -> None:
+    """Whatever one can connect to, and nothing else."""
+    Client(app)
+    Client(Stdio("server"))
+    Client(["python", "server.py"])
+    Client(("python", "server.py"))
+    Client(memory_pair()[0])
+    Client(42)  # type: ignore[arg-type]  # this is what the file is for
+
+
+async def of_ones_own(app: Server) -> None:
+    """A subclass stays what it is."""
+    async with Mine(app) as client:
+        assert_type(client, Mine)
+        client.extra()
+
+
+async def tools(client: Client) -> None:
+    """The value of a result is of the type that was asked for."""
+    assert_type(await client.call_tool("x"), ToolResult[Any])
+    found = await client.call_tool("x", result_type=Forecast)
+    assert_type(found, ToolResult[Forecast])
+    assert_type(found.value, Forecast)
+    assert_type((await client.call_tool("x", result_type=list[int])).value, list[int])
+    # A union is no class, so nothing is known of the value; it is not refused either.
+    assert_type(await client.call_tool("x", result_type=Forecast | None), ToolResult[Any])
+    assert_type(await client.list_tools(), list[Tool])
+
+
+async def calls(client: Client) -> None:
+    """Calls in hand, alone and in a batch."""
+    assert_type(client.submit_tool("x", result_type=Forecast), Call[ToolResult[Forecast]])
+    assert_type(client.submit_tool("x", result_type=Forecast | int), Call[ToolResult[Any]])
+    assert_type(client.submit_tool("x"), Call[ToolResult[Any]])
+    assert_type(await client.submit("ping"), dict[str, Any])
+    async with client.batch() as batch:
+        one = batch.submit_tool("x", result_type=Forecast, timeout=5)
+        assert_type(one, Call[ToolResult[Forecast]])
+        assert_type(batch.submit_tool("x", result_type=Forecast | None), Call[ToolResult[Any]])
+        assert_type(batch.submit("ping"), Call[dict[str, Any]])
+
+
+async def requests(client: Client) -> None:
+    """Requests of one's own."""
+    assert_type(await client.request("acme/own"), dict[str, Any])
+    assert_type(await client.request("acme/own", result_type=Forecast), Forecast)
+    assert_type(await client.request("acme/own", result_type=Forecast | None), Any)
+    assert_type(client.initialize_result, InitializeResult | None)
+
+
+async def levels(client: Client) -> None:
+    """Levels are names, and None is one too."""
+    await client.set_log_level("debug")
+    await client.set_log_level(None)
+    await client.set_log_level("loud")  # type: ignore[arg-type]  # as above
