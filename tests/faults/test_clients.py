@@ -23,6 +23,19 @@ from trunkline import (
 )
 from trunkline.jsonrpc import Policy
 
+OTHERS: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _children_of_other_tests() -> None:
+    """Take note of processes that were there before: other suites keep servers running."""
+    OTHERS.clear()
+    OTHERS.update(children())
+
+
+def our_children() -> set[int]:
+    return children() - OTHERS
+
 
 def peer(*args: str, **options: Any) -> Stdio:
     return address("peer.py", *args, **options)
@@ -109,7 +122,7 @@ def test_connecting_to_a_server_that_never_answers_is_bounded(
         with pytest.raises(TimedOut):
             await client.connect()
         assert not client.is_connected
-        assert not children()
+        assert not our_children()
         with pytest.raises(TimedOut):
             await client.connect()
 
@@ -251,11 +264,11 @@ def test_a_client_that_has_used_up_its_ids_connects_again_without_a_word() -> No
                 pids.add((await client.call_tool("pid")).text)
             assert len(pids) in (3, 4)
             # The first server is still there: somebody waits for it.
-            await until_async(lambda: len(children()) == 2)
+            await until_async(lambda: len(our_children()) == 2)
             assert not waiting.done()
             waiting.cancel()
             await asyncio.wait([waiting])
-            await until_async(lambda: len(children()) == 1)
+            await until_async(lambda: len(our_children()) == 1)
             calls = [client.call_tool("echo", {"text": str(n)}) for n in range(15)]
             texts = [result.text for result in await asyncio.gather(*calls)]
             assert texts == [str(n) for n in range(15)]
@@ -270,12 +283,12 @@ def test_close_during_connect_ends_both() -> None:
     async def script() -> None:
         client = Client(peer("silent", grace=0.1))
         connecting = asyncio.create_task(client.connect())
-        await until_async(children)
+        await until_async(our_children)
         await client.close()
         with pytest.raises(TrunklineError):
             await connecting
         assert not client.is_connected
-        assert not children()
+        assert not our_children()
 
     run(script)
 
@@ -284,11 +297,11 @@ def test_cancelling_connect_leaves_nothing() -> None:
     async def script() -> None:
         client = Client(peer("silent", grace=0.1))
         connecting = asyncio.create_task(client.connect())
-        await until_async(children)
+        await until_async(our_children)
         connecting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await connecting
-        assert not children()
+        assert not our_children()
         await client.close()
 
     run(script)
@@ -305,7 +318,7 @@ def test_close_during_a_call_ends_the_call() -> None:
         for call in calls:
             with pytest.raises(ConnectionLost):
                 await call
-        assert not children()
+        assert not our_children()
         with pytest.raises(TrunklineError):
             await client.call_tool("echo")
 
@@ -318,7 +331,7 @@ def test_close_may_be_called_twice_at_once_and_by_other_tasks() -> None:
         await client.connect()
         await asyncio.gather(*(asyncio.create_task(client.close()) for _ in range(5)))
         await client.close()
-        assert not children()
+        assert not our_children()
         # And before there was anything to close.
         await Client(peer("normal")).close()
 
@@ -334,7 +347,7 @@ def test_a_close_that_is_cancelled_goes_on() -> None:
         closing.cancel()
         await asyncio.wait([closing])
         await client.close()
-        await until_async(lambda: not children())
+        await until_async(lambda: not our_children())
 
     run(script)
 
@@ -348,7 +361,7 @@ def test_close_from_a_callback_ends_the_call_that_goes_on() -> None:
         await client.connect()
         with pytest.raises(ConnectionLost):
             await client.call_tool("notifies")
-        await until_async(lambda: not children())
+        await until_async(lambda: not our_children())
 
     run(script)
 
@@ -367,7 +380,7 @@ def test_close_from_a_handler_of_what_the_server_asks() -> None:
         client = Client(peer("samples", json.dumps(asked)), revision=HANDSHAKE, on_sample=on_sample)
         await client.connect()
         await asyncio.wait_for(closed.wait(), 10)
-        await until_async(lambda: not children())
+        await until_async(lambda: not our_children())
         await client.close()
 
     run(script)

@@ -87,6 +87,20 @@ def _reference(error: BaseException, context: Context) -> str:
 
 def as_redacted(error: BaseException) -> str:
     """Return an exception with its traceback, for a log: a logger would print it as it is."""
+    told = traceback.TracebackException.from_exception(error)
+    _without_marks(told, error)
     # Line by line: what is redacted is cut to a length that suits a value, not a page.
-    lines = "".join(traceback.format_exception(error)).splitlines()
+    lines = "".join(told.format()).splitlines()
     return "\n".join(str(redact(line)) for line in lines)
+
+
+def _without_marks(told: traceback.TracebackException, error: BaseException) -> None:
+    """Have a traceback printed without marks under its lines.
+
+    To place them Python parses each line anew, which in 3.11 fails now and then with a
+    SystemError when two threads do so at once.
+    """
+    told.stack = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__))
+    for inner, cause in ((told.__cause__, error.__cause__), (told.__context__, error.__context__)):
+        if inner is not None and cause is not None:
+            _without_marks(inner, cause)
