@@ -117,6 +117,7 @@ class Connection:
         "_changed",
         "_ended",
         "_hears",
+        "_policy",
         "_problems",
         "_surface",
         "app",
@@ -135,6 +136,8 @@ class Connection:
         self.thread = threading.get_ident()
         self.session: Session | None = None
         self._surface: Surface | None = None
+        # Whose numbers an error gets that belongs to no revision in particular.
+        self._policy: Policy = app.newest.policy
         # Lists that have changed, of which the client is still to be told.
         self._changed: set[str] = set()
         self._problems = 0
@@ -242,7 +245,10 @@ class Connection:
             self.end(TransportError(f"the client's framing is lost: {fault}"))
 
     def _on_request(self, asked: Asked) -> None:
-        self.jobs.take(asked, self._policy)
+        if asked.slot is None and self.transport.backlog <= HIGH_WATER:
+            self._serve(asked)  # as `take` would
+        else:
+            self.jobs.take(asked, self._policy)
 
     def _serve(self, asked: Asked) -> None:
         """Find by whose rules a request goes, and serve it; whatever happens, it is answered."""
@@ -329,15 +335,11 @@ class Connection:
         text = "A request needs a protocol version and the client's capabilities in params._meta"
         self.refuse(asked, surface.policy, ErrorKind.MISSING_REQUEST_META, text)
 
-    @property
-    def _policy(self) -> Policy:
-        """Whose numbers an error gets that belongs to no revision in particular."""
-        return (self._surface or self.app.newest).policy
-
     def agree(self, session: Session) -> None:
         """Speak, from the next message on, as the two sides have agreed."""
         self.session = session
         self._surface = session.surface
+        self._policy = session.surface.policy
         self.peer.use(session.surface.codec(self.transport.name))
 
     # -- notifications, replies, faults ------------------------------------------------------
