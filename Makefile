@@ -27,7 +27,7 @@ demo: $(READY) ## A client and a server over stdio, in both eras, with the judge
 test: check ## Everything that must hold: check, then vectors, conversations, faults and the rest
 	@$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/tables
 
-check: lint types unit ## Format, lint, types, tables and unit tests, in the time it takes to stretch
+check: lint types unit ## Format, lint, types, tables and unit tests, in a minute or two
 
 lint: $(READY)
 	@$(BIN)/ruff format --check .

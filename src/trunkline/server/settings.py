@@ -44,7 +44,7 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
 
     # Handlers at work for one connection. Further requests wait; replies and cancels are read.
     in_flight: int = 1000
-    # Requests that wait, per connection. One more ends the connection: its sender reads nothing.
+    # Requests that wait, per connection. One more ends the connection: they are held in memory.
     waiting: int = 10_000
     # Bytes of what they ask with. A request beyond that is refused, with when to try again.
     waiting_bytes: int = 64 * 1024 * 1024

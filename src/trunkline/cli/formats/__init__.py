@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...errors import visible as escaped
+
 if TYPE_CHECKING:
     from ...judge.finding import Finding
 
@@ -108,9 +110,7 @@ def render(report: Report, form: str) -> str:
 
 def visible(text: str) -> str:
     """Return a peer's text with nothing in it that a terminal would act on or hide."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return escaped(text, kept="")
 
 
 # Sources
