@@ -26,6 +26,7 @@ from ..judge.message import judge
 from ..judge.trace import HEADER, TraceEntry, TraceFault, read_trace
 from ..redaction import redact
 from ..spec.features import Role
+from ..spec.mcp.meta import PROTOCOL_VERSION
 from ..spec.revisions import LATEST, REVISIONS
 from .exits import FINE, FOUND, MALFORMED
 from .formats import FORMATS, Judged, Report, Seen, emit, render, visible
@@ -40,7 +41,6 @@ Shape: TypeAlias = Literal["message", "list", "lines", "trace"]
 _LOOK_AHEAD: Final = 32
 # Unanswered requests that are remembered, so that a recording without answers cannot grow it.
 _OPEN_KEPT: Final = 10_000
-_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 
 _read: Final = Decoder().decode
 _read_items: Final = Decoder(list[Raw]).decode
@@ -259,7 +259,7 @@ def _named_by(members: Members) -> tuple[str, str]:
     """Return the revision that a message names, and where it does."""
     params, result = _object(members.get("params")), _object(members.get("result"))
     for version, why in (
-        (_object(params.get("_meta")).get(_VERSION_KEY), "named in _meta"),
+        (_object(params.get("_meta")).get(PROTOCOL_VERSION), "named in _meta"),
         (members.get("method") == "initialize" and params.get("protocolVersion"), "asked for"),
         (result.get("protocolVersion"), "agreed on in the answer to initialize"),
     ):

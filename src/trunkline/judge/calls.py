@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
 from ..mcp.names import official
 from ..spec import lookup
 from ..spec.features import MetaKey, Method, Place
 from ..spec.mcp.aliases import NOTIFICATION
+from ..spec.mcp.meta import PROTOCOL_VERSION
 from ..spec.mcp.methods import METHODS
 from ..spec.revisions import REVISIONS
 from .envelope import Members
@@ -18,8 +18,6 @@ from .sink import Path, Sink
 from .values import compiled
 
 __all__ = ["judge_call", "judge_meta"]
-
-_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 
 
 def judge_call(members: Members, path: Path, setting: Setting, sink: Sink) -> None:
@@ -117,10 +115,10 @@ def _advised(place: Place, revision: str) -> tuple[MetaKey, ...]:
 def _judge_version(params: Members, at: Path, sink: Sink) -> None:
     """Report a request that says it is of another revision."""
     meta = params.get("_meta")
-    version = meta.get(_VERSION) if type(meta) is dict else None
-    known = lookup.meta_key(_VERSION, sink.revision) is not None
+    version = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
+    known = lookup.meta_key(PROTOCOL_VERSION, sink.revision) is not None
     if known and type(version) is str and version != sink.revision:
-        sink.report("mcp.meta.version", ((at, "_meta"), _VERSION), version, sink.revision)
+        sink.report("mcp.meta.version", ((at, "_meta"), PROTOCOL_VERSION), version, sink.revision)
 
 
 def _judge_stream(row: Method, params: Members, at: Path, sink: Sink) -> None:

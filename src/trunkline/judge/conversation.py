@@ -26,6 +26,7 @@ from ..jsonrpc.misuse import UNWRITABLE
 from ..jsonrpc.policy import Policy
 from ..spec import lookup
 from ..spec.features import Role
+from ..spec.mcp.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..spec.mcp.methods import METHODS
 from ..spec.requirement import Requirement, requirements
 from ..spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28, Window
@@ -48,8 +49,6 @@ from .rules import (
 from .rules.envelope import translate, watch_envelope, watch_line
 from .rules.notes import Notes
 from .rules.state import (
-    SUBSCRIPTION,
-    VERSION,
     Call,
     Progress,
     Seen,
@@ -321,11 +320,11 @@ class Conversation:
             return self._revision_of_reply(seen)
         if seen.method == "initialize":
             return _handshake(seen.params.get("protocolVersion"))
-        if VERSION in seen.meta:
-            version = seen.meta[VERSION]
+        if PROTOCOL_VERSION in seen.meta:
+            version = seen.meta[PROTOCOL_VERSION]
             is_known = version in REVISIONS and not _HANDSHAKE.holds(version)
             return version if is_known else LATEST
-        if SUBSCRIPTION in seen.meta or seen.method in _NEW:
+        if SUBSCRIPTION_ID in seen.meta or seen.method in _NEW:
             return LATEST
         related = _related(seen, self._state)
         if related is not None:

@@ -31,7 +31,16 @@ from ..redaction import show
 from ..spec.features import MetaKey
 from ..spec.kinds import ErrorKind
 from ..spec.lookup import meta_keys
-from ..spec.mcp.meta import META_KEYS
+from ..spec.mcp.meta import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    META_KEYS,
+    PROGRESS_TOKEN,
+    PROTOCOL_VERSION,
+    SERVER_INFO,
+    SUBSCRIPTION_ID,
+)
 from .shaping import narrow
 from .types import ClientCapabilities, Implementation, LoggingLevel, ProgressToken
 
@@ -53,19 +62,6 @@ __all__ = [
     "with_progress_token",
 ]
 
-
-def _key(name: str) -> str:
-    """Return the key whose last part is `name`, as the rows spell it."""
-    return next(row.key for row in META_KEYS if row.key.rpartition("/")[2] == name)
-
-
-PROTOCOL_VERSION: Final = _key("protocolVersion")
-CLIENT_CAPABILITIES: Final = _key("clientCapabilities")
-CLIENT_INFO: Final = _key("clientInfo")
-LOG_LEVEL: Final = _key("logLevel")
-SERVER_INFO: Final = _key("serverInfo")
-SUBSCRIPTION_ID: Final = _key("subscriptionId")
-PROGRESS_TOKEN: Final = _key("progressToken")
 
 # Where `_meta` is in a request; a fault is named by its place in the whole message.
 _PLACE: Final = "/params/_meta"

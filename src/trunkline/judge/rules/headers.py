@@ -6,9 +6,10 @@ from base64 import b64decode
 from binascii import Error
 from typing import Any, Final
 
+from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.mcp.tasks_extension import EXTENSION
 from .notes import Notes
-from .state import VERSION, Seen, State, object_at
+from .state import Seen, State, object_at
 
 __all__ = ["decoded", "is_unsafe", "watch_headers"]
 
@@ -80,7 +81,7 @@ def _fault(seen: Seen, fault: str) -> None:
 
 
 def _watch_version(seen: Seen, notes: Notes) -> None:
-    given, body = _header(seen, "mcp-protocol-version"), seen.meta.get(VERSION)
+    given, body = _header(seen, "mcp-protocol-version"), seen.meta.get(PROTOCOL_VERSION)
     notes.check("mcp.headers.version-on-post", given is not None)
     if given is None:
         _fault(seen, "missing")

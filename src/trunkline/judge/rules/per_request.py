@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...errors import NOTHING
+from ...spec.mcp.meta import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    PROTOCOL_VERSION,
+    SERVER_INFO,
+)
 from ...spec.mcp.tasks_extension import EXTENSION
 from .notes import Notes
-from .state import CAPABILITIES, VERSION, Members, Seen, State, declares, fingerprint, object_at
+from .state import Members, Seen, State, declares, fingerprint, object_at
 
 __all__ = ["watch_discovery", "watch_error", "watch_meta", "watch_result", "watch_sides"]
 
-_CLIENT: Final = "io.modelcontextprotocol/clientInfo"
-_SERVER: Final = "io.modelcontextprotocol/serverInfo"
 _DISCOVERED: Final = ("supportedVersions", "capabilities", "ttlMs", "cacheScope")
 _TASKS: Final = f"extensions.{EXTENSION}"
 
@@ -42,12 +46,12 @@ def watch_meta(seen: Seen, state: State, notes: Notes) -> None:
     if seen.kind != "request" or seen.sender != "client":
         return
     for rule, key in (
-        ("mcp.meta.version-present", VERSION),
-        ("mcp.meta.capabilities-present", CAPABILITIES),
-        ("mcp.meta.client-info", _CLIENT),
+        ("mcp.meta.version-present", PROTOCOL_VERSION),
+        ("mcp.meta.capabilities-present", CLIENT_CAPABILITIES),
+        ("mcp.meta.client-info", CLIENT_INFO),
     ):
         notes.check(rule, key in seen.meta, at_meta(key))
-    _watch_extensions(object_at(seen.meta, CAPABILITIES), notes)
+    _watch_extensions(object_at(seen.meta, CLIENT_CAPABILITIES), notes)
     if seen.row is not None and seen.row.extension and state.discovered is not None:
         name = f"extensions.{seen.row.extension}"
         kept = declares(object_at(state.discovered, "capabilities"), name)
@@ -69,11 +73,15 @@ def likeness(seen: Seen) -> int:
 
 def _watch_repeated(seen: Seen, state: State, notes: Notes) -> None:
     supported = state.refused.pop(likeness(seen), None) if state.refused else None
-    version = seen.meta.get(VERSION)
+    version = seen.meta.get(PROTOCOL_VERSION)
     if supported is not None:
         expected = f"one of {', '.join(supported)}"
         notes.check(
-            "mcp.version.retry-supported", version in supported, at_meta(VERSION), version, expected
+            "mcp.version.retry-supported",
+            version in supported,
+            at_meta(PROTOCOL_VERSION),
+            version,
+            expected,
         )
 
 
@@ -88,7 +96,7 @@ def watch_result(seen: Seen, state: State, notes: Notes) -> None:
     if not notes.asks("mcp.jsonrpc.result-type"):
         return
     notes.check("mcp.jsonrpc.result-type", type(kind) is str, "/result/resultType")
-    notes.check("mcp.meta.server-info", _SERVER in seen.meta, _at_result_meta(_SERVER))
+    notes.check("mcp.meta.server-info", SERVER_INFO in seen.meta, _at_result_meta(SERVER_INFO))
     if seen.call is not None and not declares(seen.call.declared, _TASKS):
         kept = kind != "task"
         notes.check("mcp.capability.extension-server", kept, "/result/resultType", kind)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ...spec.mcp.meta import LOG_LEVEL
 from .ids import other
 from .notes import Notes
-from .state import LOG_LEVEL, Call, Key, Progress, Seen, State, key_of
+from .state import Call, Key, Progress, Seen, State, key_of
 
 __all__ = ["LEVELS", "watch_cancellation", "watch_logging", "watch_progress"]
 

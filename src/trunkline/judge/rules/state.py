@@ -13,13 +13,10 @@ from msgspec.json import encode
 
 from ...jsonrpc.misuse import UNWRITABLE
 from ...spec.features import Method, Role
+from ...spec.mcp.meta import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION
 from ..trace import StreamId, TraceEntry
 
 __all__ = [
-    "CAPABILITIES",
-    "LOG_LEVEL",
-    "SUBSCRIPTION",
-    "VERSION",
     "Bounded",
     "Call",
     "Exchange",
@@ -41,11 +38,6 @@ __all__ = [
 Members: TypeAlias = dict[str, Any]
 # Who asked, and an id with its JSON type: 7 and "7" are two ids.
 Key: TypeAlias = tuple[str, str, int | str]
-
-VERSION: Final = "io.modelcontextprotocol/protocolVersion"
-CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
-LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
-SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
 # More than an honest peer keeps open; the ids of a session may be many more.
 _KEPT: Final = 1024
@@ -115,9 +107,9 @@ class Call:
         self.in_batch = seen.in_batch
         self.token = meta.get("progressToken")
         self.level = meta.get(LOG_LEVEL)
-        self.version = meta.get(VERSION)
-        self.declared = object_at(meta, CAPABILITIES)
-        self.meta_complete = VERSION in meta and CAPABILITIES in meta
+        self.version = meta.get(PROTOCOL_VERSION)
+        self.declared = object_at(meta, CLIENT_CAPABILITIES)
+        self.meta_complete = PROTOCOL_VERSION in meta and CLIENT_CAPABILITIES in meta
         self.name = params.get("name")
         self.cursor = params.get("cursor")
         self.task_id = params.get("taskId")

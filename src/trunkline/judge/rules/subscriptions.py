@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ...spec.mcp.meta import SUBSCRIPTION_ID
 from .notes import Notes
-from .state import LISTEN, SUBSCRIPTION, Call, Members, Seen, State, key_of, object_at
+from .state import LISTEN, Call, Members, Seen, State, key_of, object_at
 
 __all__ = ["watch_subscriptions"]
 
@@ -32,7 +33,7 @@ def watch_subscriptions(seen: Seen, state: State, notes: Notes) -> None:
 def _watch_notification(seen: Seen, state: State, notes: Notes) -> None:
     on_stream = _stream_of(seen, state)
     named = _named(seen, state)
-    belongs = (seen.row is not None and seen.row.stream == LISTEN) or SUBSCRIPTION in seen.meta
+    belongs = (seen.row is not None and seen.row.stream == LISTEN) or SUBSCRIPTION_ID in seen.meta
     if not belongs and on_stream is None:
         return
     never = seen.method in _NEVER
@@ -41,7 +42,7 @@ def _watch_notification(seen: Seen, state: State, notes: Notes) -> None:
         return
     kept = named is not None and on_stream in (None, named)
     if kept or not state.open.forgot:
-        got = seen.meta.get(SUBSCRIPTION)
+        got = seen.meta.get(SUBSCRIPTION_ID)
         notes.check("mcp.subscriptions.id-carried", kept, _WHERE, got)
     listen = named or on_stream
     if listen is not None:
@@ -55,7 +56,7 @@ def _stream_of(seen: Seen, state: State) -> Call | None:
 
 
 def _named(seen: Seen, state: State) -> Call | None:
-    key = key_of("client", seen.meta.get(SUBSCRIPTION))
+    key = key_of("client", seen.meta.get(SUBSCRIPTION_ID))
     call = None if key is None else state.open.get(key)
     return call if call is not None and call.method == LISTEN else None
 
@@ -110,7 +111,7 @@ def _is_asked(seen: Seen, asked: Members) -> bool:
 
 
 def _watch_end(result: Members, call: Call, notes: Notes) -> None:
-    id = object_at(result, "_meta").get(SUBSCRIPTION)
+    id = object_at(result, "_meta").get(SUBSCRIPTION_ID)
     own = set(result) - {"_meta", "resultType"}
     same = type(id) is type(call.id) and id == call.id
     kept = result.get("resultType") == "complete" and same and not own
