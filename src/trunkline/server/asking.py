@@ -1,6 +1,7 @@
-"""Asking the client, in the revisions where a server may send requests.
+"""What a server may ask a client, in which revision, of whom, and what comes back.
 
-What may be asked, of whom, and what comes back is in the rows of the methods.
+All of it is in the rows of the methods and capabilities; here they are read. How a question
+travels is not known here.
 """
 
 from __future__ import annotations
@@ -13,57 +14,82 @@ from msgspec.json import Decoder
 
 from ..errors import LocalProtocolError, RemoteProtocolError
 from ..mcp.tables import result_type
+from ..mcp.types import ClientCapabilities
 from ..spec.lookup import explain_method
 from ..spec.lookup import method as method_row
-from ..spec.mcp.behaviour import ASKING_NEEDS
+from ..spec.mcp.behaviour import ASKING_NEEDS, IMPLIED
 
 if TYPE_CHECKING:
     from .connection import Session
     from .surface import Surface
 
-__all__ = ["check", "read"]
+__all__ = ["check", "declares", "missing", "read"]
 
 # Methods that a server may ask for, times revisions.
 _DECODERS_KEPT: Final = 32
 
 
-def check(session: Session | None, surface: Surface, method: str, params: Any = None) -> None:
-    """Refuse to ask what the revision does not have, or the client did not declare.
+def missing(capabilities: ClientCapabilities, revision: str, method: str, params: Any) -> list[str]:
+    """Return the capabilities that a question needs and the client did not declare.
 
     Raises:
-        LocalProtocolError: it may not be sent; the text says why.
+        LocalProtocolError: no server may ask this in the revision; the text says why.
     """
-    row = method_row(method, surface.revision)
+    row = method_row(method, revision)
     if row is None or row.kind != "request" or "server" not in row.senders:
-        why = explain_method(method, surface.revision)
+        why = explain_method(method, revision)
         raise LocalProtocolError("mcp.method.unknown", got=method, expected=why)
-    if row.form != "wire" or session is None:
-        why = f"a revision in which a server may send requests; this is {surface.revision}"
-        raise LocalProtocolError("mcp.direction.server-request", got=method, expected=why)
-    if not session.is_ready and method != "ping":
-        why = "a client that said it is initialized"
-        raise LocalProtocolError("mcp.lifecycle.server-waits", got=method, expected=why)
     told = to_builtins(params) if params is not None else {}
     needed = [row.capability] if row.capability else []
     needed += [
         need.capability
         for need in ASKING_NEEDS
         if need.method == method
-        and need.when.holds(surface.revision)
+        and need.when.holds(revision)
         and need.member in told
         and need.value in (None, told[need.member])
     ]
-    for name in needed:
-        if not _declares(session, name):
-            why = f"a client that declared {name}"
-            raise LocalProtocolError("mcp.capability.not-declared", got=method, expected=why)
+    lacking = [name for name in needed if not declares(capabilities, name)]
+    # What the one above it would declare as well need not be named.
+    return [name for name in lacking if name not in IMPLIED or name.split(".")[0] not in lacking]
 
 
-def _declares(session: Session, name: str) -> bool:
-    declared: Any = session.capabilities
+def check(session: Session | None, surface: Surface, method: str, params: Any = None) -> None:
+    """Refuse to send what the revision does not let a server send, or the client not declared.
+
+    Raises:
+        LocalProtocolError: it may not be sent; the text says why.
+    """
+    capabilities = ClientCapabilities() if session is None else session.capabilities
+    lacking = missing(capabilities, surface.revision, method, params)
+    row = method_row(method, surface.revision)
+    if row is None or row.form != "wire" or session is None:
+        why = f"a revision in which a server may send requests; this is {surface.revision}"
+        raise LocalProtocolError("mcp.direction.server-request", got=method, expected=why)
+    if not session.is_ready and method != "ping":
+        why = "a client that said it is initialized"
+        raise LocalProtocolError("mcp.lifecycle.server-waits", got=method, expected=why)
+    if lacking:
+        why = f"a client that declared {lacking[0]}"
+        raise LocalProtocolError("mcp.capability.not-declared", got=method, expected=why)
+
+
+def declares(capabilities: ClientCapabilities, name: str) -> bool:
+    """Say whether a client declared a capability, by its name with dots."""
+    declared: Any = capabilities
     for part in name.split("."):
-        declared = getattr(declared, part, UNSET)
-    return declared is not UNSET
+        declared = getattr(declared, _python_name(part), UNSET)
+    if declared is not UNSET:
+        return True
+    if name not in IMPLIED:
+        return False
+    # Meant all the same, where its siblings are not declared either.
+    parent: Any = getattr(capabilities, name.split(".")[0], UNSET)
+    return parent is not UNSET and not to_builtins(parent)
+
+
+def _python_name(part: str) -> str:
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in part)
 
 
 def read(raw: Raw, surface: Surface, method: str) -> Any:

@@ -6,35 +6,44 @@ is good for nothing once the request has been answered: what is reported then is
 `progress` and `log` may be called from any thread, with or without `await`. They send at
 once; to await them waits, where the other side reads slowly, until there is room again.
 
+What a handler asks meanwhile is put in `questions`, and goes wherever its era sends it.
+
 The rules that live here, and only here:
 
 * Progress is reported only to a request that brought a token, only while it is open, and
   only when it has grown.                        [MCP 2025-11-25, basic/utilities/progress]
+* A handler that is run again reports nothing that the client has heard before.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from msgspec import UNSET, Struct
 
 from ..jsonrpc.messages import RequestId
 from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
 from ..redaction import show
+from . import asking, questions
+from .course import Course
+from .questions import Answer, Ask
 
 if TYPE_CHECKING:
     import asyncio
 
     from ..jsonrpc.inbox import Asked
     from ..mcp.meta import Caller
+    from ..mcp.types import CreateMessageResult, Root
     from .app import Server
     from .connection import Connection
     from .surface import Surface
 
 __all__ = ["ClientFacts", "Context"]
+
+T = TypeVar("T")
 
 
 class ClientFacts:
@@ -50,6 +59,10 @@ class ClientFacts:
     def name(self) -> str:
         """The name the client gave, or "" if none."""
         return "" if self.info is None else self.info.name
+
+    def can(self, capability: str) -> bool:
+        """Say whether the client declared a capability, such as "sampling.tools"."""
+        return asking.declares(self.capabilities, capability)
 
     def __repr__(self) -> str:
         return f"ClientFacts(info={self.info!r}, capabilities={self.capabilities!r})"
@@ -91,6 +104,9 @@ class Context(Struct, eq=False):
     deadline: float | None = None
     _task: asyncio.Task[None] | None = None
     _reported: float = _NOTHING_YET
+    # How many times the handler has reported something.
+    _said: int = 0
+    _course: Course | None = None
 
     def __repr__(self) -> str:
         state = ", cancelled" if self.cancelled else ""
@@ -156,6 +172,165 @@ class Context(Struct, eq=False):
         """What the lifespan of the server gave; None where there is no lifespan."""
         return self.app.state
 
+    def extension(self, id: str) -> dict[str, Any] | None:
+        """The settings with which the client declared an extension; None where it did not."""
+        found = self.client.capabilities.extensions
+        return None if found is UNSET else found.get(id)
+
+    # -- asking the client -------------------------------------------------------------------
+
+    @overload
+    def elicit(
+        self, message: str, form: type[T], *, key: str | None = None, timeout: float | None = None
+    ) -> Ask[Answer[T]]: ...
+
+    @overload
+    def elicit(
+        self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
+    ) -> Ask[Answer[Any]]: ...
+
+    def elicit(
+        self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
+    ) -> Ask[Answer[Any]]:
+        """Ask the user to fill in a form: `answer = await context.elicit("Which day?", Day)`.
+
+        `form` is a flat Struct, dataclass or TypedDict, a plain type such as `str` or a
+        `Literal`, None for a mere yes or no, or a JSON Schema. `answer.action` is "accept",
+        "decline" or "cancel"; with the first `answer.content` is what was filled in.
+
+        In 2026-07-28 code before an ask runs again; see `once`. A `key` names the question,
+        and keeps naming it when others are put before it. `timeout` is in seconds, where the
+        client answers while this waits.
+
+        Raises:
+            MissingCapability: the client cannot be asked this.
+            BadAnswer: what it answered does not fit the form.
+            TypeError: no form can ask for such a type.
+            ValueError: another question of this call has that key.
+            PeerError: the client answered with an error.
+            RequestEnded: no answer will come: TimedOut, or ConnectionLost.
+        """
+        return questions.elicit(self, message, form, key, timeout)
+
+    def elicit_url(
+        self, message: str, url: str, *, key: str | None = None, timeout: float | None = None
+    ) -> Ask[Answer[None]]:
+        """Ask the user to visit an address, for what must not pass through the client.
+
+        "accept" says that the user agreed to go there, not that anything was done there.
+
+        Raises:
+            MissingCapability: the client does not open addresses.
+        """
+        return questions.elicit_url(self, message, url, key, timeout)
+
+    def sample(
+        self,
+        messages: Any,
+        *,
+        max_tokens: int,
+        system: str | None = None,
+        model_preferences: Any = None,
+        temperature: float | None = None,
+        stop_sequences: Iterable[str] | None = None,
+        include_context: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tools: Iterable[Any] | None = None,
+        tool_choice: str | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Ask[CreateMessageResult]:
+        """Ask the client's model: `reply = await context.sample("Summarise …", max_tokens=200)`.
+
+        `messages` is a text, a message, or several; `tools` need a client that declared
+        `sampling.tools`.
+
+        Raises:
+            MissingCapability: the client does not sample, or not with tools.
+            LocalProtocolError: the messages cannot be sent so.
+        """
+        options: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "system": system,
+            "model_preferences": model_preferences,
+            "temperature": temperature,
+            "stop_sequences": stop_sequences,
+            "include_context": include_context,
+            "metadata": metadata,
+            "tools": tools,
+            "tool_choice": tool_choice,
+        }
+        return questions.sample(self, messages, options, key, timeout)
+
+    def roots(self, *, key: str | None = None, timeout: float | None = None) -> Ask[list[Root]]:
+        """Ask which folders the client works in.
+
+        Raises:
+            MissingCapability: the client has no roots to tell.
+        """
+        return questions.roots(self, key, timeout)
+
+    @overload
+    def once(
+        self,
+        key: str,
+        work: Callable[[], Awaitable[Any] | Any],
+        *,
+        type: type[T],
+        secret: bool = False,
+    ) -> Ask[T]: ...
+
+    @overload
+    def once(
+        self,
+        key: str,
+        work: Callable[[], Awaitable[Any] | Any],
+        *,
+        type: Any = Any,
+        secret: bool = False,
+    ) -> Ask[Any]: ...
+
+    def once(
+        self,
+        key: str,
+        work: Callable[[], Awaitable[Any] | Any],
+        *,
+        type: Any = Any,
+        secret: bool = False,
+    ) -> Ask[Any]:
+        """Do something that must not be done again when the handler is run again.
+
+        What `work` returns is kept with the answers, as JSON, and read back as `type`: on the
+        first run too, so that both runs see the same. It is done at least once: a client can
+        present what it was given before. `secret` refuses to go on where the client could
+        read what is kept.
+
+        Raises:
+            ValueError: `once` was called with that key before, in this call.
+            RuntimeError: it is to be secret, and the `crypto` extra is not installed.
+        """
+        return questions.once(self, key, work, type, secret)
+
+    async def become_task(self) -> bool:
+        """Let the client go, and go on as a task; say whether this call is one now.
+
+        Questions before this are asked in rounds, after it they are inputs of the task. Where
+        the client or the tool cannot have tasks the call goes on as it was.
+        """
+        return await self._connection.app.tasks.become(self)
+
+    def _new_course(self) -> Course:
+        self._course = course = Course()
+        return course
+
+    def _stop(self) -> None:
+        """Stop the handler: nobody wants its outcome any more."""
+        self.cancelled = True  # a handler on a thread has to look
+        if self._task is not None:
+            self._task.cancel()
+        if self._course is not None:
+            self._course.stop()
+
     # -- saying something meanwhile ----------------------------------------------------------
 
     def progress(
@@ -166,7 +341,7 @@ class Context(Struct, eq=False):
         `progress` grows from report to report; one that did not is left out.
         """
         caller = self._caller
-        if caller is None or caller.progress_token is None:
+        if caller is None or caller.progress_token is None or self._was_heard():
             return _DONE
         params = ProgressNotificationParams(
             progress,
@@ -185,7 +360,14 @@ class Context(Struct, eq=False):
             ValueError: there is no such level; the text lists those there are.
         """
         params = self._surface.log_params(self._connection, self._caller, level, data, logger)
-        return _DONE if params is None else self._say(self._send_log, params)
+        if params is None or self._was_heard():
+            return _DONE
+        return self._say(self._send_log, params)
+
+    def _was_heard(self) -> bool:
+        """Say whether this report went out already, when the handler ran before; count it."""
+        self._said += 1
+        return self._course is not None and self._said <= self._course.heard
 
     def _say(self, send: Callable[[Any], None], params: Any) -> _Sent:
         connection = self._connection
@@ -202,11 +384,17 @@ class Context(Struct, eq=False):
         # Here, on the loop: several threads may report at once, and what goes out must grow.
         if params.progress > self._reported:
             self._reported = params.progress
-            narrowed = self._surface.narrowed(params)
-            self._connection.say(self._asked, "notifications/progress", narrowed)
+            self._send("notifications/progress", params)
 
     def _send_log(self, params: Any) -> None:
-        self._connection.say(self._asked, "notifications/message", self._surface.narrowed(params))
+        self._send("notifications/message", params)
+
+    def _send(self, method: str, params: Any) -> None:
+        narrowed, course = self._surface.narrowed(params), self._course
+        if course is not None and course.outlet is not None:
+            course.outlet(method, narrowed)
+        else:
+            self._connection.say(self._asked, method, narrowed)
 
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None
@@ -222,7 +410,9 @@ class Context(Struct, eq=False):
             PeerError: the client answered with an error.
             RequestEnded: no answer will come: TimedOut, or ConnectionLost.
         """
-        return await self._connection.ask(self._asked, self._surface, method, params, timeout)
+        asking.check(self._connection.session, self._surface, method, params)
+        raw = await self._connection.ask(self._asked, self._surface, method, params, timeout)
+        return asking.read(raw, self._surface, method)
 
     def close_stream(self, retry: float | None = None) -> bool:
         """Let the client come back for the answer, in `retry` seconds; say whether it will.

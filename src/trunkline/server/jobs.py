@@ -11,6 +11,8 @@ The rules that live here, and only here:
 * So many handlers are at work for one client, further requests wait in order, and one too
   many of those ends the connection. A request that was cancelled does not count.
 * Where a policy says so the requests of a batch run one after the other.
+* A handler that is detached goes on without its request: the connection counts, answers and
+  stops it no more, and whoever detached it gets its outcome.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.peer import Peer
     from ..transports.base import Transport
     from .app import Server
+    from .course import Course
     from .entries import Entry
 
 __all__ = ["RETRY_AFTER", "Jobs", "Work"]
@@ -139,7 +142,8 @@ class Jobs:
         else:
             app.in_flight += 1
             self.at_work[asked] = context
-            if entry.inline and not (entry.arguments.is_async or entry.path or app.chain):
+            plain = not (entry.arguments.is_async or entry.path or app.chain)
+            if entry.inline and plain and not _has_begin(context):
                 self._run_inline(work, entry, values, context)
             else:
                 context._task = self._new_task(self._run(work, entry, values, context))
@@ -151,7 +155,7 @@ class Jobs:
             if isawaitable(value):
                 context._task = self._new_task(self._run(work, entry, values, context, value))
                 return
-            outcome = work.finish(entry, context, value)
+            outcome = _finished(work, entry, context, value)
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
             outcome = self._failed(work, entry, context, error)
         self._done(context, outcome)
@@ -161,6 +165,8 @@ class Jobs:
     ) -> None:
         """Run a handler as a task of its own, so that it can be cancelled."""
         try:
+            if context._course is not None and context._course.begin is not None:
+                await context._course.begin(context)
             if begun is not None:
                 value = await begun
             elif entry.is_plain and not self._app.chain:
@@ -170,7 +176,7 @@ class Jobs:
                     value = await value
             else:
                 value = await self._call_guarded(entry, values, context)
-            outcome = work.finish(entry, context, value)
+            outcome = _finished(work, entry, context, value)
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
             outcome = self._failed(work, entry, context, error)
         self._done(context, outcome)
@@ -193,28 +199,48 @@ class Jobs:
 
     def _failed(self, work: Work, entry: Any, context: Context, error: BaseException) -> Any:
         """Return what says that a handler failed, or None where nobody is to hear of it."""
-        policy = context._surface.policy
+        policy, course = context._surface.policy, context._course
+        if course is not None and course.on_end is not None:
+            # To whoever detached it, who knows why it was stopped.
+            stopped = isinstance(error, asyncio.CancelledError) and context.cancelled
+            return None if stopped else _told(work, entry, context, error)
         if context._asked not in self._peer.inbox:
             return None
+        if course is not None and course.is_over:
+            return _ending(context, course)
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
         if isinstance(error, NoThreadFree):
             return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER)
-        try:
-            return work.fail(entry, context, error)
-        except Exception as another:  # noqa: BLE001  # an exception that cannot even be shown
-            _log.error("%s cannot tell how it failed\n%s", context.method, as_redacted(another))
-            return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
+        return _told(work, entry, context, error)
+
+    def detach(self, context: Context, on_end: Callable[[Any], object]) -> None:
+        """Let a handler go on without its request; `on_end` gets its outcome.
+
+        That is what the client would be sent, or None if the handler was stopped. The request
+        itself is still to be answered, by who detaches.
+        """
+        course = context._course or context._new_course()
+        course.on_end = on_end
+        if self.at_work.pop(context._asked, None) is not None:
+            self._app.in_flight -= 1
+            self._go_on_after(context._asked)
 
     def _done(self, context: Context, outcome: Any) -> None:
         """Answer a request whose handler has ended, and begin what waited for that."""
-        asked = context._asked
+        asked, course = context._asked, context._course
+        if course is not None and course.on_end is not None:
+            course.on_end(outcome)
+            return
         try:
             if outcome is not None:
                 self.answer(asked, outcome, context._surface.policy)
         finally:
             del self.at_work[asked]
             self._app.in_flight -= 1
+        self._go_on_after(asked)
+
+    def _go_on_after(self, asked: Asked) -> None:
         if self._turns and asked.slot is not None:
             self._end_turn(asked)
         if self.waiting:
@@ -250,10 +276,9 @@ class Jobs:
             self._stop(context)
 
     def _stop(self, context: Context) -> None:
-        context.cancelled = True  # a handler on a thread has to look
+        context._stop()
         task = context._task
         if task is not None:
-            task.cancel()
             # A task that is cancelled before its first step never runs, not even its `except`.
             task.add_done_callback(lambda _: self._never_begun(context))
 
@@ -374,6 +399,39 @@ class Jobs:
             del self._turns[batch]
         finally:
             self._is_turning = False
+
+
+def _has_begin(context: Context) -> bool:
+    """Say whether something has to be done before the handler is called."""
+    return context._course is not None and context._course.begin is not None
+
+
+def _finished(work: Work, entry: Any, context: Context, value: Any) -> Any:
+    """Return the outcome of a handler that has returned."""
+    course = context._course
+    if course is not None and course.is_over and course.on_end is None:
+        return _ending(context, course)  # it caught what was to end it
+    return work.finish(entry, context, value)
+
+
+def _ending(context: Context, course: Course) -> Any:
+    """Return the questions of a handler that was ended for them."""
+    if course.round is None:
+        raise ValueError("this handler was not ended")
+    try:
+        return course.round.ending()
+    except Exception as error:  # noqa: BLE001  # ours; the client is not left waiting
+        _log.error("%s cannot ask\n%s", context.method, as_redacted(error))
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=context._surface.policy)
+
+
+def _told(work: Work, entry: Any, context: Context, error: BaseException) -> Any:
+    """Return how it is said that a handler failed."""
+    try:
+        return work.fail(entry, context, error)
+    except Exception as another:  # noqa: BLE001  # an exception that cannot even be shown
+        _log.error("%s cannot tell how it failed\n%s", context.method, as_redacted(another))
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=context._surface.policy)
 
 
 def _unavailable(policy: Policy) -> ErrorObject:

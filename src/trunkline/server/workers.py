@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from ..errors import TrunklineError
 
-__all__ = ["NoThreadFree", "Workers"]
+__all__ = ["NoThreadFree", "Workers", "deliver"]
 
 # How long `close` waits for threads to end, in seconds: idle ones do so at once, and one that
 # is inside a handler cannot be made to.
@@ -90,13 +90,14 @@ class Workers:
             with self._lock:
                 self._calls -= 1
             try:
-                future.get_loop().call_soon_threadsafe(_deliver, future, value, error)
+                future.get_loop().call_soon_threadsafe(deliver, future, value, error)
             except RuntimeError:
                 pass  # the loop is closed: nobody waits
             del job, call, future, value, error  # or an idle thread would keep them alive
 
 
-def _deliver(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+def deliver(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    """Hand a future what a thread has come to, unless nobody waits any more."""
     if future.done():
         return
     if error is None:

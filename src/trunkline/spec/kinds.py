@@ -75,6 +75,8 @@ class ErrorKind(StrEnum):
     INVALID_ELICITATION_MODE = auto()
     INVALID_REQUEST_STATE = auto()
     INVALID_INPUT_RESPONSES = auto()
+    TOO_MANY_ROUNDS = auto()
+    REQUEST_STATE_TOO_LARGE = auto()
 
     # Too much, too slow, not now.
     RATE_LIMITED = auto()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ..revisions import V2025_11_25, Window
+from ..rows import ALWAYS
 
-__all__ = ["ASKING_NEEDS", "BAD_ARGUMENTS_ARE_RESULTS", "AskingNeed"]
+__all__ = ["ASKING_NEEDS", "BAD_ARGUMENTS_ARE_RESULTS", "IMPLIED", "AskingNeed"]
 
 # Arguments that do not fit a tool are told to the model, as a result marked `isError`; before,
 # they were an error of the protocol.       [MCP 2025-11-25, server/tools#error-handling; K-68]
@@ -24,9 +25,14 @@ class AskingNeed(NamedTuple):
     when: Window
 
 
-# Beside the capability of the method itself.         [MCP 2025-11-25, client/sampling, client/elicitation]
+# Beside the capability of the method itself. What a revision does not know cannot be declared in
+# it, and so cannot be asked.                          [MCP 2025-11-25, client/sampling, client/elicitation]
 ASKING_NEEDS: Final = (
-    AskingNeed("sampling/createMessage", "tools", None, "sampling.tools", Window(V2025_11_25)),
-    AskingNeed("sampling/createMessage", "toolChoice", None, "sampling.tools", Window(V2025_11_25)),
-    AskingNeed("elicitation/create", "mode", "url", "elicitation.url", Window(V2025_11_25)),
+    AskingNeed("sampling/createMessage", "tools", None, "sampling.tools", ALWAYS),
+    AskingNeed("sampling/createMessage", "toolChoice", None, "sampling.tools", ALWAYS),
+    AskingNeed("elicitation/create", "mode", "form", "elicitation.form", Window(V2025_11_25)),
+    AskingNeed("elicitation/create", "mode", "url", "elicitation.url", ALWAYS),
 )
+
+# Capabilities that an empty one above them declares.      [MCP 2025-11-25, client/elicitation]
+IMPLIED: Final = frozenset(("elicitation.form",))

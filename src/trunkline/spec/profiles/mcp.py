@@ -124,6 +124,8 @@ _CASES: Final = (
     Row(-32602, Kind.INVALID_COMPLETION_ARGUMENT, "Invalid completion argument", "completion"),
     Row(-32603, Kind.TOOL_EXECUTION_FAILED, "Tool execution failed", "tool", ref="K-69"),
     Row(-32603, Kind.SUBSCRIPTION_FAILED, "Subscription failed", "resource"),
+    Row(-32603, Kind.TOO_MANY_ROUNDS, "Too many rounds of questions", "elicitation"),
+    Row(-32603, Kind.REQUEST_STATE_TOO_LARGE, "Request state too large", "elicitation"),
     Row(-32603, Kind.REQUEST_CANCELLED, "Request cancelled", "load", "info"),
     Row(-32603, Kind.TIMEOUT, "Request timed out", "load", "warning"),
     Row(-32603, Kind.RATE_LIMITED, "Rate limit exceeded", "load", "warning", http=429),

@@ -1,0 +1,124 @@
+"""What is particular about one run of a handler; most runs have nothing of the kind.
+
+A handler that asks, that is run again with answers, or that goes on as a task after its
+request was answered, has a `Course`. It says where its questions go, where what it reports
+goes, and who gets its outcome. A call that does none of that never makes one.
+
+The rules that live here, and only here:
+
+* A key names one question of a call. Where the author gives none it is the kind of question
+  and its number among those of its kind, counted in the order they are put.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Raw, Struct
+
+if TYPE_CHECKING:
+    from .context import Context
+
+__all__ = ["Asker", "Course", "Question", "RoundOver"]
+
+
+class RoundOver(BaseException):
+    """Ends a handler whose questions have gone out; it will be run again with the answers.
+
+    No Exception, so that a handler that catches those does not catch this.
+    """
+
+
+class Question(Struct, frozen=True):
+    """One question of one handler."""
+
+    key: str
+    method: str
+    # As they are on the wire: `ElicitRequestParams` and its like.
+    params: Any
+    # Tells whether it is still the same question when the handler is run again.
+    digest: bytes
+    # How long its answer may take, where the client is asked while the handler waits.
+    timeout: float | None = None
+
+
+class Asker(Protocol):
+    """Where the questions of a running handler go."""
+
+    async def ask(self, question: Question) -> Raw:
+        """Return what the client answered, unread."""
+        ...
+
+    async def once(self, key: str, work: Callable[[], Awaitable[Raw]], *, is_secret: bool) -> Raw:
+        """Return what `work` gave, now or when the handler ran before."""
+        ...
+
+
+class Course:
+    """One run: where its questions, its reports and its outcome go."""
+
+    __slots__ = (
+        "_counted",
+        "_keys",
+        "asker",
+        "begin",
+        "heard",
+        "on_end",
+        "outlet",
+        "round",
+        "waits",
+    )
+
+    def __init__(self) -> None:
+        self.asker: Asker | None = None
+        # What a request that asks inside its result is answered, if it comes to that.
+        self.round: Ending | None = None
+        # Where progress and log lines go, in place of the request that is open.
+        self.outlet: Callable[[str, Any], object] | None = None
+        # Gets the outcome, in place of the client.
+        self.on_end: Callable[[Any], object] | None = None
+        # Awaited before the handler is called.
+        self.begin: Callable[[Context], Awaitable[object]] | None = None
+        # So many of its reports the client has heard, when the handler ran before.
+        self.heard = 0
+        # What threads wait for, to be stopped with the handler.
+        self.waits: set[asyncio.Future[Any]] = set()
+        self._counted: Counter[str] = Counter()
+        self._keys: set[str] = set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the handler was ended because its questions have to go out."""
+        return self.round is not None and self.round.is_over
+
+    def key_of(self, kind: str, key: str | None) -> str:
+        """Return the key of the next question of a kind.
+
+        Raises:
+            ValueError: the author gave a key that another question of this call has.
+        """
+        if key is None:
+            self._counted[kind] += 1
+            key = f"{kind}-{self._counted[kind]}"
+        if key in self._keys:
+            raise ValueError(f"the key {key!r} names another question of this call already")
+        self._keys.add(key)
+        return key
+
+    def stop(self) -> None:
+        """Stop what threads of the handler wait for: nobody wants its outcome any more."""
+        for each in list(self.waits):
+            each.cancel()
+
+
+class Ending(Protocol):
+    """How a run ends that could not get all its answers."""
+
+    is_over: bool
+
+    def ending(self) -> Any:
+        """Return what the request is answered: a result, or an `ErrorObject`."""
+        ...

@@ -1,0 +1,141 @@
+"""Sealing what a client carries for us, so that it comes back as it was given out.
+
+A client can keep a sealed text, lose it or present it twice; it cannot change it, and it
+cannot use it where it does not belong, because what it is *bound to* (who asked, for what)
+goes into the seal and has to be said again to open it.
+
+With the `crypto` extra a text is also secret (AES-256-GCM); without, it is signed
+(HMAC-SHA256) and anybody can read it. The first key of a ring seals; all of them open, so
+keys can be changed while texts are out. Each use of a key has a key of its own, derived.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+__all__ = ["BrokenSeal", "Seal"]
+
+# What a sealed text begins with: how it is sealed, and with which key.
+_SIGNED: Final = b"\x01"
+_ENCRYPTED: Final = b"\x02"
+_KEY_ID: Final = 4
+_MAC: Final = 32
+_NONCE: Final = 12
+# A key that can be guessed protects nothing.
+_SHORTEST_KEY: Final = 16
+
+
+class BrokenSeal(ValueError):
+    """A text that we did not seal, or not for this."""
+
+
+class _Key(NamedTuple):
+    id: bytes
+    sign: bytes
+    encrypt: bytes
+
+
+class Seal:
+    """A ring of keys, and what can be done with them."""
+
+    __slots__ = ("_keys", "is_secret")
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        """Make a ring; without keys it has one that lasts as long as this process.
+
+        Raises:
+            ValueError: a key is too short to protect anything.
+        """
+        given = [bytes(key) for key in keys] or [os.urandom(32)]
+        if any(len(key) < _SHORTEST_KEY for key in given):
+            raise ValueError(f"a key has at least {_SHORTEST_KEY} bytes")
+        self._keys = tuple(map(_derived, given))
+        # Whether what is sealed cannot be read either.
+        self.is_secret = _cipher(self._keys[0].encrypt) is not None
+
+    def __repr__(self) -> str:
+        return f"<Seal with {len(self._keys)} keys>"
+
+    def seal(self, payload: bytes, bound_to: bytes) -> str:
+        """Return `payload` as a text that only opens when it is bound to the same."""
+        key = self._keys[0]
+        cipher = _cipher(key.encrypt)
+        if cipher is None:
+            head = _SIGNED + key.id
+            body = _mac(key, head, payload, bound_to) + payload
+        else:
+            head, nonce = _ENCRYPTED + key.id, os.urandom(_NONCE)
+            body = nonce + cipher.encrypt(nonce, payload, head + bound_to)
+        return urlsafe_b64encode(head + body).decode().rstrip("=")
+
+    def open(self, text: str, bound_to: bytes) -> bytes:
+        """Return what was sealed in `text`.
+
+        Raises:
+            BrokenSeal: it was not sealed by us, or was changed, or is bound to something else.
+        """
+        try:
+            sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        except (Base64Error, ValueError):
+            raise BrokenSeal("it is not sealed") from None
+        # One text has one form: padding bits that mean nothing are not ours.
+        if urlsafe_b64encode(sealed).decode().rstrip("=") != text:
+            raise BrokenSeal("it is not sealed")
+        head, body = sealed[: 1 + _KEY_ID], sealed[1 + _KEY_ID :]
+        for key in self._keys:
+            if key.id == head[1:]:
+                return _opened(key, head, body, bound_to)
+        raise BrokenSeal("no key of ours fits")
+
+
+def _derived(key: bytes) -> _Key:
+    def for_use(use: bytes) -> bytes:
+        return hmac.digest(key, b"trunkline state " + use, "sha256")
+
+    return _Key(for_use(b"id")[:_KEY_ID], for_use(b"sign"), for_use(b"encrypt"))
+
+
+def _opened(key: _Key, head: bytes, body: bytes, bound_to: bytes) -> bytes:
+    if head[:1] == _SIGNED:
+        mac, payload = body[:_MAC], body[_MAC:]
+        if hmac.compare_digest(mac, _mac(key, head, payload, bound_to)):
+            return payload
+    elif head[:1] == _ENCRYPTED:
+        cipher = _cipher(key.encrypt)
+        if cipher is None:
+            raise BrokenSeal("it is encrypted, and the crypto extra is not installed")
+        opened = _decrypted(cipher, body, head + bound_to)
+        if opened is not None:
+            return opened
+    raise BrokenSeal("it was changed, or belongs to another request")
+
+
+def _mac(key: _Key, head: bytes, payload: bytes, bound_to: bytes) -> bytes:
+    # The lengths are part of it, so that nothing can move from one into the other.
+    bound = hashlib.sha256(bound_to).digest()
+    return hmac.digest(key.sign, head + bound + payload, "sha256")
+
+
+def _cipher(key: bytes) -> Any:
+    """Return what encrypts, or None without the extra."""
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError:
+        return None
+    return AESGCM(key)
+
+
+def _decrypted(cipher: Any, body: bytes, bound_to: bytes) -> bytes | None:
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        found: bytes = cipher.decrypt(body[:_NONCE], body[_NONCE:], bound_to)
+    except (InvalidTag, ValueError):
+        return None
+    return found

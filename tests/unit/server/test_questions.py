@@ -1,0 +1,366 @@
+"""Asking while the client waits: the revisions in which a server sends requests."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any, Literal
+
+import pytest
+from msgspec import Struct
+
+from tests.unit.server.rounds_wire import EVERYTHING
+from tests.unit.server.wire import Wire, connected
+from trunkline import Context, Server
+from trunkline.errors import PeerError, RequestEnded
+from trunkline.server import Answer, ServerLimits
+
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+WITH_FORMS = HANDSHAKES[2:]
+
+
+class Trip(Struct):
+    city: str
+    days: int = 3
+    seat: Literal["aisle", "window"] = "aisle"
+
+
+async def asked(wire: Wire) -> Any:
+    """Return the first request that the server has sent."""
+    while True:
+        for message in wire.got:
+            if "method" in message and "id" in message:
+                wire.got.remove(message)
+                return message
+        await asyncio.sleep(0.005)
+
+
+def answered(wire: Wire, question: Any, result: Any) -> None:
+    wire.send({"jsonrpc": "2.0", "id": question["id"], "result": result})
+
+
+def planner() -> Server:
+    app = Server("tests")
+
+    @app.tool
+    async def plan(context: Context) -> str:
+        answer = await context.elicit("Where to?", Trip)
+        return repr(answer)
+
+    @app.tool
+    async def summarise(context: Context) -> str:
+        reply = await context.sample("Summarise", max_tokens=9, system="Be brief")
+        return f"{reply.model}: {reply.content.text}"  # type: ignore[union-attr]  # a text
+
+    @app.tool
+    async def folders(context: Context) -> str:
+        return ", ".join(root.uri for root in await context.roots())
+
+    @app.tool
+    async def visit(context: Context) -> str:
+        return (await context.elicit_url("Pay", "https://example.com/pay")).action
+
+    @app.tool
+    async def once_twice(context: Context) -> str:
+        one = await context.once("one", lambda: (1, 2), type=list[int])
+        return f"{one} {await context.once('two', _two, type=str)}"
+
+    async def _two() -> str:
+        return "two"
+
+    return app
+
+
+@pytest.mark.parametrize("revision", WITH_FORMS)
+def test_a_form_is_a_request_and_its_answer_a_typed_value(revision: str) -> None:
+    async def main() -> None:
+        async with connected(planner(), revision, EVERYTHING) as wire:
+            wire.call(1, "plan")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            params = question["params"]
+            assert question["method"] == "elicitation/create"
+            assert params["message"] == "Where to?"
+            assert list(params["requestedSchema"]["properties"]) == ["city", "days", "seat"]
+            assert params.get("mode") == ("form" if revision == "2025-11-25" else None)
+            content = {"city": "Oslo", "seat": "window"}
+            answered(wire, question, {"action": "accept", "content": content})
+            reply = await wire.answer(1)
+        expected = repr(Answer("accept", Trip("Oslo", 3, "window")))
+        assert reply["result"]["content"][0]["text"] == expected
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+def test_sampling_and_roots_work_in_every_handshake_revision(revision: str) -> None:
+    async def main() -> None:
+        async with connected(planner(), revision, EVERYTHING) as wire:
+            wire.call(1, "summarise")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            assert question["params"]["systemPrompt"] == "Be brief"
+            assert question["params"]["maxTokens"] == 9
+            text = {"type": "text", "text": "Short."}
+            answered(wire, question, {"role": "assistant", "model": "m", "content": text})
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == "m: Short."
+            wire.call(2, "folders")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            assert question["method"] == "roots/list"
+            answered(wire, question, {"roots": [{"uri": "file:///a"}, {"uri": "file:///b"}]})
+            assert (await wire.answer(2))["result"]["content"][0]["text"] == "file:///a, file:///b"
+            wire.call(3, "once_twice")
+            assert (await wire.answer(3))["result"]["content"][0]["text"] == "[1, 2] two"
+
+    asyncio.run(main())
+
+
+def test_an_address_to_visit_has_an_id_in_the_one_revision_that_has_them() -> None:
+    async def main() -> None:
+        async with connected(planner(), "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "visit")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            params = question["params"]
+            assert params["mode"] == "url"
+            assert params["url"] == "https://example.com/pay"
+            assert params["elicitationId"]
+            answered(wire, question, {"action": "accept"})
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == "accept"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("revision", "tool", "capabilities", "name"),
+    [
+        ("2025-11-25", "plan", {}, "elicitation"),
+        ("2025-11-25", "visit", {"elicitation": {}}, "elicitation.url"),
+        ("2025-06-18", "visit", {"elicitation": {}}, "elicitation.url"),
+        ("2025-06-18", "plan", {}, "elicitation"),
+        ("2025-03-26", "plan", EVERYTHING, "2025-03-26 does not have"),
+        ("2024-11-05", "plan", EVERYTHING, "2024-11-05 does not have"),
+        ("2024-11-05", "summarise", {}, "sampling"),
+        ("2024-11-05", "folders", {}, "roots"),
+    ],
+)
+def test_what_a_client_cannot_be_asked_is_refused_clearly_and_not_sent(
+    revision: str, tool: str, capabilities: dict[str, Any], name: str
+) -> None:
+    async def main() -> None:
+        async with connected(planner(), revision, capabilities) as wire:
+            wire.call(1, tool)
+            reply = await wire.answer(1)
+            assert reply["error"]["code"] == -32600
+            assert name in reply["error"]["message"]
+            assert "requiredCapabilities" in reply["error"]["data"]
+            assert len(wire.got) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"action": "accept", "content": {"days": 3}},
+        {"action": "accept", "content": {"city": 7}},
+        {"action": "perhaps"},
+        {},
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused_and_not_shown(result: Any) -> None:
+    async def main() -> None:
+        async with connected(planner(), "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "plan")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            answered(wire, question, result)
+            reply = await wire.answer(1)
+            assert reply["error"]["code"] == -32602
+            assert "'elicitation-1'" in reply["error"]["message"]
+
+    asyncio.run(main())
+
+
+def test_an_error_of_the_client_reaches_the_handler() -> None:
+    app = Server("tests")
+    raised: list[BaseException] = []
+
+    @app.tool
+    async def plan(context: Context) -> str:
+        try:
+            await context.sample("Hm?", max_tokens=1)
+        except PeerError as error:
+            raised.append(error)
+        return "went on"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "plan")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            error = {"code": -1, "message": "User rejected sampling request"}
+            wire.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == "went on"
+
+    asyncio.run(main())
+    assert [error.code for error in raised] == [-1]  # type: ignore[attr-defined]  # caught as such
+
+
+def test_a_tool_on_a_thread_waits_for_its_answer() -> None:
+    app = Server("tests")
+
+    @app.tool
+    def blocking(context: Context) -> str:
+        name = context.once("name", lambda: threading.current_thread().name, type=str).wait()
+        answer = context.elicit("Name?", str, key="name").wait()
+        return f"{name.startswith('trunkline-handler')} {answer.content}"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "blocking")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            answered(wire, question, {"action": "accept", "content": {"value": "Ada"}})
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == "True Ada"
+
+    asyncio.run(main())
+
+
+def test_a_thread_that_waits_is_let_go_when_its_request_is_cancelled() -> None:
+    app = Server("tests")
+    ended = threading.Event()
+
+    @app.tool
+    def blocking(context: Context) -> str:
+        try:
+            return context.elicit("Name?", str).wait().action
+        finally:
+            ended.set()
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "blocking")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            wire.tell("notifications/cancelled", {"requestId": 1})
+            assert await asyncio.to_thread(ended.wait, 5)
+            # The client hears that its answer is no longer wanted.
+            async with asyncio.timeout(5):
+                while not wire.got:
+                    await asyncio.sleep(0.005)
+            assert wire.got[0]["method"] == "notifications/cancelled"
+            assert wire.got[0]["params"]["requestId"] == question["id"]
+
+    asyncio.run(main())
+
+
+def test_a_question_that_is_not_answered_in_time_ends_with_a_typed_error() -> None:
+    app = Server("tests", limits=ServerLimits(ask_timeout=0.05))
+    raised: list[BaseException] = []
+
+    @app.tool
+    async def plan(context: Context) -> str:
+        for seconds in (None, 0.02):
+            try:
+                await context.elicit("Where to?", str, timeout=seconds)
+            except RequestEnded as error:
+                raised.append(error)
+        return "gave up"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "plan")
+            reply = await wire.answer(1)
+            assert reply["result"]["content"][0]["text"] == "gave up"
+
+    asyncio.run(main())
+    assert [str(error) for error in raised] == [
+        "elicitation/create: no answer from the client in 0.05 s",
+        "elicitation/create: no answer from the client in 0.02 s",
+    ]
+
+
+def test_questions_put_together_are_sent_together() -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def both(context: Context) -> str:
+        one, two = await asyncio.gather(context.elicit("One?", str), context.elicit("Two?", str))
+        return f"{one.content} {two.content}"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "both")
+            async with asyncio.timeout(5):
+                first, second = await asked(wire), await asked(wire)
+            for question, text in ((second, "b"), (first, "a")):
+                answered(wire, question, {"action": "accept", "content": {"value": text}})
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == "a b"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, 7])
+def test_a_key_that_cannot_be_one_is_refused(key: Any) -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def plan(context: Context) -> str:
+        try:
+            context.elicit("Where to?", str, key=key)
+        except ValueError as error:
+            return str(error)
+        return "asked"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "plan")
+            text = (await wire.answer(1))["result"]["content"][0]["text"]
+            assert "a key is a text of 1 to 200 characters" in text
+
+    asyncio.run(main())
+
+
+def test_a_question_is_awaited_once() -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def plan(context: Context) -> str:
+        once = context.once("x", lambda: 1, type=int)
+        await once
+        try:
+            await once
+        except RuntimeError as error:
+            return str(error)
+        return "twice"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "plan")
+            text = (await wire.answer(1))["result"]["content"][0]["text"]
+            assert "asked once" in text
+
+    asyncio.run(main())
+
+
+def test_what_once_gives_is_of_the_type_that_was_named() -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def plan(context: Context) -> str:
+        trip = await context.once("trip", lambda: {"city": "Oslo"}, type=Trip)
+        try:
+            await context.once("wrong", lambda: "x", type=int)
+        except TypeError as error:
+            return f"{trip.city}: {error}"
+        return "fitted"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25") as wire:
+            wire.call(1, "plan")
+            text = (await wire.answer(1))["result"]["content"][0]["text"]
+            assert text.startswith("Oslo: what once('wrong') gave is not")
+
+    asyncio.run(main())
