@@ -3,9 +3,13 @@
     make demo
 
 The server of `weather.py` is started over stdio. A client calls its tools, reads a
-resource, fills in a prompt, hears of progress, is refused, and gives up on a slow call; in
-2025-11-25 and in 2026-07-28. Every line that went over the pipes is printed, and the judge
-has the last word on each exchange. Anything that is not as it should be makes this fail.
+resource, fills in a prompt, hears of progress, answers a question of a tool, is refused, and
+gives up on a slow call; in 2025-11-25 and in 2026-07-28. Every line that went over the pipes
+is printed, and the judge has the last word on each exchange. Anything that is not as it
+should be makes this fail.
+
+The question is the same line of code in both: `await ctx.elicit(...)`. In 2025-11-25 the server
+sends a request; in 2026-07-28 it answers with the question, and the call is sent again.
 """
 
 from __future__ import annotations
@@ -14,12 +18,13 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from trunkline import Client, PeerError, Stdio, TimedOut
 from trunkline.judge import Conversation, Finding, TraceEntry
+from trunkline.mcp import ElicitRequestParams
 from trunkline.transports import Frame, Tapped
 
 SERVER = Path(__file__).with_name("weather.py")
@@ -53,6 +58,12 @@ class Ear:
             self.findings += self.talk.feed(TraceEntry(sender=sender, transport="stdio", raw=frame))
 
 
+def answer(question: ElicitRequestParams) -> dict[str, Any]:
+    """Answer as a user would: five days, and whatever luggage is suggested."""
+    print(f"   ?? {question.message}")
+    return {"days": 5}
+
+
 async def converse(client: Client) -> list[str]:
     """Use the server; return what was not as it should be."""
     wrong: list[str] = []
@@ -64,7 +75,7 @@ async def converse(client: Client) -> list[str]:
             wrong.append(f"{what}: {got!r} is not {wanted!r}")
 
     tools = await client.list_tools()
-    expect("tools", [tool.name for tool in tools], ["forecast", "wait_for_spring"])
+    expect("tools", [tool.name for tool in tools], ["forecast", "pack", "wait_for_spring"])
 
     steps: list[float] = []
     result = await client.call_tool(
@@ -84,6 +95,9 @@ async def converse(client: Client) -> list[str]:
         await client.call_tool("hindcast")
     except PeerError as error:
         expect("a tool that is not there", error.kind, "INVALID_PARAMS")
+
+    packed = await client.call_tool("pack", {"city": "Nuuk"})
+    expect("a question", packed.value, "a coat for 5 days, in a bag")
 
     read = await client.read_resource("weather://now/Rome")
     expect("a resource", read.contents[0].text, "sun")
@@ -105,7 +119,7 @@ async def show(revision: str) -> list[str]:
     print(f"\n== {revision} {'=' * 60}\n")
     ear = Ear()
     server = Tapped(Stdio(sys.executable, [str(SERVER)]), ear.hear)
-    async with Client(server, revision=revision, name="demo") as client:
+    async with Client(server, revision=revision, name="demo", on_elicit=answer) as client:
         wrong = await converse(client)
     findings = [*ear.findings, *ear.talk.end()]
     for found in findings:

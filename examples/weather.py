@@ -1,4 +1,4 @@
-"""A small server: a tool, a slow tool, resources and a prompt.
+"""A small server: a tool, a slow tool, one that asks, resources and a prompt.
 
     python examples/weather.py
 
@@ -43,6 +43,23 @@ async def forecast(
         await ctx.progress(day + 1, days, f"day {day + 1}")
         found.append(CITIES[city] if day % 2 == 0 else "clouds")
     return Forecast(city, found)
+
+
+class Trip(Struct):
+    """What the user is asked before packing."""
+
+    days: Annotated[int, Meta(ge=1, le=14, description="How long you will be away")] = 3
+    luggage: Literal["bag", "suitcase"] = "bag"
+
+
+@app.tool
+async def pack(ctx: Context, city: str) -> str:
+    """Say what to pack, after asking the user for how long."""
+    answer = await ctx.elicit(f"You are going to {city}.", Trip, key="trip")
+    if answer.content is None:
+        return "Then stay at home."
+    coat = "a coat" if CITIES.get(city) != "sun" else "a hat"
+    return f"{coat} for {answer.content.days} days, in a {answer.content.luggage}"
 
 
 @app.tool
