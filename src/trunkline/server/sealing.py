@@ -44,7 +44,7 @@ class _Key(NamedTuple):
 class Seal:
     """A ring of keys, and what can be done with them."""
 
-    __slots__ = ("_keys", "is_secret")
+    __slots__ = ("_keys",)
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         """Make a ring; without keys it has one that lasts as long as this process.
@@ -56,8 +56,12 @@ class Seal:
         if any(len(key) < _SHORTEST_KEY for key in given):
             raise ValueError(f"a key has at least {_SHORTEST_KEY} bytes")
         self._keys = tuple(map(_derived, given))
-        # Whether what is sealed cannot be read either.
-        self.is_secret = _cipher(self._keys[0].encrypt) is not None
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether what is sealed cannot be read either."""
+        # Found out when it is asked: a server that never seals does not load the extra.
+        return _cipher(self._keys[0].encrypt) is not None
 
     def __repr__(self) -> str:
         return f"<Seal with {len(self._keys)} keys>"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -822,7 +824,8 @@ def test_waiting_on_the_loops_own_thread_is_refused() -> None:
 
 def test_what_is_kept_shows_no_secret_without_encryption(monkeypatch: Any) -> None:
     app = Server("tests", state_keys=[KEY])
-    monkeypatch.setattr(type(app.rounds.seal), "is_secret", False, raising=False)
+    # None makes the import fail, as where the extra is not installed.
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
 
     @app.tool
     async def hide(context: Context) -> str:
@@ -836,16 +839,33 @@ def test_what_is_kept_shows_no_secret_without_encryption(monkeypatch: Any) -> No
         reply = await attempt(wire, 1, {"name": "hide"})
         assert "install trunkline[crypto]" in reply["result"]["content"][0]["text"]
 
-    app.rounds.seal = Signed([KEY])
     run(work, app)
 
 
-class Signed(Seal):
-    """A ring without the extra."""
+def test_what_is_kept_cannot_be_read_by_the_client_with_encryption() -> None:
+    app = Server("tests", state_keys=[KEY])
 
-    def __init__(self, keys: list[bytes]) -> None:
-        super().__init__(keys)
-        self.is_secret = False
+    @app.tool
+    async def hide(context: Context) -> str:
+        token = await context.once("token", lambda: "canary-91c4", type=str, secret=True)
+        answer = await context.elicit("Sure?", bool)
+        return f"{len(token)} {answer.content}"
+
+    async def work(wire: Wire) -> None:
+        first = (await attempt(wire, 1, {"name": "hide"}))["result"]
+        state = first["requestState"]
+        assert b"canary-91c4" not in base64.urlsafe_b64decode(state + "=" * (-len(state) % 4))
+        assert "canary-91c4" not in json.dumps(first)
+        last = await attempt(
+            wire,
+            2,
+            {"name": "hide"},
+            state=state,
+            responses={"elicitation-1": accepted(value=True)},
+        )
+        assert last["result"]["content"][0]["text"] == "11 True"
+
+    run(work, app)
 
 
 def test_messages_of_the_rounds_are_json_that_any_client_can_send_back() -> None:
