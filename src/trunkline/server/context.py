@@ -107,6 +107,8 @@ class Context(Struct, eq=False):
     # How many times the handler has reported something.
     _said: int = 0
     _course: Course | None = None
+    # What ends the handler when its time is over.
+    _limit: asyncio.Timeout | None = None
 
     def __repr__(self) -> str:
         state = ", cancelled" if self.cancelled else ""

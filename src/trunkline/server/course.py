@@ -8,13 +8,15 @@ The rules that live here, and only here:
 
 * A key names one question of a call. Where the author gives none it is the kind of question
   and its number among those of its kind, counted in the order they are put.
+* The time that a client takes to answer is not the handler's.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw, Struct
@@ -63,6 +65,8 @@ class Course:
     __slots__ = (
         "_counted",
         "_keys",
+        "_left",
+        "_open",
         "asker",
         "begin",
         "heard",
@@ -88,6 +92,9 @@ class Course:
         self.waits: set[asyncio.Future[Any]] = set()
         self._counted: Counter[str] = Counter()
         self._keys: set[str] = set()
+        # How many questions the client has before it, and the time that is left meanwhile.
+        self._open = 0
+        self._left = 0.0
 
     @property
     def is_over(self) -> bool:
@@ -107,6 +114,23 @@ class Course:
             raise ValueError(f"the key {key!r} names another question of this call already")
         self._keys.add(key)
         return key
+
+    @contextmanager
+    def paused(self, context: Context) -> Iterator[None]:
+        """Stop the handler's clock while the client has something to answer."""
+        limit, now = context._limit, asyncio.get_running_loop().time
+        if limit is not None and context.deadline is not None:
+            self._left = context.deadline - now()
+            context.deadline = None
+            limit.reschedule(None)
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            if limit is not None and not self._open and not limit.expired():
+                context.deadline = now() + self._left
+                limit.reschedule(context.deadline)
 
     def stop(self) -> None:
         """Stop what threads of the handler wait for: nobody wants its outcome any more."""

@@ -188,6 +188,7 @@ class Jobs:
         context.deadline = self._loop.time() + entry.timeout
         try:
             async with asyncio.timeout_at(context.deadline) as limit:
+                context._limit = limit
                 return await invoke(self._app, entry, values, context)
         except TimeoutError:
             if not limit.expired():

@@ -76,7 +76,7 @@ class Answer(Struct, Generic[T], frozen=True):
 
 
 class MissingCapability(Refusal):
-    """The client cannot be asked: it did not declare that it can, or its revision has no such thing.
+    """The client cannot be asked: it did not declare that it can, or its revision cannot.
 
     `capabilities` are the names of what is missing, such as "elicitation.url".
     """
@@ -315,9 +315,10 @@ class Wire:
         context = self._context
         connection, surface = context._connection, context._surface
         asking.check(connection.session, surface, question.method, question.params)
-        return await connection.ask(
-            context._asked, surface, question.method, question.params, question.timeout
-        )
+        with course_of(context).paused(context):
+            return await connection.ask(
+                context._asked, surface, question.method, question.params, question.timeout
+            )
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]], *, is_secret: bool) -> Raw:
         """Do it: nothing is run again here."""

@@ -45,7 +45,7 @@ from ..spec.kinds import ErrorKind
 from . import asking, failures
 from .course import Course, Question, RoundOver
 from .sealing import BrokenSeal, Seal
-from .surface import ToolCall
+from .surface import PARAMS, ToolCall
 
 if TYPE_CHECKING:
     from .context import Context
@@ -112,6 +112,7 @@ _encode: Final = Encoder().encode
 _read_state: Final = Decoder(_State).decode
 _read_members: Final[Decoder[dict[str, Raw]]] = Decoder(dict[str, Raw])
 _read_text: Final = Decoder(str).decode
+_read_tool_call: Final = Decoder(ToolCall).decode
 _any: Final = Decoder().decode
 
 _REQUESTS: Final[Mapping[str, type[InputRequest]]] = {
@@ -338,6 +339,8 @@ class Round:
 def request_digest(context: Context) -> str:
     """Return what tells one request from another, however often it is sent."""
     params = context._asked.params
+    if context.method in PARAMS and type(params) is not ToolCall:
+        params = _read_tool_call(params)  # as it would be read in any other process
     if type(params) is ToolCall:
         arguments = {} if params.arguments is UNSET else _any(params.arguments)
         members: Any = {"name": params.name, "arguments": arguments}

@@ -19,17 +19,22 @@ from ..jsonrpc.limits import TransportName
 from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.named import named_error
 from ..jsonrpc.policy import Policy
+from ..mcp.extensions import has_extensions
 from ..mcp.meta import SERVER_INFO, Caller
 from ..mcp.shaping import narrow
-from ..mcp.tables import requires
+from ..mcp.tables import requires, result_types
 from ..mcp.types import (
     CallToolResult,
     DiscoverResult,
     InitializeResult,
+    InputRequiredResult,
     LoggingMessageNotificationParams,
     ServerCapabilities,
     ServerCapabilitiesPrompts,
     ServerCapabilitiesResources,
+    ServerCapabilitiesTasks,
+    ServerCapabilitiesTasksRequests,
+    ServerCapabilitiesTasksRequestsTools,
     ServerCapabilitiesTools,
     TextContent,
 )
@@ -37,6 +42,7 @@ from ..spec.kinds import ErrorKind
 from ..spec.lookup import capability, methods
 from ..spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS
 from ..spec.mcp.levels import LOG_LEVELS
+from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..spec.profiles.sentences import lifecycle_sentence
 from ..spec.types import type_
 from .results import Output
@@ -46,10 +52,17 @@ if TYPE_CHECKING:
     from .app import Server
     from .connection import Connection
 
-__all__ = ["LEVELS", "Serve", "Surface", "ToolCall"]
+__all__ = ["LEVELS", "PARAMS", "Serve", "Surface", "ToolCall"]
 
 # How severe each level is, from 0 on.
 LEVELS: Final[dict[str, int]] = {level: rank for rank, level in enumerate(LOG_LEVELS)}
+
+# What a server with tasks can do, where tasks are no extension.
+_TASKS: Final = ServerCapabilitiesTasks(
+    cancel={},
+    list={},
+    requests=ServerCapabilitiesTasksRequests(ServerCapabilitiesTasksRequestsTools({})),
+)
 
 # What serves one method: given the connection, the request, whose it is and the surface.
 Serve = Callable[["Connection", Asked, "Caller | None", "Surface"], None]
@@ -63,6 +76,15 @@ class ToolCall(Struct, frozen=True):
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
     # Where a lenient policy also looks for it.  [K-32]
     progress_token: Any = field(default=UNSET, name="progressToken")
+    # What 2025-11-25 asks for a task with.
+    task: Raw | UnsetType = UNSET
+    # What 2026-07-28 sends a request again with; elsewhere they are anybody's.
+    input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")
+    request_state: Raw | UnsetType = field(default=UNSET, name="requestState")
+
+
+# The params that are read with the envelope, by method.
+PARAMS: Final = {"tools/call": ToolCall}
 
 
 class Surface:
@@ -75,11 +97,20 @@ class Surface:
         rows = [row for row in methods(revision) if "client" in row.senders]
         # A revision has a handshake if it has the method that opens one.
         self.has_handshake = any(row.name == "initialize" for row in rows)
-        self.methods: dict[str, Serve] = {
+        # What an extension owns is served by the extension, where somebody took it.
+        self._core: dict[str, Serve] = {
             row.name: served[row.name]
             for row in rows
-            if row.kind == "request" and row.form == "wire" and row.name in served
+            if row.kind == "request"
+            and row.form == "wire"
+            and row.name in served
+            and not row.extension
         }
+        self.has_extensions = has_extensions(revision)
+        self.methods: dict[str, Serve] = {}
+        self.refresh()
+        # Whether questions of handlers go out inside results, and answers come in as params.
+        self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
         self._codecs: dict[str, Codec] = {}
         self._info = narrow(app.info, revision)
         # What every result carries, where the revision wants results to say what they are.
@@ -97,12 +128,16 @@ class Surface:
     def __repr__(self) -> str:
         return f"<Surface of {self.app.name!r} in {self.revision}>"
 
+    def refresh(self) -> None:
+        """Serve what the server's extensions add, where the revision has extensions."""
+        added = self.app.extension_methods if self.has_extensions else {}
+        self.methods = {**added, **self._core}
+
     def codec(self, transport: TransportName) -> Codec:
         """Return the codec that requests of this revision are read with."""
         found = self._codecs.get(transport)
         if found is None:
-            params = {"tools/call": ToolCall}
-            found = Codec(self.policy, expect="calls", transport=transport, params=params)
+            found = Codec(self.policy, expect="calls", transport=transport, params=PARAMS)
             self._codecs[transport] = found
         return found
 
@@ -186,21 +221,19 @@ class Surface:
     def capabilities(self) -> ServerCapabilities:
         """Return what the server can do in this revision, from what was registered."""
         app = self.app
-        # Changes reach clients by the connection, which only a handshake makes last.
-        changes = True if self.has_handshake else UNSET
         completes = app.has_completions and capability("completions", self.revision, "server")
         return narrow(
             ServerCapabilities(
-                tools=ServerCapabilitiesTools(list_changed=changes) if app.has_tools else UNSET,
-                prompts=ServerCapabilitiesPrompts(list_changed=changes)
-                if app.has_prompts
-                else UNSET,
-                resources=ServerCapabilitiesResources(list_changed=changes, subscribe=changes)
+                tools=ServerCapabilitiesTools(list_changed=True) if app.has_tools else UNSET,
+                prompts=ServerCapabilitiesPrompts(list_changed=True) if app.has_prompts else UNSET,
+                resources=ServerCapabilitiesResources(list_changed=True, subscribe=True)
                 if app.has_resources
                 else UNSET,
                 completions={} if completes else UNSET,
                 logging={},
                 experimental=app.experimental or UNSET,
+                tasks=_TASKS if TASKS in app.extensions else UNSET,
+                extensions=app.extension_settings() or UNSET,
             ),
             self.revision,
         )

@@ -364,3 +364,38 @@ def test_what_once_gives_is_of_the_type_that_was_named() -> None:
             assert text.startswith("Oslo: what once('wrong') gave is not")
 
     asyncio.run(main())
+
+
+def test_the_time_a_user_thinks_is_not_the_handlers() -> None:
+    app = Server("tests")
+
+    @app.tool(timeout=0.2)
+    async def plan(context: Context) -> str:
+        one, two = await asyncio.gather(context.elicit("One?", str), context.elicit("Two?", str))
+        assert context.deadline is not None
+        return f"{one.content} {two.content}"
+
+    @app.tool(timeout=0.05)
+    async def dawdle(context: Context) -> str:
+        await context.elicit("One?", str)
+        await asyncio.sleep(5)
+        return "late"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "plan")
+            async with asyncio.timeout(5):
+                first, second = await asked(wire), await asked(wire)
+            for question in (first, second):
+                await asyncio.sleep(0.25)
+                answered(wire, question, {"action": "accept", "content": {"value": "x"}})
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == "x x"
+            wire.call(2, "dawdle")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            answered(wire, question, {"action": "accept", "content": {"value": "x"}})
+            late = (await wire.answer(2))["result"]
+            assert late["isError"]
+            assert "ran out of time" in late["content"][0]["text"]
+
+    asyncio.run(main())
