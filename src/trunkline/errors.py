@@ -11,6 +11,8 @@
         TimedOut                    in the time that was given
         Cancelled                   because one side gave up
         ConnectionLost              because the other side is gone: why, exit status, last words
+        InputFailed                 because what the server asked for could not be given
+        TooManyRounds               because the server asked again and again
       TransportError                the pipe failed: spawn, connect, read, write
       Refusal                       raised by a handler to choose the wire error, by symbol
       ToolError                     raised by a tool to choose the text of its `isError` result
@@ -31,6 +33,7 @@ __all__ = [
     "Cancelled",
     "ConnectionLost",
     "IdsExhausted",
+    "InputFailed",
     "InvalidMessage",
     "LocalProtocolError",
     "PeerError",
@@ -39,6 +42,7 @@ __all__ = [
     "RemoteProtocolError",
     "RequestEnded",
     "TimedOut",
+    "TooManyRounds",
     "ToolError",
     "ToolFailed",
     "TransportError",
@@ -242,6 +246,27 @@ class ConnectionLost(RequestEnded):
 
     def __str__(self) -> str:
         return super().__str__() + _last_words(self.exit_status, self.stderr)
+
+
+class InputFailed(RequestEnded):
+    """The server asked for something first, and got no answer: the request was not sent again.
+
+    `asked` is the method of the question, `key` the name that the server gave it. What a
+    handler raised is the `__cause__`; nothing of it was sent.
+    """
+
+    def __init__(self, reason: str, *, method: str = "", asked: str = "", key: str = "") -> None:
+        super().__init__(reason, method=method)
+        self.asked = asked
+        self.key = key
+
+    def __str__(self) -> str:
+        named = f" {show(self.key)}" if self.key else ""
+        return f"{super().__str__()} ({self.asked}{named})" if self.asked else super().__str__()
+
+
+class TooManyRounds(RequestEnded):
+    """The server asked for something each time the request was sent again, and was left."""
 
 
 class TransportError(TrunklineError):

@@ -17,6 +17,7 @@ from trunkline.errors import (
     Cancelled,
     ConnectionLost,
     IdsExhausted,
+    InputFailed,
     InvalidMessage,
     LocalProtocolError,
     PeerError,
@@ -27,6 +28,7 @@ from trunkline.errors import (
     TimedOut,
     ToolError,
     ToolFailed,
+    TooManyRounds,
     TransportError,
     TrunklineError,
 )
@@ -49,6 +51,8 @@ def invalid(**facts: Any) -> InvalidMessage:
         (IdsExhausted, LocalProtocolError),
         (RemoteProtocolError, ProtocolError),
         (InvalidMessage, RemoteProtocolError),
+        (InputFailed, RequestEnded),
+        (TooManyRounds, RequestEnded),
     ],
 )
 def test_an_error_is_caught_by_its_parent(kind: type, parent: type) -> None:
@@ -274,6 +278,8 @@ def test_answering_does_not_change_the_error() -> None:
         TimedOut("no answer in 5 s", method="ping"),
         Cancelled("given up", method="tools/call"),
         ConnectionLost("gone", method="ping", exit_status=-9, stderr=("one", "two")),
+        InputFailed("no", method="tools/call", asked="roots/list", key="k"),
+        TooManyRounds("no end", method="tools/call"),
         TransportError("cannot start", exit_status=1, stderr=("one",)),
         Refusal("RESOURCE_NOT_FOUND", "no such file", data={"uri": "x"}),
         ToolError("no such city"),
@@ -315,7 +321,17 @@ def test_last_words_and_messages_of_a_peer_show_no_secret() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [Cancelled, ConnectionLost, TimedOut, RequestEnded, ToolError, ToolFailed, TransportError],
+    [
+        Cancelled,
+        ConnectionLost,
+        InputFailed,
+        TimedOut,
+        TooManyRounds,
+        RequestEnded,
+        ToolError,
+        ToolFailed,
+        TransportError,
+    ],
 )
 @pytest.mark.parametrize("secret", ["token=hunter2canary", "Authorization: Bearer hunter2canary"])
 def test_no_repr_shows_a_secret(kind: type[TrunklineError], secret: str) -> None:

@@ -11,12 +11,34 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .calls import Call
+    from .changes import ChangeStream
     from .client import Client
+    from .extensions import ClientExtension
+    from .listening import Change, ChangeFilter
     from .results import ToolResult
+    from .task_calls import TaskCall
 
-__all__ = ["Call", "Client", "ToolResult"]
+__all__ = [
+    "Call",
+    "Change",
+    "ChangeFilter",
+    "ChangeStream",
+    "Client",
+    "ClientExtension",
+    "TaskCall",
+    "ToolResult",
+]
 
-_HOMES = {"Call": "calls", "Client": "client", "ToolResult": "results"}
+_HOMES = {
+    "Call": "calls",
+    "Change": "listening",
+    "ChangeFilter": "listening",
+    "ChangeStream": "changes",
+    "Client": "client",
+    "ClientExtension": "extensions",
+    "TaskCall": "task_calls",
+    "ToolResult": "results",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -14,19 +14,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar, overload
-
-from msgspec import UNSET
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import IdsExhausted, LocalProtocolError, TrunklineError
 from ..jsonrpc.messages import Notification
-from ..mcp.types import CallToolRequestParams
 from .calls import Call
 from .options import check_seconds
 from .permitted import check_method, check_sendable
-from .reading import read_own
-from .results import ToolResult, tool_result
-from .session import OnProgress, Question, Session
+from .questions import Question
+from .session import Session
+from .submitting import Submitting
 
 __all__ = ["CallBatch"]
 
@@ -41,7 +38,7 @@ class _Waiting(NamedTuple):
     future: asyncio.Future[Any]
 
 
-class CallBatch:
+class CallBatch(Submitting):
     """Calls that are collected, to be sent as one message."""
 
     def __init__(
@@ -86,103 +83,26 @@ class CallBatch:
             self._give_up(failure)
             raise
 
-    def submit(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[dict[str, Any]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[dict[str, Any]]:
-        """Add a request; its result is a dict."""
-        revision = self._session.revision
-        check_method(method, revision, "request")
-        if method == "initialize":
-            raise LocalProtocolError(
-                "mcp.batch.initialize", got=method, expected="it as a message of its own"
-            )
-        return self._add(
-            Question(method, None, dict(params or {}), timeout, on_progress),
-            lambda raw: read_own(raw, dict[str, Any], method, revision),
-            on_success,
-            on_error,
-        )
-
-    @overload
-    def submit_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        result_type: type[T],
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[ToolResult[T]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[T]]: ...
-
-    @overload
-    def submit_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        result_type: None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[ToolResult[Any]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]: ...
-
-    @overload
-    def submit_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        result_type: Any,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[ToolResult[Any]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]: ...
-
-    def submit_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        result_type: Any = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[ToolResult[Any]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]:
-        """Add a call of a tool."""
-        revision = self._session.revision
-        fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
-        return self._add(
-            Question("tools/call", CallToolRequestParams, fields, timeout, on_progress),
-            lambda raw: tool_result(raw, result_type, revision),
-            on_success,
-            on_error,
-        )
-
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Add a notification."""
         self._check_open()
         check_method(method, self._session.revision, "notification")
         self._calls.append(Notification(method, params))
 
-    def _add(
+    def _spoken(self) -> str:
+        return self._session.revision
+
+    def _submit(
         self,
         question: Question,
         reader: Callable[[Any], T],
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
     ) -> Call[T]:
+        if question.method == "initialize":
+            raise LocalProtocolError(
+                "mcp.batch.initialize", got="initialize", expected="it as a message of its own"
+            )
         self._check_open()
         session = self._session
         check_sendable(question.method, question.kind, session, strict=self._strict)

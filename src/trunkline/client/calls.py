@@ -2,23 +2,29 @@
 
 A `Call` can be awaited, asked, called back from and cancelled. Everything happens on the event
 loop of the client; whoever neither waits nor listens is not bothered by how it ends.
+
+It ends once, with a complete result. Where a server may answer with another, a `Gate` stands
+in the place of its future: what is not complete goes on behind it, in a task.
 """
 
 from __future__ import annotations
 
-from asyncio import Future
+from asyncio import Future, Task
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..errors import NOTHING, RemoteProtocolError, TrunklineError
+from msgspec import Raw
+
+from ..errors import NOTHING, RemoteProtocolError, RequestEnded, TrunklineError
 from ..redaction import show
 from .failures import report
+from .reading import NotComplete
 
 if TYPE_CHECKING:
     from ..jsonrpc.ledger import Pending
     from .session import Session
 
-__all__ = ["Call"]
+__all__ = ["Call", "Gate"]
 
 T = TypeVar("T")
 
@@ -26,7 +32,16 @@ T = TypeVar("T")
 class Call(Generic[T]):
     """A request that was sent: `await` it, or have it call you."""
 
-    __slots__ = ("_error", "_future", "_pending", "_read", "_session", "_value", "method")
+    __slots__ = (
+        "_error",
+        "_future",
+        "_pending",
+        "_read",
+        "_session",
+        "_task",
+        "_value",
+        "method",
+    )
 
     def __init__(
         self,
@@ -42,6 +57,8 @@ class Call(Generic[T]):
         self._future = future
         self._read = read
         self._pending: Pending | None = None
+        # What completes a result that was not complete.
+        self._task: Task[Raw] | None = None
         self._value: Any = NOTHING
         self._error: TrunklineError | None = None
         future.add_done_callback(self._settle)
@@ -64,8 +81,8 @@ class Call(Generic[T]):
     def cancel(self) -> bool:
         """Stop waiting and tell the server so; say whether it was still under way."""
         was_open = self._future.cancel()
-        if was_open and self._pending is not None:
-            self._session.abandon(self._pending)
+        if was_open:
+            self._stop()
         return was_open
 
     def result(self) -> T:
@@ -127,11 +144,17 @@ class Call(Generic[T]):
     def _settle(self, future: Future[Any]) -> None:
         if future.cancelled():
             # By a task that awaited it and was cancelled.
-            if self._pending is not None:
-                self._session.abandon(self._pending)
+            self._stop()
         else:
             # Looked at, so that nobody is told of an error that no one waited for.
             future.exception()
+
+    def _stop(self) -> None:
+        """Stop whatever is under way for it."""
+        if self._pending is not None:
+            self._session.abandon(self._pending)
+        if self._task is not None:
+            self._task.cancel()
 
     def _tell(
         self,
@@ -146,3 +169,54 @@ class Call(Generic[T]):
                 on_success(self.result())
         elif on_error is not None:
             on_error(error)
+
+
+class Gate:
+    """Takes an answer in the place of a call's future, and lets through what is complete.
+
+    `go_on` begins to complete what is not; whoever gives it keeps the task alive.
+    """
+
+    __slots__ = ("_call", "_go_on")
+
+    def __init__(self, call: Call[Any], go_on: Callable[[Raw], Task[Raw]]) -> None:
+        self._call = call
+        self._go_on = go_on
+
+    def done(self) -> bool:
+        """Say whether the call has ended."""
+        return self._call.done()
+
+    def set_exception(self, error: BaseException) -> None:
+        """End the call: it failed."""
+        self._call._future.set_exception(error)
+
+    def set_result(self, raw: Raw) -> None:
+        """End the call, or go on where the result is not complete."""
+        call = self._call
+        try:
+            call._value = call._read(raw)
+        except NotComplete:
+            call._task = task = self._go_on(raw)
+            task.add_done_callback(self._completed)
+            return
+        except Exception:  # noqa: BLE001  # read again, and told, when the call is asked
+            pass
+        call._future.set_result(raw)
+
+    def _completed(self, task: Task[Raw]) -> None:
+        call = self._call
+        error = None if task.cancelled() else task.exception()
+        if call.done():
+            return
+        if task.cancelled():
+            call._future.cancel()
+        elif error is None:
+            call._future.set_result(task.result())
+        elif isinstance(error, TrunklineError):
+            call._future.set_exception(error)
+        else:
+            report(error, f"what completes a result of {call.method}")
+            call._future.set_exception(
+                RequestEnded("its result could not be completed", method=call.method)
+            )

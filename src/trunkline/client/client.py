@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from msgspec import UNSET
 
@@ -36,9 +36,18 @@ from ..mcp.types import (
 )
 from ..redaction import show
 from ..spec.revisions import LATEST, REVISIONS
-from .asked import AT_ONCE, Answers, Handlers, OnElicit, OnSample, Roots, capabilities
+from .answering import (
+    AT_ONCE,
+    Answering,
+    Handlers,
+    OnElicit,
+    OnElicitUrl,
+    OnSample,
+    Roots,
+)
 from .caching import Cache, fresh_until
 from .checks import Validate, checks
+from .declaring import capabilities, extended
 from .failures import Complaints, log
 from .notices import (
     Listeners,
@@ -49,17 +58,21 @@ from .notices import (
     OnResourceUpdated,
 )
 from .opening import Offer, agree
-from .options import LEVELS, check_choice, check_seconds
+from .options import LEVELS, check_choice, check_count, check_seconds
 from .reading import read
+from .rounds import INPUT_REQUIRED, Rounds
 from .session import CLOSED, Agreement, Era, OnProgress, Question, Session
 from .targets import Given, forget, remember, remembered, target_of
+from .tasks import TASK, TaskVerbs
 from .threads import Threads
-from .verbs import Verbs
+
+if TYPE_CHECKING:
+    from .extensions import Extensions
 
 __all__ = ["Client"]
 
 
-class Client(Verbs):
+class Client(TaskVerbs):
     """A connection to one MCP server, in whichever revision the two have in common.
 
     `target` is an address such as `Stdio("server.py")` or a `Server`, a command as a list of
@@ -71,9 +84,12 @@ class Client(Verbs):
     judged: "warn" logs what is wrong, "raise" refuses it. `strict` refuses to send what the
     server declared no capability for.
 
-    What the server asks is answered by `roots`, `on_sample` and `on_elicit`, and only what is
-    given here is declared. What it tells goes to `on_log`, `on_progress`, `on_list_changed`,
-    `on_resource_updated`, and all else to `on_notification`. All may be async.
+    What the server asks is answered by `roots`, `on_sample`, `on_elicit` and `on_elicit_url`, and
+    only what is given here is declared; a call during which it asks more than `max_rounds` times
+    is given up. `sampling_tools` says that `on_sample` takes tools. `extensions` are declared:
+    settings by id, or a list of `ClientExtension`; `tasks` declares that of tasks. What the server
+    tells goes to `on_log`, `on_progress`, `on_list_changed`, `on_resource_updated`, and all else
+    to `on_notification`. All may be async.
 
     Raises:
         ValueError: an argument is out of range; the text says what it may be.
@@ -99,17 +115,25 @@ class Client(Verbs):
         roots: Roots | None = None,
         on_sample: OnSample | None = None,
         on_elicit: OnElicit | None = None,
+        on_elicit_url: OnElicitUrl | None = None,
+        sampling_tools: bool = False,
+        max_rounds: int = 16,
         on_log: OnLog | None = None,
         on_progress: OnProgress | None = None,
         on_notification: OnNotification | None = None,
         on_list_changed: OnListChanged | None = None,
         on_resource_updated: OnResourceUpdated | None = None,
         experimental: dict[str, dict[str, Any]] | None = None,
+        extensions: Extensions | None = None,
+        tasks: bool = True,
         logging_level: LoggingLevel | None = None,
     ) -> None:
         check_choice("revision", revision, (None, *REVISIONS))
         check_choice("validate", validate, get_args(Validate))
         check_choice("logging_level", logging_level, (None, *LEVELS))
+        check_count("max_rounds", max_rounds)
+        if sampling_tools and on_sample is None:
+            raise ValueError("sampling_tools is about on_sample: give both, or neither")
         for what, seconds in (
             ("timeout", timeout),
             ("max_timeout", max_timeout),
@@ -118,12 +142,13 @@ class Client(Verbs):
         ):
             check_seconds(what, seconds)
         self._target = target_of(target)
-        self._handlers = Handlers(_kept(roots), on_sample, on_elicit)
+        settings, resolvers = extended(extensions, tasks=tasks)
+        self._handlers = Handlers(_kept(roots), on_sample, on_elicit, on_elicit_url, sampling_tools)
         self._listeners = Listeners(on_log, on_notification, on_list_changed, on_resource_updated)
         self._offer = Offer(
             revision,
             Implementation(name, version, title=UNSET if title is None else title),
-            partial(capabilities, self._handlers, experimental),
+            partial(capabilities, self._handlers, experimental, settings),
             probe_timeout,
         )
         self._policy = (policy or Policy()).but(revision=revision or LATEST)
@@ -137,6 +162,10 @@ class Client(Verbs):
         self._level = logging_level
         self._subscribed = {}
         self._submitting = set()
+        self._resolvers = {INPUT_REQUIRED: Rounds(self._ask_by, max_rounds).resolve}
+        if tasks:
+            self._resolvers[TASK] = self._resolve_task
+        self._resolvers.update(resolvers)
         self._cache = Cache() if cache else None
         self._threads = Threads(AT_ONCE)
         self._session: Session | None = None
@@ -187,7 +216,6 @@ class Client(Verbs):
                 await asyncio.wait([self._leave(lost)])
             if closings != self._closings:
                 raise ConnectionLost(CLOSED)
-            self._subscribed.clear()
             self._session = await self._open()
         finally:
             self._is_connecting = False
@@ -195,6 +223,7 @@ class Client(Verbs):
     async def close(self) -> None:
         """End the connection; what is under way ends with `ConnectionLost`."""
         self._closings += 1
+        self._subscribed.clear()
         session, self._session = self._session, None
         self._leaving.update(each for each in (session, self._opening) if each is not None)
         ending = [self._leave(each) for each in list(self._leaving)]
@@ -219,7 +248,7 @@ class Client(Verbs):
             self._policy,
             timeout=self._timeout,
             max_timeout=self._max_timeout,
-            answers=Answers(self._handlers, self._threads, complaints),
+            answering=Answering(self._handlers, self._threads),
             notices=Notices(self._listeners, complaints, self._cache),
             complaints=complaints,
             on_progress=self._on_progress,
@@ -252,6 +281,7 @@ class Client(Verbs):
             await self._begin_logging(session, agreement, self._level)
         if self._subscribed and "resources/subscribe" in session.methods:
             await self._subscribe_again(session)
+        await self._begin_listening(session, self._offer.probe_timeout)
         # It may have ended in the same moment, and nobody is told of that but who asks.
         session.check_open()
 
@@ -316,6 +346,7 @@ class Client(Verbs):
                     "give the client an address to connect to again"
                 )
             self._session = new = await self._open()
+            await self._hand_over(session, new)
         self._leaving.add(session)
         session.when_idle(lambda: self._leave(session))
         return new

@@ -75,11 +75,9 @@ class Notices:
             return
         listeners = self._listeners
         if method in _LISTS:
-            name, methods = _LISTS[method]
-            if self._cache is not None:
-                self._cache.drop(*methods)
+            self.drop_kept(method)
             if listeners.on_list_changed is not None:
-                self.call("on_list_changed", listeners.on_list_changed, name)
+                self.call("on_list_changed", listeners.on_list_changed, _LISTS[method][0])
                 return
         elif method == "notifications/resources/updated":
             if self._updated(params):
@@ -97,11 +95,20 @@ class Notices:
     def _updated(self, params: Any) -> bool:
         method, listener = "notifications/resources/updated", self._listeners.on_resource_updated
         note = self.read(method, params, ResourceUpdatedNotificationParams)
-        if note is not None and self._cache is not None:
-            self._cache.drop("resources/read", what=note.uri)
+        if note is not None:
+            self.drop_kept(method, note.uri)
         if note is not None and listener is not None:
             self.call("on_resource_updated", listener, note.uri)
         return listener is not None
+
+    def drop_kept(self, method: str, uri: str | None = None) -> None:
+        """Forget the results that a notification makes stale."""
+        if self._cache is None:
+            return
+        if uri is not None:
+            self._cache.drop("resources/read", what=uri)
+        elif method in _LISTS:
+            self._cache.drop(*_LISTS[method][1])
 
     def read(self, method: str, params: Any, kind: Any) -> Any:
         """Return the params of a notification, or None where they cannot be used."""

@@ -8,7 +8,7 @@ from typing import Final, get_args
 from ..mcp.types import LoggingLevel
 from ..redaction import show
 
-__all__ = ["LEVELS", "check_choice", "check_seconds"]
+__all__ = ["LEVELS", "check_choice", "check_count", "check_seconds"]
 
 LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 
@@ -33,3 +33,13 @@ def check_seconds(what: str, given: float) -> None:
     """
     if not given > 0:  # not a number is above nothing either
         raise ValueError(f"{what} is a number of seconds above 0, not {show(given)}")
+
+
+def check_count(what: str, given: int) -> None:
+    """Refuse what counts nothing.
+
+    Raises:
+        ValueError: the text says what is taken.
+    """
+    if type(given) is not int or given < 1:
+        raise ValueError(f"{what} is an integer above 0, not {show(given)}")

@@ -19,7 +19,7 @@ from ..spec.revisions import REVISIONS
 if TYPE_CHECKING:
     from .session import Session
 
-__all__ = ["check_declared", "check_method", "check_sendable", "refuse", "sendable"]
+__all__ = ["check_declared", "check_method", "check_sendable", "declares", "refuse", "sendable"]
 
 
 @lru_cache(maxsize=2 * len(REVISIONS))
@@ -80,16 +80,27 @@ def check_declared(method: str, revision: str, capabilities: Struct) -> None:
     row = lookup.method(method, revision)
     if row is None or "server" not in row.declared_by("client"):
         return
+    if not declares(capabilities, row.capability):
+        raise LocalProtocolError(
+            "mcp.capability.negotiated-only",
+            where="/method",
+            got=method,
+            expected=f"a server that declares the capability {row.capability}",
+        )
+
+
+def declares(capabilities: Struct, path: str) -> bool:
+    """Say whether a capability was declared, by its path such as `tools.listChanged`."""
     held: object = capabilities
-    for step in row.capability.split("."):
+    while path:
+        # What is left of the path may be one name: those of extensions have dots in them.
+        if isinstance(held, dict) and path in held:
+            return held[path] is not False
+        step, _, path = path.partition(".")
         held = held.get(step, UNSET) if isinstance(held, dict) else _member(held, step)
         if held is UNSET or held is False:
-            raise LocalProtocolError(
-                "mcp.capability.negotiated-only",
-                where="/method",
-                got=method,
-                expected=f"a server that declares the capability {row.capability}",
-            )
+            return False
+    return True
 
 
 def _member(value: object, name: str) -> object:

@@ -5,8 +5,8 @@ again: some servers write null for what is absent, and some results are of anoth
 
 The rules that live here, and only here:
 
-* A result without `resultType` is complete; one with a type that nobody
-  declared is invalid.                               [MCP 2026-07-28, basic]
+* A result without `resultType` is complete. One with another type is not read here: whoever
+  asked completes it, or is told that nobody declared that type.  [MCP 2026-07-28, basic]
 * A negative `ttlMs` counts as 0.     [MCP 2026-07-28, server/utilities/caching]
 """
 
@@ -24,9 +24,21 @@ from ..errors import RemoteProtocolError
 from ..jsonrpc.faults import UNREADABLE
 from ..spec.revisions import V2026_07_28, Window
 
-__all__ = ["PER_REQUEST", "decoder", "look_again", "read", "read_own", "where_and_what"]
+__all__ = [
+    "COMPLETE",
+    "PER_REQUEST",
+    "NotComplete",
+    "decoder",
+    "look_again",
+    "read",
+    "read_own",
+    "result_type",
+    "where_and_what",
+]
 
 PER_REQUEST: Final = Window(V2026_07_28)
+
+COMPLETE: Final = "complete"
 
 # One for each result of the protocol, and for each type that callers ask for.
 _DECODERS_KEPT: Final = 512
@@ -44,7 +56,19 @@ _plain: Final = Decoder().decode
 class _Typed(Struct):
     """Of any result, what kind it is."""
 
-    result_type: Any = field(default="complete", name="resultType")
+    result_type: Any = field(default=COMPLETE, name="resultType")
+
+
+class NotComplete(RemoteProtocolError):
+    """A result of another type than complete: whoever can complete it looks at `got`."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__(
+            "mcp.result.type-unknown",
+            where="/resultType",
+            got=found,
+            expected="complete, or a type that this client has declared",
+        )
 
 
 @lru_cache(maxsize=_DECODERS_KEPT)
@@ -57,6 +81,7 @@ def read(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     """Return a result as a value of the type `kind`.
 
     Raises:
+        NotComplete: it is a result of another type.
         RemoteProtocolError: it is none; the error says where, and what was expected.
     """
     try:
@@ -73,15 +98,19 @@ def read_own(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     result it is.
 
     Raises:
-        RemoteProtocolError: as `read`, or it is not complete.
+        NotComplete, RemoteProtocolError: as `read`.
     """
     if PER_REQUEST.holds(revision):
-        try:
-            found = decoder(_Typed)(raw).result_type
-        except UNREADABLE:
-            found = "complete"  # `read` says what is wrong with it
-        _check_result_type(found, method)
+        _check_complete(result_type(raw))
     return read(raw, kind, method, revision)
+
+
+def result_type(raw: Raw | bytes) -> Any:
+    """Return of which type a result says it is."""
+    try:
+        return decoder(_Typed)(raw).result_type
+    except UNREADABLE:
+        return COMPLETE  # `read` says what is wrong with it
 
 
 def where_and_what(error: Exception) -> tuple[str, str]:
@@ -97,7 +126,7 @@ def where_and_what(error: Exception) -> tuple[str, str]:
 def look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     """Return a result that was refused, with what can be forgiven mended; see `read`."""
     try:
-        mended = encode(_mended(_plain(raw), method, revision))
+        mended = encode(_mended(_plain(raw), revision))
     except UNREADABLE:
         # No JSON, or nested deeper than anything that is meant.
         raise RemoteProtocolError(
@@ -110,11 +139,11 @@ def look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     _refuse(where, what, method)
 
 
-def _mended(value: Any, method: str, revision: str) -> Any:
+def _mended(value: Any, revision: str) -> Any:
     if type(value) is not dict:
         return value
     if PER_REQUEST.holds(revision):
-        _check_result_type(value.get("resultType", "complete"), method)
+        _check_complete(value.get("resultType", COMPLETE))
     else:
         value.pop("resultType", None)  # somebody's own member in the revisions before
     value = _without_nulls(value)
@@ -128,23 +157,9 @@ def _refuse(where: str, what: str, method: str) -> NoReturn:
     raise RemoteProtocolError(rule, where=where, expected=f"a result of {method}: {what}")
 
 
-def _check_result_type(found: Any, method: str) -> None:
-    if found == "complete":
-        return
-    if found == "input_required":
-        raise RemoteProtocolError(
-            "mcp.capability.missing-refused",
-            where="/resultType",
-            got=found,
-            expected=f"an answer to {method}: the server asks for input, "
-            "and this client has declared no capability to give any",
-        )
-    raise RemoteProtocolError(
-        "mcp.result.type-unknown",
-        where="/resultType",
-        got=found,
-        expected="complete, or a type that this client has declared",
-    )
+def _check_complete(found: Any) -> None:
+    if found != COMPLETE:
+        raise NotComplete(found)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -147,6 +147,7 @@ def tool_result(raw: Raw, kind: type[T] | None, revision: str) -> ToolResult[T]:
     """Return what a result of `tools/call` holds.
 
     Raises:
+        NotComplete: it is a result of another type.
         RemoteProtocolError: it is no such result.
     """
     try:

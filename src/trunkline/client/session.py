@@ -1,14 +1,12 @@
 """One connection to one server: what was asked, what comes in, and the end of it.
 
 A `Session` joins a transport to a peer. A call is a future in the ledger: no task, no timer
-and no queue of its own. The deadlines of all calls share one timer, which is set when an
-earlier one than all others comes along and otherwise left to find out for itself.
+and no queue of its own. How long it may take is in `waiting`.
 
 The rules that live here, and only here:
 
 * A request that runs out of time, or whose caller was cancelled, is cancelled by
   notification; `initialize` never is.        [MCP 2025-11-25, basic/utilities/cancellation]
-* Progress gives a request its time again, up to a maximum.  [MCP 2025-11-25, basic/lifecycle]
 * A text from the server that is no message gets no answer: most often it is a line of its
   log, and an answer would be the next thing it complains about. One that names a request is
   answered, because somebody waits. In 2026-07-28 a client answers nothing at all.
@@ -21,13 +19,12 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
-from itertools import count
-from math import inf
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw
 from msgspec.json import encode
 
 from ..errors import ConnectionLost, InvalidMessage, PeerError, TimedOut, TransportError
@@ -49,17 +46,19 @@ from ..mcp.types import (
 from ..redaction import show
 from ..spec.profiles import profile
 from ..transports.base import HIGH_WATER, Frame, Transport
+from .answering import Answering
 from .asked import Answers
 from .checks import Checks
 from .failures import Complaints, current_task
+from .listening import Streams
 from .notices import Notices
-from .options import check_seconds
 from .permitted import sendable
+from .questions import OnProgress, Question, Waiter
+from .waiting import Waiting, Watch
 
 __all__ = ["CLOSED", "Agreement", "Era", "OnProgress", "Question", "Session", "error_from"]
 
 Era: TypeAlias = Literal["handshake", "per_request"]
-OnProgress: TypeAlias = Callable[[float, float | None, str | None], object]
 
 CLOSED: Final = "the client was closed"
 
@@ -85,38 +84,12 @@ class Agreement(NamedTuple):
     meta: Mapping[str, Any] = {}
 
 
-class Question(NamedTuple):
-    """A request as a caller put it, and what is particular about it."""
-
-    method: str
-    # The Struct of its params; without one `fields` are the params, as the caller wrote them.
-    kind: type[Struct] | None
-    fields: Mapping[str, Any]
-    timeout: float | None = None
-    on_progress: OnProgress | None = None
-    # What a caller has to say in `_meta`.
-    meta: Mapping[str, Any] | None = None
-
-
 class _End(NamedTuple):
     """Why a connection is over."""
 
     reason: str
     exit_status: int | None = None
     stderr: tuple[str, ...] = ()
-
-
-class _Watch:
-    """What is particular about one call: its time, its progress."""
-
-    __slots__ = ("cap", "on_progress", "pending", "seconds", "token")
-
-    def __init__(self, seconds: float, on_progress: OnProgress | None) -> None:
-        self.seconds = seconds
-        self.on_progress = on_progress
-        self.cap = inf
-        self.token: int | None = None
-        self.pending: Pending | None = None
 
 
 @lru_cache(maxsize=32)
@@ -135,7 +108,7 @@ class Session:
         *,
         timeout: float,
         max_timeout: float,
-        answers: Answers,
+        answering: Answering,
         notices: Notices,
         complaints: Complaints,
         on_progress: OnProgress | None = None,
@@ -151,27 +124,26 @@ class Session:
         # What a request that is like any other carries, encoded once; and the same to add to.
         self.meta: Any = UNSET
         self._carried: Mapping[str, Any] = {}
-        self._timeout = min(timeout, max_timeout)
-        self._max_timeout = max_timeout
-        self._on_progress = on_progress
         self._checks = checks
-        self._answers = answers
+        # Who answers what the server asks, in either era.
+        self.answering = answering
+        self._answers = Answers(answering, complaints, self._think)
         self._notices = notices
         self._complaints = complaints
+        self.streams = Streams(self, notices, complaints)
         self._loop = loop
         self._now = loop.time
         self._new_future = loop.create_future
-        self._wake: asyncio.TimerHandle | None = None
-        self._wake_at = inf
-        self._watches: dict[RequestId, _Watch] = {}
-        self._tokens: dict[int | str, _Watch] = {}
-        self._new_token = count(1)
         self._probes: list[Pending] = []
         # Bytes that were answered since the backlog has become large.
         self._unread = 0
         self._end: _End | None = None
+        self._over: asyncio.Future[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._on_idle: Callable[[], object] | None = None
+        # Whether another session has taken over, and how many go on with this one all the same.
+        self.is_leaving = False
+        self._holds = 0
         self._write = transport.send if checks is None else self._write_checked
         self._peer = Peer(
             _codec(policy, transport.name),
@@ -182,6 +154,16 @@ class Session:
             on_problem=self._problem,
             answers_faults=False,
         )
+        self._waiting = Waiting(
+            self._peer,
+            timeout=timeout,
+            max_timeout=max_timeout,
+            on_progress=on_progress,
+            on_late=self._late,
+        )
+        # Looked at by each call, and not looked for.
+        self._timeout = self._waiting.timeout
+        self._watches = self._waiting.watches
         transport.on_message = self._feed if checks is None else self._feed_checked
         transport.on_error = self._lost
 
@@ -191,6 +173,19 @@ class Session:
     def is_open(self) -> bool:
         """Whether something can be sent."""
         return self._end is None and self.transport.is_connected
+
+    @property
+    def over(self) -> asyncio.Future[None]:
+        """A future that is done once the connection is over; nobody cancels it."""
+        if self._over is None:
+            self._over = self._new_future()
+            if self._end is not None:
+                self._over.set_result(None)
+        return self._over
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until the connection is over."""
+        await asyncio.wait([self.over], timeout=seconds)
 
     def check_open(self, method: str = "") -> None:
         """Refuse to go on with a connection that is over.
@@ -235,7 +230,7 @@ class Session:
     async def _wind_up(self, caller: asyncio.Task[Any] | None) -> None:
         outcomes = await asyncio.gather(
             self.transport.close(),
-            self._answers.end(caller),
+            self.answering.end(caller),
             self._notices.end(caller),
             return_exceptions=True,
         )
@@ -246,10 +241,19 @@ class Session:
 
     def when_idle(self, then: Callable[[], object]) -> None:
         """Have `then` called once nothing is awaited any more."""
-        if len(self._peer.ledger):
-            self._on_idle = then
-        else:
-            then()
+        self.is_leaving = True
+        self._on_idle = then
+        self._check_idle()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Count as awaited what has more to ask, also while nothing is asked."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            self._check_idle()
 
     def _lost(self, error: TransportError | None) -> None:
         if error is None:
@@ -261,15 +265,15 @@ class Session:
         if self._end is not None:
             return
         self._end = end
-        if self._wake is not None:
-            self._wake.cancel()
+        self._waiting.stop()
         expected, _ = self._peer.close()
         for pending in expected:
             if not pending.waiter.done():
                 pending.waiter.set_exception(self._gone(pending.method))
-        self._watches.clear()
-        self._tokens.clear()
-        self._answers.stop()
+        self.answering.stop()
+        if self._over is not None:
+            self._over.set_result(None)
+        self.streams.end(self._gone(""))
         self._check_idle()
 
     def _gone(self, method: str) -> ConnectionLost:
@@ -301,7 +305,7 @@ class Session:
         method: str,
         params: Any,
         seconds: float | None = None,
-        future: asyncio.Future[Any] | None = None,
+        future: Waiter | None = None,
     ) -> Pending:
         """Send a request as it is; its waiter is a future of the result."""
         if self._end is not None:
@@ -309,23 +313,28 @@ class Session:
         when = self._now() + (self._timeout if seconds is None else seconds)
         waiter = self._new_future() if future is None else future
         pending = self._peer.send_request(method, params, deadline=when, waiter=waiter)
-        if when < self._wake_at:
-            self._arm(when)
+        if when < self._waiting.wake_at:
+            self._waiting.arm(when)
         return pending
 
-    def start(self, question: Question, future: asyncio.Future[Any] | None = None) -> Pending:
+    def start(self, question: Question, future: Waiter | None = None) -> Pending:
         """Send a request as a caller put it; its waiter is a future of the result."""
-        watch = self._watch(question)
+        watch = self._waiting.watch(question)
         if watch is None:
             return self.send(question.method, self._params(question), None, future)
         try:
             params = self._params(question, watch.token)
             pending = self.send(question.method, params, watch.seconds, future)
         except BaseException:  # whatever kept it from being sent, nobody reports progress on it
-            self._forget(watch)
+            self._waiting.forget(watch)
             raise
-        self._keep(watch, pending)
+        self._waiting.keep(watch, pending)
         return pending
+
+    def outlive(self, pending: Pending) -> Callable[[], None]:
+        """Have progress on a request told beyond its answer; return what ends that."""
+        watch = self._waiting.outlive(pending)
+        return lambda: self._waiting.forget(watch)
 
     def start_batch(
         self,
@@ -335,12 +344,13 @@ class Session:
         """Send several calls as one message; `waiters` are one for each question."""
         self.check_open("a batch")
         when = self._now() + self._timeout
-        watches: list[_Watch | None] = []
+        waiting = self._waiting
+        watches: list[Watch | None] = []
         messages: list[Request | Notification] = []
         try:
             for call in calls:
                 if isinstance(call, Question):
-                    watches.append(watch := self._watch(call))
+                    watches.append(watch := waiting.watch(call))
                     params = self._params(call, None if watch is None else watch.token)
                     messages.append(Request(call.method, params, id=None))
                 else:
@@ -348,36 +358,15 @@ class Session:
             sent = self._peer.send_batch(messages, deadline=when, waiters=waiters)
         except BaseException:  # as in `start`
             for watch in watches:
-                self._forget(watch)
+                waiting.forget(watch)
             raise
-        self._arm_by(when)
+        if when < waiting.wake_at:
+            waiting.arm(when)
         for watch, pending in zip(watches, sent, strict=True):
             if watch is not None:
-                self._keep(watch, pending)
-                self._set_deadline(pending, self._now() + watch.seconds)
+                waiting.keep(watch, pending)
+                waiting.set_deadline(pending, self._now() + watch.seconds)
         return sent
-
-    def _watch(self, question: Question) -> _Watch | None:
-        """Return what a call needs that is not like any other."""
-        timeout, on_progress = question.timeout, question.on_progress or self._on_progress
-        if timeout is None and on_progress is None:
-            return None
-        if timeout is not None:
-            check_seconds("timeout", timeout)
-        seconds = self._timeout if timeout is None else min(timeout, self._max_timeout)
-        watch = _Watch(seconds, on_progress)
-        if on_progress is not None:
-            watch.token = next(self._new_token)
-            self._tokens[watch.token] = watch
-        return watch
-
-    def _keep(self, watch: _Watch, pending: Pending) -> None:
-        if pending.waiter.done():  # answered before it was even sent, as it were
-            self._forget(watch)
-        else:
-            watch.pending = pending
-            watch.cap = self._now() + self._max_timeout
-            self._watches[pending.id] = watch
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send a notification.
@@ -405,15 +394,22 @@ class Session:
     def forget(self, pending: Pending) -> None:
         """Stop waiting without a word: whatever still comes is not needed."""
         self._peer.cancel(pending)
+        self._check_idle()
 
     def abandon(self, pending: Pending, reason: str = "the caller no longer waits") -> None:
         """Stop waiting for an answer, and tell the server."""
-        self._unwatch(pending)
+        self._waiting.end(pending)
         if self._peer.cancel(pending):
             self._tell_cancelled(pending, reason)
             self._check_idle()
         else:
             _look_at(pending.waiter)
+
+    def _late(self, pending: Pending, reason: str) -> None:
+        if not pending.waiter.done():
+            pending.waiter.set_exception(TimedOut(reason, method=pending.method))
+        self._tell_cancelled(pending, reason)
+        self._check_idle()
 
     def _tell_cancelled(self, pending: Pending, reason: str) -> None:
         if pending.method != "initialize" and self._end is None:
@@ -435,50 +431,6 @@ class Session:
         if kind is not None:
             return kind(meta=made, **fields)
         return {**fields, "_meta": made} if made is not UNSET else fields or None
-
-    # -- time --------------------------------------------------------------------------------
-
-    def _set_deadline(self, pending: Pending, when: float) -> None:
-        if self._peer.ledger.set_deadline(pending, when):
-            self._arm_by(when)
-
-    def _arm_by(self, when: float) -> None:
-        if when < self._wake_at:
-            self._arm(when)
-
-    def _arm(self, when: float) -> None:
-        if self._wake is not None:
-            self._wake.cancel()
-        self._wake_at = when
-        self._wake = self._loop.call_at(when, self._expire)
-
-    def _expire(self) -> None:
-        self._wake, self._wake_at = None, inf
-        for pending in self._peer.expire(self._now())[0]:
-            self._time_out(pending)
-        when = self._peer.next_deadline()
-        if when is not None and when < inf:
-            self._arm(when)
-
-    def _time_out(self, pending: Pending) -> None:
-        watch = self._unwatch(pending)
-        seconds = self._timeout if watch is None else watch.seconds
-        reason = f"no answer within {seconds:g} s"
-        if watch is not None and watch.cap <= self._now():
-            reason = f"no answer within {self._max_timeout:g} s, which is the most there is"
-        if not pending.waiter.done():
-            pending.waiter.set_exception(TimedOut(reason, method=pending.method))
-        self._tell_cancelled(pending, reason)
-        self._check_idle()
-
-    def _unwatch(self, pending: Pending) -> _Watch | None:
-        watch = self._watches.pop(pending.id, None)
-        self._forget(watch)
-        return watch
-
-    def _forget(self, watch: _Watch | None) -> None:
-        if watch is not None and watch.token is not None:
-            self._tokens.pop(watch.token, None)
 
     # -- coming in ---------------------------------------------------------------------------
 
@@ -508,7 +460,7 @@ class Session:
 
     def _replied(self, pending: Pending, reply: Reply | InvalidMessage) -> None:
         if self._watches:
-            self._unwatch(pending)
+            self._waiting.end(pending)
         future = pending.waiter
         if not future.done():
             if isinstance(reply, InvalidMessage):
@@ -528,7 +480,7 @@ class Session:
         self._replied(pending, reply)
 
     def _check_idle(self) -> None:
-        if self._on_idle is not None and not len(self._peer.ledger):
+        if self._on_idle is not None and not self._holds and not len(self._peer.ledger):
             then, self._on_idle = self._on_idle, None
             then()
 
@@ -541,6 +493,14 @@ class Session:
         else:
             is_busy = not self._is_read(asked.id)
             self._answers.take(asked, self._peer, self.policy, is_busy=is_busy)
+
+    def _think(self, is_busy: bool) -> None:
+        """Stop the clock of calls while something that the server asked is being answered."""
+        self._now = self._waiting.now  # from now on: until then they are the same
+        if is_busy:
+            self._waiting.hold()
+        else:
+            self._waiting.go_on()
 
     def _is_read(self, id: RequestId | None) -> bool:
         """Say whether the server reads its answers, as far as can be seen when it asks."""
@@ -561,20 +521,16 @@ class Session:
             self._progressed(params)
         elif method == "notifications/cancelled" and not self.is_per_request:
             self._answers.cancel(params, self._peer)
-        else:
+        elif not self.streams.take(method, params):
             self._notices.take(method, params)
 
     def _progressed(self, params: Any) -> None:
         note = self._notices.read("notifications/progress", params, ProgressNotificationParams)
-        watch = None if note is None else self._tokens.get(note.progress_token)
-        if watch is None or watch.on_progress is None:
-            return  # of a call that has ended, or of none
-        if watch.pending is not None:
-            when = min(self._now() + watch.seconds, watch.cap)
-            self._set_deadline(watch.pending, when)
-        total = None if note.total is UNSET else note.total
-        message = None if note.message is UNSET else note.message
-        self._notices.call("on_progress", watch.on_progress, note.progress, total, message)
+        on_progress = None if note is None else self._waiting.progressed(note.progress_token)
+        if on_progress is not None:
+            total = None if note.total is UNSET else note.total
+            message = None if note.message is UNSET else note.message
+            self._notices.call("on_progress", on_progress, note.progress, total, message)
 
     def _problem(self, problem: Problem, route: Any) -> None:
         if not isinstance(problem, StrayReply):

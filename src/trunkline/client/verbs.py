@@ -7,18 +7,19 @@ The rules that live here, and only here:
 
 * The log level is a request in the handshake era, and part of every request after it.
 * A result is kept where the revision lets a server say for how long, and given again only
-  while there is a server: a client that has lost its own says so.
+  while there is a server: a client that has lost its own says so. One that came of questions
+  and answers is never kept.                 [MCP 2026-07-28, server/utilities/caching]
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar, overload
 
 from msgspec import UNSET, Raw, Struct
 
-from ..errors import IdsExhausted, TransportError, TrunklineError
+from ..errors import IdsExhausted, PeerError, TransportError, TrunklineError
 from ..mcp.shaping import narrow
 from ..mcp.types import (
     CallToolRequestParams,
@@ -46,24 +47,25 @@ from ..mcp.types import (
     ResourceTemplateReference,
     Result,
     SetLevelRequestParams,
-    SubscribeRequestParams,
     Tool,
-    UnsubscribeRequestParams,
 )
 from .batches import CallBatch
 from .caching import Cache, fresh_until
-from .calls import Call
+from .calls import Call, Gate
 from .failures import report
 from .listing import Page, every
 from .options import LEVELS, check_choice, check_seconds
 from .permitted import check_method, check_sendable
-from .reading import read, read_own
+from .reading import NotComplete, read, read_own
+from .resolving import Resolver, complete
 from .results import ToolResult, tool_result
 from .session import OnProgress, Question, Session
+from .submitting import Submitting, tool_call
 
 __all__ = ["Verbs"]
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class _Keepable(NamedTuple):
@@ -79,7 +81,7 @@ class _Keepable(NamedTuple):
         return self.question.method, self.what
 
 
-class Verbs:
+class Verbs(Submitting):
     """The requests and notifications of a client."""
 
     _cache: Cache | None
@@ -87,12 +89,15 @@ class Verbs:
     _is_plain: bool
     _level: LoggingLevel | None
     _max_timeout: float
+    # By type of result, who completes what is not complete.
+    _resolvers: dict[str, Resolver]
     _session: Session | None
     _strict: bool
     # In the order they were subscribed to.
     _subscribed: dict[str, None]
-    # What sends calls once there is a new connection: a loop holds its tasks only weakly.
-    _submitting: set[asyncio.Task[None]]
+    # What sends calls once there is a new connection, and what completes their results: a loop
+    # holds its tasks only weakly.
+    _submitting: set[asyncio.Task[Any]]
     _timeout: float
 
     # -- tools -------------------------------------------------------------------------------
@@ -151,10 +156,12 @@ class Verbs:
         Raises:
             PeerError: the server could not serve the call; a tool that ran and failed is a
                 result whose `is_error` is true.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            RequestEnded: no answer came: time ran out, the connection is gone, or something was
+                asked first that could not be answered.
             RemoteProtocolError: the answer is no result of a tool.
         """
         given = UNSET if arguments is None else arguments
+        must_be_task = False
         if self._is_plain and timeout is None and on_progress is None and meta is None:
             # What most calls are: nothing is made for them that they do not need.
             session = self._session or self._connected()
@@ -164,14 +171,30 @@ class Verbs:
                 raw = await pending.waiter
             except IdsExhausted:
                 pass  # asked again below, by a new connection
+            except PeerError as error:
+                must_be_task = self._must_be_task(error)
+                if not must_be_task:
+                    raise
             except asyncio.CancelledError:
                 session.abandon(pending)
                 raise
             else:
+                try:
+                    return tool_result(raw, result_type, session.revision)
+                except NotComplete:
+                    question = tool_call(name, given)
+                raw = await self._resolve(session, question, raw)
                 return tool_result(raw, result_type, session.revision)
-        fields = {"name": name, "arguments": given}
-        question = Question("tools/call", CallToolRequestParams, fields, timeout, on_progress, meta)
-        raw, session = await self._ask(question)
+        question = tool_call(name, given, timeout, on_progress, meta)
+        if not must_be_task:
+            try:
+                return await self._answer(
+                    question, lambda raw, revision: tool_result(raw, result_type, revision)
+                )
+            except PeerError as error:
+                if not self._must_be_task(error):
+                    raise
+        raw, session = await self._call_as_task(question)
         return tool_result(raw, result_type, session.revision)
 
     async def list_tools(self, *, fresh: bool = False, timeout: float | None = None) -> list[Tool]:
@@ -229,16 +252,6 @@ class Verbs:
         result, _ = await self._kept(_Keepable(question, ReadResourceResult, uri), fresh)
         return result  # type: ignore[no-any-return]  # as above
 
-    async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
-        """Ask to be told when a resource changes, by `on_resource_updated`."""
-        await self._do("resources/subscribe", SubscribeRequestParams, {"uri": uri}, timeout)
-        self._subscribed[uri] = None
-
-    async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
-        """Ask not to be told any more."""
-        await self._do("resources/unsubscribe", UnsubscribeRequestParams, {"uri": uri}, timeout)
-        self._subscribed.pop(uri, None)
-
     # -- prompts and completion --------------------------------------------------------------
 
     async def list_prompts(
@@ -266,8 +279,9 @@ class Verbs:
         method = "prompts/get"
         fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
         question = Question(method, GetPromptRequestParams, fields, timeout, on_progress, meta)
-        raw, session = await self._ask(question)
-        return read(raw, GetPromptResult, method, session.revision)  # type: ignore[no-any-return]  # as above
+        return await self._answer(
+            question, lambda raw, revision: read(raw, GetPromptResult, method, revision)
+        )
 
     async def complete(
         self,
@@ -301,8 +315,9 @@ class Verbs:
         fields = {"argument": params.argument, "ref": params.ref, "context": params.context}
         method = "completion/complete"
         question = Question(method, CompleteRequestParams, fields, timeout)
-        raw, session = await self._ask(question)
-        result: CompleteResult = read(raw, CompleteResult, method, session.revision)
+        result: CompleteResult = await self._answer(
+            question, lambda raw, revision: read(raw, CompleteResult, method, revision)
+        )
         return result.completion
 
     # -- the connection ----------------------------------------------------------------------
@@ -394,94 +409,17 @@ class Verbs:
         A method that another revision has is refused; one that none has is sent.
         """
         check_method(method, self._connected().revision, "request")
-        raw, session = await self._ask(Question(method, None, params or {}, timeout, on_progress))
-        return read_own(raw, result_type or dict[str, Any], method, session.revision)
+        question = Question(method, None, dict(params or {}), timeout, on_progress)
+        kind = result_type or dict[str, Any]
+        return await self._answer(
+            question, lambda raw, revision: read_own(raw, kind, method, revision)
+        )
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send any notification, without waiting."""
         session = self._connected()
         check_method(method, session.revision, "notification")
         session.notify(method, params)
-
-    def submit(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[dict[str, Any]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[dict[str, Any]]:
-        """Send any request now; return the call, to be awaited, asked or cancelled later."""
-        revision = self._connected().revision
-        check_method(method, revision, "request")
-        return self._submit(
-            Question(method, None, params or {}, timeout, on_progress),
-            lambda raw: read_own(raw, dict[str, Any], method, revision),
-            on_success,
-            on_error,
-        )
-
-    @overload
-    def submit_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        result_type: type[T],
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[ToolResult[T]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[T]]: ...
-
-    @overload
-    def submit_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        result_type: None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[ToolResult[Any]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]: ...
-
-    @overload
-    def submit_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        result_type: Any,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[ToolResult[Any]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]: ...
-
-    def submit_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        result_type: Any = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        on_success: Callable[[ToolResult[Any]], object] | None = None,
-        on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]:
-        """Call a tool now; return the call, to be awaited, asked or cancelled later."""
-        revision = self._connected().revision
-        fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
-        return self._submit(
-            Question("tools/call", CallToolRequestParams, fields, timeout, on_progress),
-            lambda raw: tool_result(raw, result_type, revision),
-            on_success,
-            on_error,
-        )
 
     def batch(self) -> CallBatch:
         """Return a batch, where the revision sends such: `async with client.batch() as batch`."""
@@ -501,22 +439,54 @@ class Verbs:
         """Return a session that has ids left, in place of one that has none."""
         raise NotImplementedError
 
+    def _must_be_task(self, error: PeerError) -> bool:
+        """Say whether a call was refused because its tool only runs as a task."""
+        raise NotImplementedError
+
+    async def _call_as_task(self, question: Question) -> tuple[Raw, Session]:
+        """Return the result of a tool that only runs as a task, and how it came."""
+        raise NotImplementedError
+
     async def _ask(self, question: Question) -> tuple[Raw, Session]:
         """Return an unread result, and the session it came by."""
         session = self._session or self._connected()
         if self._strict or question.method not in session.methods:
             check_sendable(question.method, question.kind, session, strict=self._strict)
+        return await self._ask_by(session, question)
+
+    async def _ask_by(self, session: Session, question: Question) -> tuple[Raw, Session]:
         try:
             return await session.ask(question), session
         except IdsExhausted:
             session = await self._renew(session)
         return await session.ask(question), session
 
+    async def _answer(self, question: Question, reader: Callable[[Raw, str], T]) -> T:
+        """Return a result, completed if need be, as what `reader` makes of it."""
+        raw, session = await self._ask(question)
+        try:
+            return reader(raw, session.revision)
+        except NotComplete:
+            pass  # completed below, so that nothing hangs on what that may raise
+        return reader(await self._resolve(session, question, raw), session.revision)
+
+    async def _resolve(self, session: Session, question: Question, raw: Raw) -> Raw:
+        """Return the complete result that comes of one that is not."""
+        if session.is_leaving:
+            session = await self._renew(session)
+        with session.held():
+            return await complete(self._resolvers, session, question, raw)
+
     async def _do(
         self, method: str, kind: type[Struct], fields: dict[str, Any], timeout: float | None
     ) -> None:
-        raw, session = await self._ask(Question(method, kind, fields, timeout))
-        read(raw, Result, method, session.revision)
+        await self._answer(
+            Question(method, kind, fields, timeout),
+            lambda raw, revision: read(raw, Result, method, revision),
+        )
+
+    def _spoken(self) -> str:
+        return self._connected().revision
 
     def _submit(
         self,
@@ -528,57 +498,68 @@ class Verbs:
         session = self._connected()
         check_sendable(question.method, question.kind, session, strict=self._strict)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        try:
-            pending = session.start(question, future)
-        except IdsExhausted:
-            pending = None
         call = Call(session, question.method, future, reader, on_success, on_error)
-        if pending is None:
-            self._submit_later(question, session, future, call)
-        else:
-            call.sent_as(pending, session)
+        try:
+            self._start(call, question, session, future)
+        except IdsExhausted:
+            self._keep_task(self._submit_later(question, session, future, call))
         return call
 
-    def _submit_later(
+    def _start(
+        self, call: Call[Any], question: Question, session: Session, future: asyncio.Future[Any]
+    ) -> None:
+        if not session.is_per_request:
+            call.sent_as(session.start(question, future), session)
+            return
+        gate = Gate(call, lambda raw: self._keep_task(self._resolve(session, question, raw)))
+        call.sent_as(session.start(question, gate), session)
+
+    async def _submit_later(
         self, question: Question, session: Session, future: asyncio.Future[Any], call: Call[Any]
     ) -> None:
         """Send a call by a new connection, as soon as there is one."""
+        try:
+            new = await self._renew(session)
+            if not future.done():
+                self._start(call, question, new, future)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the call waits for it
+            if not isinstance(error, TrunklineError):
+                report(error, "connecting again")
+                error = TransportError("there is no new connection, for an odd reason")
+            if not future.done():
+                future.set_exception(error)
 
-        async def send() -> None:
-            try:
-                new = await self._renew(session)
-                if not future.done():
-                    call.sent_as(new.start(question, future), new)
-            except Exception as error:  # noqa: BLE001  # whatever it is, the call waits for it
-                if not isinstance(error, TrunklineError):
-                    report(error, "connecting again")
-                    error = TransportError("there is no new connection, for an odd reason")
-                if not future.done():
-                    future.set_exception(error)
-
-        task = asyncio.get_running_loop().create_task(send())
+    def _keep_task(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
+        task = asyncio.get_running_loop().create_task(work)
         self._submitting.add(task)
         task.add_done_callback(self._submitting.discard)
+        return task
 
     async def _kept(self, keepable: _Keepable, fresh: bool) -> tuple[Any, int]:
         """Return a result that was kept, if it is still fresh, else ask for it; and its size."""
         question, kind, _ = keepable
         method, cache, session = question.method, self._cache, self._connected()
-        # What was asked with more in `_meta` may have been answered by it.
-        if cache is None or question.meta or not session.is_per_request or not session.is_open:
-            raw, session = await self._ask(question)
-            return read(raw, kind, method, session.revision), memoryview(raw).nbytes
         now = asyncio.get_running_loop().time
-        kept = None if fresh else cache.get(keepable.key, now())
+        # What was asked with more in `_meta` may have been answered by it.
+        if question.meta or not session.is_per_request or not session.is_open:
+            cache = None
+        kept = None if cache is None or fresh else cache.get(keepable.key, now())
         if kept is not None:
             return read(kept, kind, method, session.revision), len(kept)
-        changes = cache.changes
+        changes = 0 if cache is None else cache.changes
         raw, session = await self._ask(question)
-        result, came = read(raw, kind, method, session.revision), bytes(raw)
+        try:
+            result = read(raw, kind, method, session.revision)
+        except NotComplete:
+            cache = None  # what comes of questions and answers is nobody else's
+            result = None
+        if result is None:
+            raw = await self._resolve(session, question, raw)
+            result = read(raw, kind, method, session.revision)
         ttl = getattr(result, "ttl_ms", UNSET)
-        if type(ttl) is int and ttl > 0:
-            cache.keep(keepable.key, came, fresh_until(now(), ttl), changes)
-        return result, len(came)
+        if cache is not None and type(ttl) is int and ttl > 0:
+            cache.keep(keepable.key, bytes(raw), fresh_until(now(), ttl), changes)
+        return result, memoryview(raw).nbytes
 
     async def _page(
         self,

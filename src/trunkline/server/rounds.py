@@ -309,7 +309,7 @@ class Round:
         except StateTooLarge as error:
             _log.error("%s %s: %s", context.method, show(context.what), error)
             return failures.refusal(error, context._surface.policy)
-        questions = {key: _REQUESTS[each.method](each.params) for key, each in self._open.items()}
+        questions = {key: _on_the_wire(each) for key, each in self._open.items()}
         result = InputRequiredResult(input_requests=questions, request_state=sealed)
         return context._surface.result(result)
 
@@ -334,6 +334,11 @@ class Round:
             show(key),
         )
         raise ChangedQuestion(f"the question {key!r} has changed since it was answered")
+
+
+def _on_the_wire(question: Question) -> InputRequest:
+    kind = _REQUESTS[question.method]
+    return kind() if question.params is None else kind(question.params)
 
 
 def request_digest(context: Context) -> str:

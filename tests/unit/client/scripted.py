@@ -38,7 +38,7 @@ class Refused:
 
 
 class Line:
-    """A transport to a scripted server. `sent` is what the client wrote."""
+    """A transport to a scripted server. `sent` is what the client wrote, `frames` how."""
 
     name: TransportName = "default"
 
@@ -47,6 +47,7 @@ class Line:
         self.on_error: Callable[[TransportError | None], object] = lambda error: None
         self.on_drained: Callable[[], object] = lambda: None
         self.sent: list[Any] = []
+        self.frames: list[bytes] = []
         self.closed = 0
         # How many bytes the server has not read, for the client to see.
         self.backlog = 0
@@ -67,6 +68,7 @@ class Line:
             return
         message = json.loads(frame)
         self.sent.append(message)
+        self.frames.append(bytes(frame))
         self._arrived.set()
         for each in message if isinstance(message, list) else [message]:
             self._server(self, each)

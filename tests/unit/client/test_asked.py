@@ -13,7 +13,7 @@ import pytest
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
 from trunkline.client import Client, failures
 from trunkline.client import notices as noticing
-from trunkline.client.asked import AT_ONCE
+from trunkline.client.answering import AT_ONCE
 from trunkline.errors import Refusal, RemoteProtocolError
 from trunkline.mcp import CreateMessageResult, ElicitResult, Root, TextContent
 from trunkline.spec.revisions import LATEST
@@ -22,7 +22,9 @@ SAMPLE = {
     "maxTokens": 5,
     "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}],
 }
-ELICIT = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+NAMED = {"type": "object", "properties": {"name": {"type": "string"}}}
+ELICIT = {"message": "Who?", "requestedSchema": NAMED}
+VISIT = {"message": "Pay", "mode": "url", "url": "https://pay.example", "elicitationId": "e"}
 
 
 def use(
@@ -96,7 +98,11 @@ def test_a_message_is_sampled_by_any_kind_of_function() -> None:
     [
         ({"name": "Ada"}, {"action": "accept", "content": {"name": "Ada"}}),
         (None, {"action": "decline"}),
+        ("decline", {"action": "decline"}),
         (ElicitResult("cancel"), {"action": "cancel"}),
+        (ElicitResult("cancel", content={"name": "x"}), {"action": "cancel"}),
+        (ElicitResult("accept"), {"action": "accept", "content": {}}),
+        ("accept", {"action": "accept", "content": {}}),
     ],
 )
 def test_a_user_is_asked(given: Any, expected: Any) -> None:
@@ -105,6 +111,86 @@ def test_a_user_is_asked(given: Any, expected: Any) -> None:
         return given
 
     assert ask("elicitation/create", ELICIT, on_elicit=answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "action"),
+    [
+        (True, "accept"),
+        (False, "decline"),
+        (None, "decline"),
+        ("cancel", "cancel"),
+        (ElicitResult("accept", content={"name": "x"}), "accept"),
+    ],
+)
+def test_a_user_is_sent_to_a_page(given: Any, action: str) -> None:
+    def answer(params: Any) -> Any:
+        assert (params.message, params.url) == ("Pay", "https://pay.example")
+        return given
+
+    # To agree is all there is to it: what is entered there is not for this client to know.
+    assert ask("elicitation/create", VISIT, on_elicit_url=answer) == {"action": action}
+
+
+def test_a_revision_without_pages_sends_nobody_to_one() -> None:
+    options: dict[str, Any] = {"on_elicit": nothing, "on_elicit_url": lambda _: True}
+    assert ask("elicitation/create", VISIT, "2025-06-18", **options) == -32602
+
+
+def test_what_is_left_out_of_a_form_has_its_default() -> None:
+    schema = {"properties": {"name": {"type": "string", "default": "Ada"}}, "required": ["name"]}
+    question = {"message": "Who?", "requestedSchema": schema}
+    expected = {"action": "accept", "content": {"name": "Ada"}}
+    assert ask("elicitation/create", question, on_elicit=lambda _: {}) == expected
+    assert ask("elicitation/create", question, on_elicit=lambda _: "accept") == expected
+
+
+def test_an_answer_that_does_not_fit_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+    assert ask("elicitation/create", ELICIT, on_elicit=lambda _: {"name": 5}) == -32603
+    assert "the field 'name' takes a text, not 5" in caplog.text
+
+
+USED = {"type": "tool_use", "id": "u", "name": "t", "input": {}}
+RESULT = {"type": "tool_result", "toolUseId": "u", "content": []}
+SAID = {"type": "text", "text": "hi"}
+
+
+def sampling(*turns: Any, **members: Any) -> dict[str, Any]:
+    messages = [{"role": role, "content": content} for role, content in turns]
+    return {"maxTokens": 5, "messages": messages, **members}
+
+
+@pytest.mark.parametrize(
+    ("turns", "is_balanced"),
+    [
+        ([("user", SAID)], True),
+        ([("assistant", [SAID, USED]), ("user", [RESULT])], True),
+        ([("assistant", USED), ("user", RESULT), ("assistant", SAID)], True),
+        ([("assistant", [USED])], False),
+        ([("assistant", [USED]), ("user", SAID)], False),
+        ([("assistant", [USED]), ("user", [RESULT, SAID])], False),
+        ([("assistant", [USED]), ("user", [RESULT | {"toolUseId": "v"}])], False),
+        ([("assistant", [USED, USED | {"id": "v"}]), ("user", [RESULT])], False),
+        ([("user", [RESULT])], False),
+    ],
+)
+def test_uses_of_tools_and_their_results_match(turns: Any, is_balanced: bool) -> None:
+    options: dict[str, Any] = {"on_sample": sampled, "sampling_tools": True}
+    found = ask("sampling/createMessage", sampling(*turns), **options)
+    assert (found != -32602) is is_balanced
+
+
+@pytest.mark.parametrize("member", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
+def test_tools_are_for_who_declared_them(member: dict[str, Any]) -> None:
+    params = sampling(("user", SAID), **member)
+    assert ask("sampling/createMessage", params, on_sample=sampled) == -32602
+    found = ask("sampling/createMessage", params, on_sample=sampled, sampling_tools=True)
+    assert found["model"] == "model"
+
+
+def test_revisions_without_tools_for_models_are_not_asked_about_them() -> None:
+    found = ask("sampling/createMessage", SAMPLE, "2025-06-18", on_sample=sampled)
+    assert found["model"] == "model"
 
 
 def refuse(kind: str | int) -> Callable[[Any], Any]:
@@ -136,7 +222,14 @@ async def nothing(params: Any) -> Any:
         ("sampling/createMessage", SAMPLE, {"on_sample": fail}, -32603),
         ("sampling/createMessage", SAMPLE, {"on_sample": nothing}, -32603),
         ("elicitation/create", ELICIT, {"on_elicit": nothing}, -32603),
-        ("elicitation/create", ELICIT | {"mode": "url", "url": "x"}, {"on_elicit": fail}, -32602),
+        ("elicitation/create", VISIT, {"on_elicit": fail}, -32602),
+        ("elicitation/create", ELICIT, {"on_elicit_url": fail}, -32602),
+        ("elicitation/create", {"message": "Who?"}, {"on_elicit": fail}, -32602),
+        ("elicitation/create", {"message": "?", "mode": "url"}, {"on_elicit_url": fail}, -32602),
+        ("elicitation/create", VISIT | {"url": "pay here"}, {"on_elicit_url": fail}, -32602),
+        ("elicitation/create", ELICIT | {"mode": "odd"}, {"on_elicit": fail}, -32602),
+        ("elicitation/create", VISIT, {"on_elicit_url": nothing}, -32603),
+        ("elicitation/create", VISIT, {}, -32601),
         ("roots/list", None, {"roots": lambda: 5}, -32603),
         ("roots/list", None, {"roots": [Root("file:///a", name=float("nan"))]}, -32603),  # type: ignore[arg-type]
     ],

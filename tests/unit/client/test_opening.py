@@ -65,7 +65,8 @@ def test_a_server_that_discovers_is_spoken_to_request_by_request() -> None:
     meta = place.line.sent[0]["params"]["_meta"]
     assert meta[VERSION] == LATEST
     assert meta["io.modelcontextprotocol/clientInfo"]["name"] == "trunkline"
-    assert meta["io.modelcontextprotocol/clientCapabilities"] == {}
+    tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    assert meta["io.modelcontextprotocol/clientCapabilities"] == tasks
 
 
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32700, -32603, -32000, -32002, 0, 1, 42])
@@ -286,37 +287,77 @@ def test_a_server_that_changed_its_era_is_asked_anew() -> None:
     assert place.lines[1].methods() == ["initialize", "server/discover"]
 
 
+def declared(revision: str, **options: Any) -> Any:
+    """What a client says of itself."""
+    place = Place(revision=revision)
+    connect(place, revision=revision, **options)
+    params = place.line.sent[0]["params"]
+    if "capabilities" in params:
+        return params["capabilities"]
+    return params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+
+
 def test_capabilities_are_what_there_are_handlers_for() -> None:
     options: dict[str, Any] = {
         "roots": ["file:///a"],
         "on_sample": print,
         "on_elicit": print,
+        "on_elicit_url": print,
+        "sampling_tools": True,
         "experimental": {"x": {}},
+        "extensions": {"com.example/stars": {"most": 5}},
     }
-    expected: dict[str, dict[str, Any]] = {
-        "2024-11-05": {"roots": {"listChanged": True}, "sampling": {}, "experimental": {"x": {}}},
-        "2025-06-18": {
-            "roots": {"listChanged": True},
-            "sampling": {},
-            "elicitation": {},
-            "experimental": {"x": {}},
-        },
-        "2025-11-25": {
-            "roots": {"listChanged": True},
-            "sampling": {},
-            "elicitation": {"form": {}},
-            "experimental": {"x": {}},
-        },
+    both_modes = {"form": {}, "url": {}}
+    own = {"experimental": {"x": {}}}
+    roots = {"listChanged": True}
+    assert declared("2024-11-05", **options) == {"roots": roots, "sampling": {}, **own}
+    assert declared("2025-06-18", **options) == {
+        "roots": roots,
+        "sampling": {},
+        "elicitation": {},
+        **own,
     }
-    for revision, declared in expected.items():
-        place = Place(revision=revision)
-        connect(place, revision=revision, **options)
-        assert place.line.sent[0]["params"]["capabilities"] == declared
-    place = Place()
-    connect(place, **options)
-    # What a server would ask for inside its results cannot be answered yet.
-    meta = place.line.sent[0]["params"]["_meta"]
-    assert meta["io.modelcontextprotocol/clientCapabilities"] == {"experimental": {"x": {}}}
+    assert declared("2025-11-25", **options) == {
+        "roots": roots,
+        "sampling": {"tools": {}},
+        "elicitation": both_modes,
+        **own,
+    }
+    assert declared(LATEST, **options) == {
+        "roots": {},
+        "sampling": {"tools": {}},
+        "elicitation": both_modes,
+        "extensions": {"com.example/stars": {"most": 5}, "io.modelcontextprotocol/tasks": {}},
+        **own,
+    }
+
+
+def test_what_nobody_handles_is_not_declared() -> None:
+    for revision in ("2024-11-05", "2025-06-18", "2025-11-25", LATEST):
+        assert declared(revision, tasks=False) == {}
+    assert declared("2025-11-25", on_elicit=print) == {"elicitation": {"form": {}}}
+    assert declared("2025-11-25", on_sample=print) == {"sampling": {}}
+    # Pages came later than forms, and an empty object would mean forms.
+    assert declared("2025-11-25", on_elicit_url=print) == {"elicitation": {"url": {}}}
+    assert declared("2025-06-18", on_elicit_url=print) == {}
+
+
+def test_an_extension_is_declared_by_its_id() -> None:
+    with pytest.raises(ValueError, match=r"com\.example/stars"):
+        Client(Place(), extensions={"stars": {}})
+    with pytest.raises(TypeError, match="settings"):
+        Client(Place(), extensions={"com.example/stars": 5})  # type: ignore[dict-item]
+    given = {"io.modelcontextprotocol/tasks": {"own": 1}}
+    assert declared(LATEST, extensions=given) == {"extensions": given}
+    assert declared(LATEST, extensions=given, tasks=False) == {"extensions": given}
+
+
+@pytest.mark.parametrize(
+    "options", [{"sampling_tools": True}, {"max_rounds": 0}, {"max_rounds": 1.5}]
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Client(Place(), **options)
 
 
 def test_a_title_is_told_to_the_revisions_that_know_it() -> None:

@@ -509,8 +509,8 @@ def test_a_reply_that_comes_before_send_returns_is_not_missed() -> None:
             assert (await client.call_tool("x", timeout=1, on_progress=print)).text == "x"
             session = client._session
             assert session is not None
-            assert not session._watches
-            assert not session._tokens
+            assert not session._waiting.watches
+            assert not session._waiting.tokens
 
     run(main())
 
@@ -528,8 +528,8 @@ def test_nothing_is_kept_of_calls_that_have_ended() -> None:
             await asyncio.sleep(0)
             session = client._session
             assert session is not None
-            assert not session._watches
-            assert not session._tokens
+            assert not session._waiting.watches
+            assert not session._waiting.tokens
             assert not len(session._peer.ledger)
 
     run(main())

@@ -12,8 +12,12 @@ from msgspec import Struct
 
 from tests.unit.client.scripted import run
 from trunkline import Client, Context, Server, ToolError
-from trunkline.errors import ConnectionLost, PeerError, ToolFailed, TransportError
+from trunkline.client.targets import target_of
+from trunkline.errors import ConnectionLost, PeerError, TimedOut, ToolFailed, TransportError
+from trunkline.judge import Conversation
+from trunkline.mcp import CreateMessageResult, TextContent
 from trunkline.spec.revisions import LATEST, REVISIONS
+from trunkline.transports import Tapped
 
 # What one call may cost on the client's side, its transport left out, in calls of Python
 # functions: there were 32 when this was written.
@@ -99,6 +103,109 @@ def test_everything_works_in_every_revision(revision: str) -> None:
             assert (await client.read_resource("memo://one")).contents[0].text == "remember"
             prompt = await client.get_prompt("greet", {"name": "Ada"})
             assert prompt.messages[0].content.text == "Greet Ada."
+
+    run(main())
+
+
+class Day(Struct):
+    day: str
+    persons: int = 2
+
+
+def asking_server() -> Server:
+    app = Server("asker", version="1.0.0")
+
+    @app.tool
+    async def book(ctx: Context) -> list[str]:
+        first = await ctx.elicit("When?", Day, key="when")
+        page = await ctx.elicit_url("Pay", "https://pay.example/1", key="pay")
+        reply = await ctx.sample("Say yes.", max_tokens=5, key="yes")
+        roots = await ctx.roots()
+        assert first.content is not None
+        assert isinstance(reply.content, TextContent)
+        return [
+            f"{first.content.day} {first.content.persons}",
+            page.action,
+            reply.content.text,
+            roots[0].uri,
+        ]
+
+    return app
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
+def test_what_a_server_asks_is_answered_in_both_eras(revision: str) -> None:
+    judge = Conversation()
+    found: list[Any] = []
+
+    async def elicit(params: Any) -> dict[str, str]:
+        return {"day": "Friday"}
+
+    def sample(params: Any) -> CreateMessageResult:
+        return CreateMessageResult(TextContent("yes"), "model", "assistant")
+
+    async def main() -> None:
+        address = Tapped(
+            target_of(asking_server()).address,
+            lambda sender, frame: found.extend(judge.feed(frame, sender)),
+        )
+        options: dict[str, Any] = {
+            "on_elicit": elicit,
+            "on_elicit_url": lambda params: True,
+            "on_sample": sample,
+            "roots": ["file:///home"],
+            "validate": "raise",
+        }
+        async with Client(address, revision=revision, **options) as client:
+            result = await client.call_tool("book", result_type=list[str])
+            assert result.value == ["Friday 2", "accept", "yes", "file:///home"]
+            call = client.submit_tool("book", result_type=list[str])
+            assert (await call).value[0] == "Friday 2"
+
+    run(main())
+    assert not [finding for finding in found if finding.level == "error"]
+    outcomes = judge.outcomes()
+    rules = [id for id in outcomes if id.startswith(("mcp.rounds.", "mcp.elicitation."))]
+    assert not [id for id in rules if outcomes[id].verdict in ("fail", "warn")]
+    if revision == LATEST:
+        for rule in ("all-answered", "state-echoed", "new-id", "state-not-shared"):
+            assert outcomes[f"mcp.rounds.{rule}"].verdict == "pass"
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
+def test_the_time_a_user_thinks_is_not_the_calls(revision: str) -> None:
+    app = Server("slow user")
+
+    @app.tool
+    async def ask(ctx: Context) -> str:
+        return (await ctx.elicit("Sure?", bool)).action
+
+    @app.tool
+    async def sleep() -> str:
+        await asyncio.sleep(30)
+        return "late"
+
+    async def think(_: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.3)
+        return {"value": True}
+
+    async def main() -> None:
+        async with Client(app, revision=revision, on_elicit=think, timeout=0.15) as client:
+            assert (await client.call_tool("ask")).value == "accept"
+            assert (await client.call_tool("ask")).value == "accept"
+            # Time goes on once it is answered.
+            with pytest.raises(TimedOut):
+                await client.call_tool("sleep")
+        async with Client(
+            app, revision=revision, on_elicit=never, timeout=0.1, max_timeout=0.2
+        ) as c:
+            # A user who never answers keeps nobody for good, where the server waits for him.
+            if revision != LATEST:
+                with pytest.raises(TimedOut):
+                    await c.call_tool("ask")
+
+    async def never(_: Any) -> None:
+        await asyncio.sleep(30)
 
     run(main())
 

@@ -198,7 +198,7 @@ def test_ping_and_subscriptions_belong_to_the_handshake() -> None:
     ("revision", "verb", "rule", "text_has"),
     [
         (LATEST, lambda c: c.ping(), "mcp.method.no-longer", "last in 2025-11-25"),
-        (LATEST, lambda c: c.subscribe("x:r"), "mcp.method.no-longer", "subscriptions/listen"),
+        (LATEST, lambda c: c.list_tasks(), "mcp.method.no-longer", "tasks"),
         (LATEST, lambda c: c.request("ping"), "mcp.method.no-longer", "ping"),
         (NEWEST_HANDSHAKE, lambda c: c.discover(), "mcp.method.not-yet", "comes with 2026-07-28"),
         (NEWEST_HANDSHAKE, lambda c: c.request("roots/list"), "mcp.method.direction", "server"),
@@ -670,15 +670,6 @@ def test_whatever_is_wrong_with_an_answer_who_listens_is_told() -> None:
     assert [type(each) for each in heard] == [RemoteProtocolError] * 2
 
 
-def test_a_raw_request_is_told_of_a_result_that_asks_for_input() -> None:
-    async def work(client: Client) -> None:
-        for ask in (client.request("tools/call", {"name": "x"}), client.submit("tools/call", {})):
-            with pytest.raises(RemoteProtocolError, match="asks for input"):
-                await ask
-
-    use(Place({"tools/call": {"resultType": "input_required", "inputRequests": {}}}), work)
-
-
 # -- batches that go wrong -------------------------------------------------------------------
 
 
@@ -748,8 +739,8 @@ def test_calls_of_a_batch_have_their_time_and_their_progress() -> None:
         assert not long.done()
         session = client._session
         assert session is not None
-        assert not session._tokens
-        assert not session._watches
+        assert not session._waiting.tokens
+        assert not session._waiting.watches
 
     use(place, work, revision="2025-03-26")
     assert seen == [1]

@@ -124,6 +124,7 @@ def test_questions_put_together_travel_together() -> None:
             "capital": "sampling/createMessage",
             "roots": "roots/list",
         }
+        assert first["inputRequests"]["roots"] == {"method": "roots/list"}
         responses = {
             "name": accepted(value="Ada"),
             "capital": {

@@ -1,0 +1,473 @@
+"""One task of a server, followed to its end.
+
+A task is asked for by its id, time and again. 2025-11-25 has it in the core: its result is
+waited for with a request of its own, and its questions come as requests. Since 2026-07-28 it is
+an extension: all that it brings or needs is told when it is asked how it stands.
+
+The rules that live here, and only here:
+
+* A task is asked about as often as the server says, within reason, and never in step with
+  others.                                 [MCP 2025-11-25, basic/utilities/tasks; SEP-2663]
+* Each question of a task has a key of its own, and is answered once.           [SEP-2663]
+* A task that was cancelled has no result, whatever else the server says of it.
+* Word that a task has changed may never come in 2025-11-25, so it only saves time there. Where
+  a server has agreed to tell, it is hardly asked meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ..errors import (
+    Cancelled,
+    ConnectionLost,
+    IdsExhausted,
+    PeerError,
+    RemoteProtocolError,
+    RequestEnded,
+    TimedOut,
+    TrunklineError,
+)
+from ..jsonrpc.messages import ErrorObject, Reply
+from ..mcp.types import (
+    CancelTaskRequestParams,
+    CancelTaskResult,
+    GetTaskPayloadRequestParams,
+    GetTaskRequestParams,
+    TaskStatus,
+    UpdateTaskRequestParams,
+)
+from ..redaction import show
+from .aside import send_aside
+from .failures import log, report
+from .listening import LISTEN, Change, ChangeFilter, Stream, Streams
+from .questions import Question
+from .reading import read
+from .rounds import Asking, fulfil
+from .session import Session, error_from
+
+if TYPE_CHECKING:
+    from .changes import ChangeVerbs
+
+__all__ = ["CORE_RESULT", "ENDED", "Following", "TaskState", "created"]
+
+# What only the core's form of tasks has, and only the extension's.
+CORE_RESULT: Final = "tasks/result"
+
+ENDED: Final = frozenset(("completed", "failed", "cancelled"))
+
+# How often a task is asked about, in seconds: what a server wishes, but not so often that it is
+# busy with that, and not so seldom that nobody knows whether it is there.
+SHORTEST_WAIT: Final = 0.1
+LONGEST_WAIT: Final = 60.0
+# Where it has no wish: at first often, for most tasks are short, then less so.
+FIRST_WAIT: Final = 0.25
+USUAL_WAIT: Final = 5.0
+_GROWTH: Final = 1.5
+
+# How many questions a task may ask in its life. A server invents the keys, and we remember them
+# all; nobody answers so many.
+MOST_QUESTIONS: Final = 1000
+# How many of them are answered at a time.
+_SIDE_BY_SIDE: Final = 16
+# How many changes of its status wait for who reads them; of a server that changes it faster
+# than that the newest count.
+_UNREAD_KEPT: Final = 1000
+
+
+class TaskState(Struct, frozen=True, rename="camel"):
+    """How a task stands, as a server of any revision tells it."""
+
+    task_id: str
+    status: TaskStatus
+    # Some servers write null for what is absent.
+    status_message: str | None = None
+    poll_interval: int | float | None = None  # in 2025-11-25
+    poll_interval_ms: int | float | None = None  # since 2026-07-28
+    result: Raw | UnsetType = UNSET
+    error: ErrorObject | None = None
+    input_requests: dict[str, Asking] | None = None
+
+
+class _Created(Struct, frozen=True):
+    """What a call is answered that became a task of the core."""
+
+    task: TaskState | UnsetType | None = UNSET
+
+
+def created(raw: Raw, session: Session) -> TaskState | None:
+    """Return the task that a call became, or None where the result is one of the tool.
+
+    Raises:
+        RemoteProtocolError: it is neither.
+    """
+    if CORE_RESULT not in session.methods:
+        return read(raw, TaskState, "tools/call", session.revision)  # type: ignore[no-any-return]  # read as this type
+    found: _Created = read(raw, _Created, "tools/call", session.revision)
+    return found.task or None
+
+
+class Following:
+    """One task, and what is known of it."""
+
+    def __init__(
+        self,
+        verbs: ChangeVerbs,
+        id: str,
+        state: TaskState | None = None,
+        timeout: float | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        self.id = id
+        self.state = state
+        # Called once the task has ended, or nobody follows it any more.
+        self._on_end = on_end
+        self._verbs = verbs
+        # How long each request about it may take.
+        self._timeout = timeout
+        # Whether the state has all that the server tells when asked.
+        self._is_full = False
+        self._wait = FIRST_WAIT
+        # Who waits for anything to happen.
+        self._resting: set[asyncio.Future[None]] = set()
+        self._readers: list[deque[TaskStatus]] = []
+        # The stream by which the server tells of changes, and whose it is.
+        self._stream: Stream | None = None
+        self._streams: Streams | None = None
+        # Every key that a question had, and what went wrong with the first that could not be
+        # answered.
+        self._asked: set[str] = set()
+        self._answering: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(_SIDE_BY_SIDE)
+        self._fault: TrunklineError | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the task has ended, as far as is known."""
+        return self.state is not None and self.state.status in ENDED
+
+    # -- asking how it stands ----------------------------------------------------------------
+
+    async def refresh(self) -> TaskState:
+        """Ask how the task stands; begin to answer what it asks.
+
+        Raises:
+            PeerError: there is no such task, or none for us.
+            RequestEnded: no answer came.
+            RemoteProtocolError: what came is not how a task stands.
+        """
+        question = Question("tasks/get", GetTaskRequestParams, {"task_id": self.id}, self._timeout)
+        raw, session = await self._verbs._ask(question)
+        state: TaskState = read(raw, TaskState, "tasks/get", session.revision)
+        self._learn(state, is_full=True)
+        if not self.has_ended and state.input_requests:
+            self._take_questions(state.input_requests, session)
+        return state
+
+    async def cancel(self) -> None:
+        """Ask the server to end the task; one that has ended stays as it is.
+
+        Raises:
+            PeerError: the server does not.
+            RequestEnded: no answer came.
+        """
+        fields = {"task_id": self.id}
+        question = Question("tasks/cancel", CancelTaskRequestParams, fields, self._timeout)
+        try:
+            raw, session = await self._verbs._ask(question)
+        except PeerError:
+            # In 2025-11-25 it is an error to cancel what has ended.
+            if (await self.refresh()).status not in ENDED:
+                raise
+            return
+        said: CancelTaskResult = read(raw, CancelTaskResult, "tasks/cancel", session.revision)
+        if said.status is not UNSET:
+            message = None if said.status_message is UNSET else said.status_message
+            self._learn(TaskState(self.id, said.status, message))
+
+    def cancel_aside(self) -> None:
+        """Ask the server to end the task, without waiting: the caller has gone."""
+        self._stop()
+        session = self._verbs._session
+        if session is not None and not self.has_ended:
+            send_aside(session, "tasks/cancel", CancelTaskRequestParams, task_id=self.id)
+
+    def _learn(self, state: TaskState, *, is_full: bool = False) -> None:
+        before = self.state
+        if self.has_ended and not is_full:
+            return  # what has ended stays so; only its result may still be asked for
+        self.state, self._is_full = state, is_full
+        if before is None or _shown(before) != _shown(state):
+            for reader in self._readers:
+                reader.append(state.status)
+        if self.has_ended:
+            self._stop()
+        self._wake()
+
+    # -- the end -----------------------------------------------------------------------------
+
+    async def outcome(self, session: Session) -> Raw:
+        """Return what the call would have been answered, once the task has ended.
+
+        Raises:
+            PeerError: the task has failed, or is not known any more.
+            Cancelled: it was cancelled.
+            InputFailed: what it asked for could not be given; it may go on waiting for it.
+            RequestEnded, RemoteProtocolError: as `refresh`.
+        """
+        if CORE_RESULT in session.methods:
+            return await self._payload(session)
+        while not self.has_ended:
+            if self.state is not None:
+                session, _ = await self._rest(session, self._next_wait())
+            await self.refresh()
+            if self._fault is not None and not self.has_ended:
+                raise self._fault
+        state = self.state
+        if not self._is_full or state is None:
+            state = await self.refresh()
+        return self._told(state, session)
+
+    def _told(self, state: TaskState, session: Session) -> Raw:
+        """Return the result that a task has brought along."""
+        if state.status == "cancelled":
+            raise self._cancelled(state)
+        if state.result is not UNSET and bytes(state.result) != b"null":
+            return state.result
+        if state.error is not None:
+            reply = Reply(id=None, error=state.error)
+            raise error_from(reply, "tools/call", session.policy)
+        what = "result" if state.status == "completed" else "error"
+        raise RemoteProtocolError(
+            "mcp.tasks.failed-has-error" if what == "error" else "mcp.type.required",
+            where=f"/{what}",
+            expected=f"the {what} of a task that is {state.status}",
+        )
+
+    def _cancelled(self, state: TaskState) -> Cancelled:
+        said = f": {show(state.status_message)}" if state.status_message else ""
+        return Cancelled(f"the task was cancelled{said}", method="tools/call")
+
+    async def _payload(self, session: Session) -> Raw:
+        """Return the result of a task of the core, which a request of its own waits for."""
+        pending, session = await self._send_lasting(session)
+        waiter: asyncio.Future[Raw] = pending.waiter
+        everyone = {waiter}
+        try:
+            while not waiter.done():
+                await asyncio.wait(everyone, timeout=self._next_wait())
+                if not waiter.done():
+                    await self._check(waiter)
+            raw = waiter.result()
+        except PeerError as error:
+            await self._explain(error)
+            raise
+        finally:
+            if not waiter.done():
+                session.abandon(pending)
+        if not self.has_ended:
+            self._learn(TaskState(self.id, "completed"))
+        return raw
+
+    async def _send_lasting(self, session: Session) -> tuple[Any, Session]:
+        """Send what waits for the result: it may take as long as it likes."""
+        for _ in range(2):
+            params = GetTaskPayloadRequestParams(self.id, session.meta)
+            try:
+                return session.send(CORE_RESULT, params, inf), session
+            except IdsExhausted:
+                session = await self._verbs._renew(session)
+        raise ConnectionLost("there is no connection that has ids left", method=CORE_RESULT)
+
+    async def _check(self, waiter: asyncio.Future[Raw]) -> None:
+        """See that the task is still there while its result is waited for."""
+        try:
+            await self.refresh()
+        except PeerError:
+            if not waiter.done():
+                raise
+        if self.has_ended and not waiter.done():
+            # Its result is there, so it comes in the time of any answer.
+            seconds = self._verbs._seconds(self._timeout)
+            await asyncio.wait({waiter}, timeout=seconds)
+            if not waiter.done():
+                raise TimedOut(f"no answer within {seconds:g} s", method=CORE_RESULT)
+
+    async def _explain(self, error: PeerError) -> None:
+        """Raise that a task was cancelled, where that is why it has no result."""
+        try:
+            state = self.state if self.has_ended else await self.refresh()
+        except TrunklineError:
+            return
+        if state is not None and state.status == "cancelled":
+            raise self._cancelled(state) from error
+
+    # -- each change -------------------------------------------------------------------------
+
+    async def statuses(self, session: Session) -> AsyncIterator[TaskStatus]:
+        """Give the status as it is, then each change of it or of its message, to the end.
+
+        Raises:
+            PeerError, RequestEnded, RemoteProtocolError: as `refresh`.
+        """
+        if self.state is None:
+            await self.refresh()
+        changes: deque[TaskStatus] = deque(maxlen=_UNREAD_KEPT)
+        if self.state is not None:
+            changes.append(self.state.status)
+        self._readers.append(changes)
+        try:
+            await self._listen(session)
+            while True:
+                while changes:
+                    yield changes.popleft()
+                if self.has_ended:
+                    return
+                if self._fault is not None:
+                    raise self._fault
+                # Who has agreed to tell is asked all the same, once in a while.
+                is_told = self._stream is not None
+                seconds = LONGEST_WAIT if is_told else self._next_wait()
+                session, has_news = await self._rest(session, seconds)
+                if not (is_told and has_news) or self._wants_answers():
+                    await self.refresh()
+        finally:
+            self._readers.remove(changes)
+            if not self._readers:
+                self._leave(session)
+
+    def _wants_answers(self) -> bool:
+        """Whether the task asks, and we were only told so."""
+        state = self.state
+        return state is not None and state.status == "input_required" and not self._is_full
+
+    async def _listen(self, session: Session) -> None:
+        """Have the server tell of changes, where it does."""
+        wanted = ChangeFilter(task_ids=(self.id,))
+        if LISTEN not in session.methods:
+            session.streams.join(self, wanted)
+            return
+        if self._stream is not None or self.has_ended:
+            return
+        seconds = self._verbs._seconds(self._timeout)
+        try:
+            stream = await session.streams.open(wanted, seconds, self)
+        except (PeerError, TimedOut, IdsExhausted, RemoteProtocolError) as error:
+            log.debug("a task is asked about, not listened to: %s", show(str(error)))
+            return
+        if self.id not in stream.honoured.task_ids:
+            session.streams.close(stream)
+            return
+        self._stream, self._streams = stream, session.streams
+        await self.refresh()  # for what changed before it could be told
+
+    def _leave(self, session: Session) -> None:
+        session.streams.leave(self)
+        stream, self._stream = self._stream, None
+        if stream is not None and self._streams is not None:
+            self._streams.close(stream)
+
+    def told(self, change: Change, size: int) -> None:
+        """Learn how the task stands."""
+        del size
+        told = change.task
+        if told is not None:
+            message = None if told.status_message is UNSET else told.status_message
+            wish = told.poll_interval_ms
+            interval = None if wish is UNSET else wish
+            self._learn(TaskState(self.id, told.status, message, poll_interval_ms=interval))
+
+    def ended(self, error: TrunklineError | None, reason: str | None) -> None:
+        """Learn that nobody tells any more: from now on the server is asked."""
+        del error, reason
+        self._stream = None
+        self._wake()
+
+    # -- time --------------------------------------------------------------------------------
+
+    def _next_wait(self) -> float:
+        """Return how many seconds to wait before the server is asked again."""
+        state = self.state
+        wish = None if state is None else state.poll_interval_ms or state.poll_interval
+        if wish is None or wish <= 0:
+            seconds = self._wait
+            self._wait = min(_GROWTH * seconds, USUAL_WAIT)
+        else:
+            # Compared before it is divided: an integer of JSON may be too large for a float.
+            seconds = max(min(wish, LONGEST_WAIT * 1000) / 1000, SHORTEST_WAIT)
+        return seconds * random.uniform(1.0, 1.1)
+
+    async def _rest(self, session: Session, seconds: float) -> tuple[Session, bool]:
+        """Wait so long, or until something happens; return whom to ask, and whether it has."""
+        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._resting.add(news)
+        try:
+            await asyncio.wait(
+                {news, session.over}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            self._resting.discard(news)
+        current = self._verbs._session
+        if current is None or current is session:
+            session.check_open("tools/call")
+            return session, news.done()
+        return current, news.done()  # another connection has taken over
+
+    def _wake(self) -> None:
+        for each in self._resting:
+            if not each.done():
+                each.set_result(None)
+
+    # -- its questions -----------------------------------------------------------------------
+
+    def _take_questions(self, requests: Mapping[str, Asking], session: Session) -> None:
+        for key, asking in requests.items():
+            if key in self._asked:
+                continue
+            if len(self._asked) >= MOST_QUESTIONS:
+                self._fail(RequestEnded(f"the task asked {MOST_QUESTIONS} questions"))
+                return
+            self._asked.add(key)
+            task = self._verbs._keep_task(self._answer(key, asking, session))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, key: str, asking: Asking, session: Session) -> None:
+        try:
+            async with self._turns:
+                answers = await fulfil(session, {key: asking}, "tools/call")
+                fields = {"task_id": self.id, "input_responses": answers}
+                question = Question("tasks/update", UpdateTaskRequestParams, fields, self._timeout)
+                await self._verbs._ask(question)
+        except TrunklineError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001  # whoever waits must not wait for good
+            report(error, "answering a task")
+            self._fail(RequestEnded("a question of the task could not be answered"))
+        else:
+            self._wake()
+
+    def _fail(self, error: TrunklineError) -> None:
+        if self._fault is None:
+            self._fault = error
+        self._wake()
+
+    def _stop(self) -> None:
+        """Let go of what only a task needs that goes on."""
+        for task in list(self._answering):
+            task.cancel()
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
+
+
+def _shown(state: TaskState) -> tuple[str, str | None]:
+    """Return what makes one state another for who looks at it."""
+    return state.status, state.status_message
