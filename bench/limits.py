@@ -15,6 +15,7 @@ import tracemalloc
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, NamedTuple
 
+from bench.fanout import Crowd
 from bench.servers import ours
 from bench.servers.deaf import Deaf
 from trunkline import Client, memory_pair
@@ -111,6 +112,47 @@ def ticks_between(revision: str) -> int:
             return await ticks(client.call_tool("echo", {"text": "hi"}))
 
     return asyncio.run(count())
+
+
+def calls_to_tell(revision: str, count: int = 1000) -> int:
+    """Return how many Python and C calls it takes to tell 100 of many subscribers of a change.
+
+    What the transport in memory and the client's end do is among them. The change is written
+    once, and the loop has a turn now and then: more would show as a call for each.
+    """
+
+    async def run() -> int:
+        crowd = Crowd(revision, count)
+        await crowd.gather()
+        await crowd.tell()
+        counted = 0
+
+        def note(_frame: object, event: str, _argument: object) -> None:
+            nonlocal counted
+            counted += event in ("call", "c_call")
+
+        sys.setprofile(note)
+        try:
+            await crowd.tell()
+        finally:
+            sys.setprofile(None)
+        await crowd.leave()
+        return counted
+
+    return asyncio.run(run()) * 100 // count
+
+
+def ticks_to_tell(count: int = 1000) -> int:
+    """Return how many turns of the event loop it takes to tell many subscribers of a change."""
+
+    async def run() -> int:
+        crowd = Crowd("2026-07-28", count)
+        await crowd.gather()
+        counted = await ticks(crowd.tell())
+        await crowd.leave()
+        return counted
+
+    return asyncio.run(run())
 
 
 async def ticks(work: Awaitable[object]) -> int:
@@ -255,6 +297,9 @@ def limits() -> list[Limit]:
         _between("call a tool with structured output", "2025-11-25", 220, "structured"),
         _ticks("turns of the loop for it, 2025-11-25", "2025-11-25", 3),
         _ticks("turns of the loop for it, 2026-07-28", "2026-07-28", 3),
+        _to_tell("tell 100 of a change, 2025-11-25", "2025-11-25", 270),
+        _to_tell("tell 100 of a change, 2026-07-28", "2026-07-28", 270),
+        Limit("turns of the loop to tell 1000", ticks_to_tell, 12, "turns"),
         _modules("import trunkline", ("-c", "import trunkline"), 2),
         _modules("import Server", ("-c", "from trunkline import Server"), 240),
         _modules("import Client", ("-c", "from trunkline import Client"), 200),
@@ -272,6 +317,10 @@ def _calls(name: str, run: Callable[[], object], most: int) -> Limit:
 
 def _between(name: str, revision: str, most: int, tool: str = "echo") -> Limit:
     return Limit(name, lambda: calls_between(revision, tool), most, "calls")
+
+
+def _to_tell(name: str, revision: str, most: int) -> Limit:
+    return Limit(name, lambda: calls_to_tell(revision), most, "calls")
 
 
 def _ticks(name: str, revision: str, most: int) -> Limit:

@@ -8,10 +8,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import jsonrpc, judge, mcp, spec
-    from .client import Call, Client, ToolResult
+    from .client import Call, Client, ClientExtension, ToolResult
     from .errors import (
         Cancelled,
         ConnectionLost,
+        InputFailed,
         LocalProtocolError,
         PeerError,
         ProtocolError,
@@ -21,10 +22,23 @@ if TYPE_CHECKING:
         TimedOut,
         ToolError,
         ToolFailed,
+        TooManyRounds,
         TransportError,
         TrunklineError,
     )
-    from .server import Cache, Context, Header, Result, Server, ServerLimits
+    from .server import (
+        Answer,
+        Cache,
+        Context,
+        Extension,
+        Header,
+        MissingCapability,
+        Result,
+        Server,
+        ServerLimits,
+        TaskSettings,
+        Titles,
+    )
     from .spec.kinds import ErrorKind
     from .transports import Stdio, Transport, memory_pair
 
@@ -32,15 +46,20 @@ __version__ = "0.1.0"
 
 # Where each public name lives; it is loaded when first asked for.  [PEP 562]
 _HOMES = {
+    "Answer": "server",
     "Cache": "server",
     "Call": "client",
     "Cancelled": "errors",
     "Client": "client",
+    "ClientExtension": "client",
     "ConnectionLost": "errors",
     "Context": "server",
     "ErrorKind": "spec.kinds",
+    "Extension": "server",
     "Header": "server",
+    "InputFailed": "errors",
     "LocalProtocolError": "errors",
+    "MissingCapability": "server",
     "PeerError": "errors",
     "ProtocolError": "errors",
     "Refusal": "errors",
@@ -50,30 +69,38 @@ _HOMES = {
     "Server": "server",
     "ServerLimits": "server",
     "Stdio": "transports",
+    "TaskSettings": "server",
     "TimedOut": "errors",
+    "Titles": "server",
+    "TooManyRounds": "errors",
     "ToolError": "errors",
     "ToolFailed": "errors",
     "ToolResult": "client",
     "Transport": "transports",
     "TransportError": "errors",
     "TrunklineError": "errors",
-    "judge": "",
     "jsonrpc": "",
+    "judge": "",
     "mcp": "",
     "memory_pair": "transports",
     "spec": "",
 }
 
 __all__ = [
+    "Answer",
     "Cache",
     "Call",
     "Cancelled",
     "Client",
+    "ClientExtension",
     "ConnectionLost",
     "Context",
     "ErrorKind",
+    "Extension",
     "Header",
+    "InputFailed",
     "LocalProtocolError",
+    "MissingCapability",
     "PeerError",
     "ProtocolError",
     "Refusal",
@@ -83,7 +110,10 @@ __all__ = [
     "Server",
     "ServerLimits",
     "Stdio",
+    "TaskSettings",
     "TimedOut",
+    "Titles",
+    "TooManyRounds",
     "ToolError",
     "ToolFailed",
     "ToolResult",

@@ -1,8 +1,8 @@
 """The server that every script talks to: one of each thing that a server can have.
 
-It can be made in this process, or run as one: `python app.py example`. A script reaches
-inside through tools alone, so it reads the same whatever carries the messages: `hold` waits
-until `release` lets it go, and `noted` waits for what a handler wrote down under a key.
+It can be made in this process, or run as one: `python -m tests.conversation.app example`.
+How a script reaches inside is in `journal.py`. Tools that ask the client are in
+`asking_app.py`, those that go on as tasks in `task_app.py`.
 
 `VARIANTS` are the servers there are: the example under other policies and with other
 settings, and some that are small enough to have a list to themselves.
@@ -13,8 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-import threading
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,7 +20,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta, Struct
 
-from trunkline import Cache, Context, Header, Refusal, Result, Server, ToolError
+from tests.conversation.asking_app import asking
+from tests.conversation.journal import HANGS, Journal, add_waiting_tools
+from tests.conversation.task_app import tasks
+from trunkline import Cache, Context, Extension, Header, Refusal, Result, Server, ToolError
 from trunkline.errors import LocalProtocolError, PeerError, RequestEnded
 from trunkline.jsonrpc import Policy
 from trunkline.mcp import (
@@ -55,9 +56,6 @@ CITIES: Final = [f"{country}-{number:03}" for country in ("no", "se") for number
 
 Block: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
-# How long anything here waits before it gives up. Far beyond what a script needs.
-HANGS: Final = 15.0
-
 
 class Forecast(Struct):
     city: str
@@ -68,30 +66,6 @@ class Forecast(Struct):
 class Point:
     x: int
     y: int
-
-
-class Journal:
-    """What handlers wrote down, and what they wait for, by a key that a script chooses."""
-
-    def __init__(self) -> None:
-        self.gates: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        self.thread_gates: dict[str, threading.Event] = defaultdict(threading.Event)
-        self.notes: dict[str, list[str]] = defaultdict(list)
-        self.written = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def write(self, key: str, text: str) -> None:
-        self.notes[key].append(text)
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.written.set)
-
-    async def read(self, key: str, count: int) -> list[str]:
-        self._loop = asyncio.get_running_loop()
-        async with asyncio.timeout(HANGS):
-            while len(self.notes[key]) < count:
-                self.written.clear()
-                await self.written.wait()
-        return self.notes[key]
 
 
 def example(name: str = "example", **settings: Any) -> Server:
@@ -272,49 +246,6 @@ def add_failing_tools(app: Server) -> None:
         """Take longer than it may."""
         await asyncio.sleep(HANGS)
         return "late"
-
-
-def add_waiting_tools(app: Server, journal: Journal) -> None:
-    @app.tool
-    async def hold(key: str, ctx: Context) -> str:
-        """Wait to be let go; write down how it ended."""
-        journal.write(key, "began")
-        try:
-            async with asyncio.timeout(HANGS):
-                await journal.gates[key].wait()
-        except asyncio.CancelledError:
-            journal.write(key, f"cancelled {ctx.cancelled}")
-            raise
-        journal.write(key, "done")
-        return key
-
-    @app.tool
-    def hold_a_thread(key: str, ctx: Context) -> str:
-        """Wait on a thread, which nobody can stop, and return all the same."""
-        journal.write(key, "began")
-        journal.thread_gates[key].wait(HANGS)
-        journal.write(key, f"returned {ctx.cancelled}")
-        return f"late {key}"
-
-    @app.tool
-    async def step(key: str, name: str) -> str:
-        """Write down where it begins and ends, and let others go on in between."""
-        journal.write(key, f"{name} begins")
-        await asyncio.sleep(0.01)
-        journal.write(key, f"{name} ends")
-        return name
-
-    @app.tool
-    async def release(key: str) -> str:
-        """Let go whoever waits."""
-        journal.gates[key].set()
-        journal.thread_gates[key].set()
-        return key
-
-    @app.tool
-    async def noted(key: str, count: int = 1) -> list[str]:
-        """Wait for so many notes under a key, and give them."""
-        return await journal.read(key, count)
 
 
 def add_talking_tools(app: Server, journal: Journal) -> None:
@@ -598,12 +529,41 @@ def only_tools() -> Server:
     return app
 
 
+def extended() -> Server:
+    """Return a server with an extension of its own."""
+    stars = Extension("com.example/stars", settings={"most": 5}, result_types=("starred",))
+    app = Server("extended", extensions=[stars])
+
+    @stars.method("stars/list")
+    async def list_stars(limit: int = 2) -> dict[str, list[int]]:
+        return {"stars": list(range(limit))}
+
+    @stars.method("stars/count", always=True)
+    async def count_stars() -> dict[str, int]:
+        return {"count": 5}
+
+    @app.tool
+    async def star(ctx: Context) -> str:
+        """Answer with a result of the extension, to who can have one."""
+        colour = ctx.extension("com.example/stars")
+        if colour is None:
+            return "plain"
+        answer: str = stars.result("starred", {"colour": colour.get("colour")})
+        return answer
+
+    return app
+
+
 _HANDSHAKES: Final = [revision for revision in REVISIONS if revision != LATEST]
 
 VARIANTS: Final[dict[str, Callable[[], Server]]] = {
     "example": example,
     "wrapped": wrapped,
     "only-tools": only_tools,
+    "extended": extended,
+    "asking": asking,
+    "tasks": tasks,
+    "tasks-erlmcp": lambda: tasks(policy=Policy.erlmcp()),
     "empty": lambda: Server("empty"),
     "handshake-only": lambda: example(revisions=_HANDSHAKES),
     "per-request-only": lambda: example(revisions=[LATEST]),

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.conversation.app import HANGS
+from tests.conversation.journal import HANGS
 from tests.conversation.rules import Ruled
 from tests.conversation.talking import TRANSPORTS, Shared, Talk, bounded
 

@@ -16,25 +16,39 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from tests.conversation.app import HANGS, VARIANTS
-from tests.conversation.rules import Ruled
+from tests.conversation.app import VARIANTS
+from tests.conversation.journal import HANGS
+from tests.conversation.rules import ROOT, Ruled
 from trunkline import Client, Server, Stdio, Transport
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.judge import Conversation, Finding
 from trunkline.mcp import CreateMessageResult, TextContent
-from trunkline.spec.revisions import V2026_07_28, Window
+from trunkline.spec.revisions import V2025_06_18, V2025_11_25, V2026_07_28, Window
 
-APP: Final = Path(__file__).with_name("app.py")
+# How a variant of the server is run as a process.
+COMMAND: Final = [sys.executable, "-m", "tests.conversation.app"]
 HANDSHAKE: Final = Window(until=V2026_07_28)
 PREFIX: Final = "io.modelcontextprotocol/"
+TASKS: Final = f"{PREFIX}tasks"
 INFO: Final = {"name": "script", "version": "0.1"}
 
 # The longest line that a script reads; a server has no reason to write a longer one here.
 _LONGEST_LINE: Final = 4 * 1024 * 1024
+
+
+def everything(revision: str) -> dict[str, Any]:
+    """Return what a client declares that can be asked all that a revision has."""
+    found: dict[str, Any] = {"roots": {}, "sampling": {}}
+    if Window(V2025_06_18).holds(revision):
+        found["elicitation"] = {}
+    if Window(V2025_11_25).holds(revision):
+        found.update(sampling={"tools": {}}, elicitation={"form": {}, "url": {}})
+    if Window(V2026_07_28).holds(revision):
+        found["extensions"] = {TASKS: {}}
+    return found
 
 
 # -- what is said, and what a judge says of it -----------------------------------------------
@@ -200,12 +214,13 @@ class OverStdio:
     is_cheap = False
 
     def address(self, variant: str) -> Stdio:
-        return Stdio(sys.executable, [str(APP), variant])
+        return Stdio([*COMMAND, variant], cwd=ROOT)
 
     async def wire(self, variant: str) -> ProcessWire:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, str(APP), variant),
+            *(*COMMAND, variant),
+            cwd=ROOT,
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
@@ -227,6 +242,8 @@ class Raw:
         self.wire = wire
         self.record = record
         self.revision = revision
+        # What it declares: with every request, where each stands for itself.
+        self.capabilities: dict[str, Any] = {}
         # What the server has sent and no script has begun after: replies, requests, all of it.
         self.received: list[Any] = []
         self._ids = 1000
@@ -264,7 +281,7 @@ class Raw:
             return more
         return {
             f"{PREFIX}protocolVersion": self.revision,
-            f"{PREFIX}clientCapabilities": {},
+            f"{PREFIX}clientCapabilities": self.capabilities,
             f"{PREFIX}clientInfo": INFO,
             **more,
         }
@@ -394,7 +411,7 @@ class Raw:
     ) -> dict[str, Any]:
         return {
             "protocolVersion": self.revision if version is None else version,
-            "capabilities": capabilities or {},
+            "capabilities": self.capabilities if capabilities is None else capabilities,
             "clientInfo": INFO,
         }
 
@@ -492,6 +509,8 @@ class Told:
         self.updates: list[Any] = []
         self.others: list[Any] = []
         self.questions: list[Any] = []
+        # What a form is filled in with.
+        self.content: dict[str, Any] = {"answer": "yes"}
         self._arrived = asyncio.Event()
 
     def options(self) -> dict[str, Any]:
@@ -506,6 +525,18 @@ class Told:
             "on_notification": lambda *facts: self._add(self.others, facts),
         }
 
+    def further_options(self, revision: str) -> dict[str, Any]:
+        """Return what makes a client answer what few servers ask."""
+        if not Window(V2025_11_25).holds(revision):
+            return {}
+        return {"on_elicit_url": self._visit, "sampling_tools": True}
+
+    def forget(self) -> None:
+        """Begin anew, for another script."""
+        for each in (self.logs, self.changes, self.updates, self.others, self.questions):
+            each.clear()
+        self.content = {"answer": "yes"}
+
     def _add(self, where: list[Any], facts: tuple[Any, ...]) -> None:
         where.append(facts[0] if len(facts) == 1 else facts)
         self._arrived.set()
@@ -516,7 +547,11 @@ class Told:
 
     async def _elicit(self, params: Any) -> dict[str, Any] | None:
         self._add(self.questions, (params,))
-        return None if "secret" in params.message else {"answer": "yes"}
+        return None if "secret" in params.message else self.content
+
+    async def _visit(self, params: Any) -> bool:
+        self._add(self.questions, (params,))
+        return True
 
     async def until(self, so: Callable[[], bool]) -> None:
         async with asyncio.timeout(HANGS):
@@ -537,7 +572,9 @@ class Shared:
         self.raw: Raw | None = None
         self.client: Client | None = None
         self.told = Told()
-        self.records: list[Record] = []
+        # To other variants than the example, by name: connections that declare everything.
+        self._lines: dict[str, Raw] = {}
+        self._clients: dict[str, Standing] = {}
 
     async def open(self) -> None:
         """Open what is not open, or not open any more."""
@@ -556,11 +593,47 @@ class Shared:
             )
             await self.client.connect()
 
+    async def line(self, variant: str) -> Raw:
+        """Return the connection to a variant, which declares everything."""
+        raw = self._lines.get(variant)
+        if raw is None or not raw.wire.is_open:
+            options = {"capabilities": everything(self.revision)}
+            raw = self._lines[variant] = await open_raw(
+                self.kind, self.revision, variant, **options
+            )
+        raw.received.clear()
+        return raw
+
+    async def able_client(self, variant: str) -> Standing:
+        """Return the client of a variant, which answers everything."""
+        standing = self._clients.get(variant)
+        if standing is None or not standing.client.is_connected:
+            told, record = Told(), Record(self.kind.name)
+            address = Tap(self.kind.address(variant), record)
+            options = {**told.options(), **told.further_options(self.revision)}
+            client = Client(address, revision=self.revision, name="script", **options)
+            await client.connect()
+            standing = self._clients[variant] = Standing(client, told, record)
+        standing.told.forget()
+        return standing
+
     async def close(self) -> None:
+        for standing in self._clients.values():
+            await standing.client.close()
+        for raw in self._lines.values():
+            await raw.wire.close()
         if self.client is not None:
             await self.client.close()
         if self.raw is not None:
             await self.raw.wire.close()
+
+
+class Standing(NamedTuple):
+    """A client that outlives scripts, what it is told, and what goes over its connection."""
+
+    client: Client
+    told: Told
+    record: Record
 
 
 async def open_raw(
@@ -568,6 +641,7 @@ async def open_raw(
 ) -> Raw:
     """Return a new connection, on which a session is open where the revision has sessions."""
     raw = Raw(await kind.wire(variant), Record(kind.name), revision)
+    raw.capabilities = options.get("capabilities", {})
     if opened and not raw.is_new:
         await raw.shake_hands(**options)
         await raw.settle()
@@ -595,9 +669,8 @@ class Talk:
             (shared.client_record, len(shared.client_record.findings), ("server", "client")),
         ]
         self.raw.received.clear()
-        told = self.told
-        for each in (told.logs, told.changes, told.updates, told.others, told.questions):
-            each.clear()
+        self.told.forget()
+        self._shared = shared
 
     @property
     def is_new(self) -> bool:
@@ -617,6 +690,19 @@ class Talk:
         if judged:
             self._judged.append((raw.record, 0, ("server",)))
         return raw
+
+    async def able_line(self, variant: str) -> Raw:
+        """Return a connection to a variant that declares everything, and outlives the script."""
+        raw = await self._shared.line(variant)
+        self._judged.append((raw.record, len(raw.record.findings), ("server",)))
+        return raw
+
+    async def able_client(self, variant: str) -> Standing:
+        """Return a client of a variant that answers everything, and outlives the script."""
+        standing = await self._shared.able_client(variant)
+        record = standing.record
+        self._judged.append((record, len(record.findings), ("server", "client")))
+        return standing
 
     def record(self) -> Record:
         """Return a record of nothing yet."""

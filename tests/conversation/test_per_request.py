@@ -73,9 +73,9 @@ async def test_discover_tells_versions_capabilities_and_how_long_that_holds(talk
     result = await talk.raw.result("server/discover")
     assert result["supportedVersions"] == list(REVISIONS[::-1])
     assert result["capabilities"] == {
-        "tools": {},
-        "prompts": {},
-        "resources": {},
+        "tools": {"listChanged": True},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
         "logging": {},
         "completions": {},
         "experimental": {"example/feature": {"on": True}},

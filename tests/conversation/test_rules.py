@@ -19,8 +19,7 @@ ELSEWHERE: Final[dict[str, list[tuple[int, int]]]] = {
     "of rounds, subscriptions and tasks, which are not served yet": [
         (47, 47),
         (76, 77),
-        (130, 140),
-        (142, 144),
+        (130, 139),
         (167, 168),
     ],
     "of what a client keeps, or of what it makes of a server that breaks the rules: tests of "

@@ -9,13 +9,22 @@ import pytest
 
 EXPORTS = {
     "trunkline": """
-        Cache Call Cancelled Client ConnectionLost Context ErrorKind Header
-        LocalProtocolError PeerError ProtocolError Refusal RemoteProtocolError RequestEnded
-        Result Server ServerLimits Stdio TimedOut ToolError ToolFailed ToolResult Transport
-        TransportError TrunklineError __version__ judge jsonrpc mcp memory_pair spec
+        Answer Cache Call Cancelled Client ClientExtension ConnectionLost Context ErrorKind
+        Extension Header InputFailed LocalProtocolError MissingCapability PeerError
+        ProtocolError Refusal RemoteProtocolError RequestEnded Result Server ServerLimits Stdio
+        TaskSettings TimedOut Titles TooManyRounds ToolError ToolFailed ToolResult Transport
+        TransportError TrunklineError __version__ jsonrpc judge mcp memory_pair spec
     """,
-    "trunkline.client": "Call Client ToolResult",
-    "trunkline.server": "Cache Context Header Result Server ServerLimits",
+    "trunkline.client": """
+        Call Change ChangeFilter ChangeStream Client ClientExtension TaskCall ToolResult
+    """,
+    "trunkline.server": """
+        Answer Ask BadAnswer Cache ChangedQuestion Context Extension Header InvalidState
+        MissingCapability Result RoundLimit Server ServerLimits StateTooLarge TaskSettings Titles
+    """,
+    "trunkline.skills": """
+        FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify
+    """,
     "trunkline.store": """
         Cursor End InvalidKey Key Lease LogEntry LogPage MemoryStore Message Page Retention Store
         StoreClosed StoreError StoreFull StoreLimits StoreUnavailable Stored Subscription
@@ -26,9 +35,9 @@ EXPORTS = {
         memory_pair
     """,
     "trunkline.errors": """
-        Cancelled ConnectionLost IdsExhausted InvalidMessage LocalProtocolError PeerError
-        ProtocolError Refusal RemoteProtocolError RequestEnded TimedOut ToolError ToolFailed
-        TransportError TrunklineError
+        Cancelled ConnectionLost IdsExhausted InputFailed InvalidMessage LocalProtocolError
+        PeerError ProtocolError Refusal RemoteProtocolError RequestEnded TimedOut TooManyRounds
+        ToolError ToolFailed TransportError TrunklineError
     """,
     "trunkline.jsonrpc": """
         Asked BadHeader Batch Call Codec ContentLengthFraming DetectingFraming ErrorObject Event

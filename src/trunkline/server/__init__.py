@@ -12,18 +12,51 @@ if TYPE_CHECKING:
     from .app import Server
     from .arguments import Header
     from .context import Context
+    from .extensions import Extension
+    from .forms import Titles
+    from .questions import Answer, Ask, BadAnswer, MissingCapability
     from .results import Result
-    from .settings import Cache, ServerLimits
+    from .rounds import ChangedQuestion, InvalidState, RoundLimit, StateTooLarge
+    from .settings import Cache, ServerLimits, TaskSettings
 
-__all__ = ["Cache", "Context", "Header", "Result", "Server", "ServerLimits"]
+__all__ = [
+    "Answer",
+    "Ask",
+    "BadAnswer",
+    "Cache",
+    "ChangedQuestion",
+    "Context",
+    "Extension",
+    "Header",
+    "InvalidState",
+    "MissingCapability",
+    "Result",
+    "RoundLimit",
+    "Server",
+    "ServerLimits",
+    "StateTooLarge",
+    "TaskSettings",
+    "Titles",
+]
 
 _HOMES = {
+    "Answer": "questions",
+    "Ask": "questions",
+    "BadAnswer": "questions",
     "Cache": "settings",
+    "ChangedQuestion": "rounds",
     "Context": "context",
+    "Extension": "extensions",
     "Header": "arguments",
+    "InvalidState": "rounds",
+    "MissingCapability": "questions",
     "Result": "results",
+    "RoundLimit": "rounds",
     "Server": "app",
     "ServerLimits": "settings",
+    "StateTooLarge": "rounds",
+    "TaskSettings": "settings",
+    "Titles": "forms",
 }
 
 

@@ -19,34 +19,40 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from ..jsonrpc.policy import Policy
-from ..mcp.meta import CallerMemo
+from ..mcp.meta import Caller, CallerMemo
 from ..mcp.types import (
     Annotations,
     Icon,
     Implementation,
-    ResourceUpdatedNotificationParams,
     ToolAnnotations,
 )
+from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..spec.revisions import REVISIONS
-from . import registering
+from . import extending, registering
 from .connection import Connection
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from .extensions import Extended, Extension
 from .lists import Catalogue
 from .middleware import Middleware
 from .results import DERIVE
+from .rounds import Rounds
+from .sealing import Seal
 from .serving import HEARD, SERVED, Hear, OwnMethod
-from .settings import Cache, ServerLimits
+from .settings import Cache, ServerLimits, TaskSettings
+from .streams import Streams
 from .surface import Serve, Surface
 from .workers import Workers
 
 if TYPE_CHECKING:
+    from ..store.base import Store
     from ..transports.base import Transport
+    from .tasks import Tasks
 
 __all__ = ["Server"]
 
@@ -77,6 +83,9 @@ class Server:
         limits: ServerLimits = ServerLimits(),  # noqa: B008  # immutable
         state_keys: Sequence[bytes] = (),
         experimental: Mapping[str, dict[str, Any]] | None = None,
+        extensions: Iterable[Extension] = (),
+        store: Store | None = None,
+        tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
     ) -> None:
         self.name = name
         self.info = Implementation(
@@ -100,8 +109,10 @@ class Server:
         self.was_opened = False
         self._lifespan = lifespan
         # Drawn now, before any fork, so that all workers of one program share it.
-        key = bytes(state_keys[0]) if state_keys else os.urandom(32)
-        make = registering.catalogue_maker(page_size, key, self)
+        keys = [bytes(each) for each in state_keys] or [os.urandom(32)]
+        self.rounds = Rounds(Seal(keys), limits)
+        self._cursor_key = keys[0]
+        make = registering.catalogue_maker(page_size, keys[0], self)
         self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
         self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())
         self.templates: Catalogue[ResourceEntry] = make(
@@ -112,6 +123,9 @@ class Server:
         self.completions: dict[tuple[str, str, str], Completer] = {}
         self.own_methods: dict[str, Serve] = {}
         self.own_notifications: dict[str, Hear] = {}
+        # By id, our own and those of mounted servers, and what serves their methods.
+        self.extensions: dict[str, Extended] = {}
+        self.extension_methods: dict[str, Serve] = {}
         self.chain: tuple[Middleware, ...] = ()
         # Who takes our entries over under other names, and whose we took over.
         self._mounted_in: list[Callable[[str], None]] = []
@@ -122,6 +136,12 @@ class Server:
         self.has_prompts: bool = False
         # Of all connections.
         self.connections: set[Connection] = set()
+        self.streams = Streams(self)
+        self.streams.honoured_task_ids = self._honoured_task_ids
+        # What outlives a request; made when it is first needed, where none was given.
+        self._store = store
+        self._task_settings = tasks
+        self._tasks: Tasks | None = None
         self.in_flight = 0
         self.workers = Workers(limits.threads, limits.waiting_for_thread)
         self.callers = CallerMemo()
@@ -135,6 +155,8 @@ class Server:
         self._serving: set[asyncio.Task[None]] = set()
         self._hearing: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
+        for extension in extensions:
+            self.extend(extension)
 
     def __repr__(self) -> str:
         return f"<Server {self.name!r}, {len(self.tools)} tools>"
@@ -160,6 +182,8 @@ class Server:
         timeout: float | None = None,
         cache: Cache | None = None,
         deprecated: bool | str = False,
+        task: Literal["never", "optional", "required"] = "never",
+        task_start: Literal["call", "handler"] = "call",
     ) -> Callable[[F], F]: ...
 
     def tool(self, name: Any = None, **options: Any) -> Any:
@@ -167,6 +191,10 @@ class Server:
 
         The function is returned unchanged. Its arguments become the tool's arguments, its
         docstring the description, its return type the output schema.
+
+        With `task="optional"` a call may go on as a task, for clients that can follow one;
+        with "required" it has to. It is one from the start, or with `task_start="handler"`
+        from where the handler awaits `context.become_task()`.
 
         Raises:
             TypeError: the signature cannot be a tool's; the text says which part and why.
@@ -201,6 +229,10 @@ class Server:
             ValueError: there is a tool of that name, or the name cannot be one.
         """
         entry = registering.tool(self, name, handler, input_schema, options)
+        if entry.task != "never" and TASKS not in self.extensions:
+            from .task_serving import tasks_extension
+
+            self.extend(tasks_extension())
         self.has_tools = True
         self.tools.add(entry.name, entry)
 
@@ -375,6 +407,16 @@ class Server:
 
         return register
 
+    def extend(self, extension: Extension) -> None:
+        """Take an extension: it is advertised, and its methods are served to who declares it.
+
+        Only revisions that have extensions know of it; in others its methods do not exist.
+
+        Raises:
+            ValueError: there is one of that id, or a method or result type of it is taken.
+        """
+        extending.extend(self, extension)
+
     def middleware(self, function: Middleware) -> Middleware:
         """Put a function around every handler: `async def timed(context, proceed): ...`.
 
@@ -394,10 +436,12 @@ class Server:
         URIs stay as they are. What the other one registers or removes later shows up, or
         goes, here too; its handlers keep its middleware, its lifespan and its state.
 
-        Its own methods and notifications stay with it.
+        Its extensions come along, and are advertised here too. Its own methods and
+        notifications stay with it.
 
         Raises:
-            ValueError: something of that name is here already, or the two mount each other.
+            ValueError: something of that name is here already, or the two mount each other,
+                or both have an extension of one id and the two differ.
             RuntimeError: this server is being served, and the other has a lifespan to begin.
         """
         registering.mount(self, other, prefix)
@@ -441,6 +485,10 @@ class Server:
                 return replace(completer, path=entry.path) if entry.path else completer
         return None
 
+    def extension_settings(self) -> dict[str, dict[str, Any]]:
+        """Return what clients are told of extensions: their settings by id."""
+        return {id: taken.extension.settings for id, taken in self.extensions.items()}
+
     def cache_of(self, catalogue: Catalogue[Any]) -> Cache:
         """Return how long a list may be kept: as long as each thing on it allows."""
         found = self._kept.get(id(catalogue))
@@ -482,18 +530,19 @@ class Server:
     # -- telling clients ---------------------------------------------------------------------
 
     def notify_resource_updated(self, uri: str) -> None:
-        """Tell the clients that subscribed to a resource that it has changed.
+        """Tell the clients that subscribed to a resource, or listen to it, that it has changed.
 
-        May be called from any thread.
+        Those of a server that this one is mounted in are told too. May be called from any
+        thread, and while nobody is served.
         """
-        self._on_loops(lambda connection: _tell_updated(connection, uri))
+        self.streams.resource_updated(uri)
 
     def changed(self, what: str) -> None:
         """Tell clients, soon and once, that a list has changed. May be called from any thread."""
         self._kept.clear()
         for follow in self._mounted_in:
             follow(what)
-        self._on_loops(lambda connection: connection.tell_later(what))
+        self.streams.list_changed(what)
 
     def _on_loops(self, act: Callable[[Connection], object]) -> None:
         """Do something for each connection, on its own loop."""
@@ -535,6 +584,8 @@ class Server:
         `at_once` cancels what is at work. May be called from any thread.
         """
         self._on_loops(lambda connection: connection.stop(at_once=at_once))
+        if self._tasks is not None:
+            self._tasks.stop_soon(at_once=at_once)
 
     def transport(self, policy: Policy) -> Transport:
         """Return the client's end of a new connection to this server, in this process.
@@ -602,6 +653,7 @@ class Server:
                 await stack.enter_async_context(mounted._opened())
             if self._lifespan is not None:
                 self.state = await stack.enter_async_context(self._lifespan(self))
+            stack.push_async_callback(self._end_tasks)
             stack.callback(self.workers.close)
             stack.callback(self._forget)
             self._stack = stack.pop_all()
@@ -610,9 +662,44 @@ class Server:
     def _forget(self) -> None:
         self.state = None
 
+    # -- tasks -------------------------------------------------------------------------------
 
-def _tell_updated(connection: Connection, uri: str) -> None:
-    session = connection.session
-    if session is not None and uri in session.subscriptions:
-        params = ResourceUpdatedNotificationParams(uri)
-        connection.notify("notifications/resources/updated", params)
+    @property
+    def store(self) -> Store:
+        """What outlives a request; in the memory of this process, where none was given."""
+        if self._store is None:
+            from ..store.memory import MemoryStore
+
+            self._store = MemoryStore()
+        return self._store
+
+    @property
+    def tasks(self) -> Tasks:
+        """The calls that go on as tasks."""
+        if self._tasks is None:
+            from .tasks import Tasks
+
+            self._tasks = Tasks(self, self.store, self._task_settings, self._cursor_key)
+        return self._tasks
+
+    def release(self, connection: Connection) -> None:
+        """Let a connection go, which ends, of whatever waits on it."""
+        if self._tasks is not None:
+            self._tasks.release(connection)
+
+    async def finish_tasks(self) -> None:
+        """Let tasks go on for a moment after the last connection, then stop them."""
+        if self._tasks is not None:
+            limits = self.limits
+            await self._tasks.finish(limits.grace if self._tasks.is_stopping else limits.linger)
+
+    async def _end_tasks(self) -> None:
+        if self._tasks is not None:
+            await self._tasks.close()
+
+    def _honoured_task_ids(
+        self, connection: Connection, caller: Caller | None, ids: list[str]
+    ) -> list[str]:
+        if TASKS not in self.extensions:
+            return []
+        return self.tasks.honoured_task_ids(connection, caller, ids)

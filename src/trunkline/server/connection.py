@@ -47,7 +47,6 @@ from ..mcp.types import ClientCapabilities, Implementation, ServerCapabilities
 from ..redaction import redact, show
 from ..spec.kinds import ErrorKind
 from ..transports.base import HIGH_WATER, Frame, Transport
-from . import asking
 from .failures import as_redacted
 from .jobs import Jobs
 from .surface import Surface, ToolCall
@@ -55,20 +54,17 @@ from .surface import Surface, ToolCall
 if TYPE_CHECKING:
     from .app import Server
 
-__all__ = ["Connection", "Session"]
+__all__ = ["MOST_BACKLOG", "Connection", "Session"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # A client that sends and does not read makes us hold what we say. Requests wait from HIGH_WATER
 # on; what is answered without a handler, such as garbage, can still grow it, so far.
-_MOST_BACKLOG: Final = 4 * HIGH_WATER
+MOST_BACKLOG: Final = 4 * HIGH_WATER
 # Faults of one client that are logged as warnings; a hostile one would fill the disk.
 _PROBLEMS_SHOWN: Final = 10
 # How long handlers that were cancelled may take to clean up, in seconds.
 _CLEANUP: Final = 1.0
-# How long changes of a list are gathered before a client is told, in seconds: whoever adds a
-# hundred tools makes one notification, and nobody notices the wait.
-_GATHERED: Final = 0.02
 
 _UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -100,8 +96,6 @@ class Session(Struct, eq=False):
     declared: ServerCapabilities
     # What the client wants of our log; until it says so, what most want.
     log_level: str = "info"
-    # The URIs it wants to hear about.
-    subscriptions: set[str] = set()  # each has its own
     # Whether it said that it is ready to be told things.
     is_ready: bool = False
 
@@ -114,7 +108,6 @@ class Connection:
     """One client, from its first byte to its last answer."""
 
     __slots__ = (
-        "_changed",
         "_ended",
         "_hears",
         "_policy",
@@ -138,8 +131,6 @@ class Connection:
         self._surface: Surface | None = None
         # Whose numbers an error gets that belongs to no revision in particular.
         self._policy: Policy = app.newest.policy
-        # Lists that have changed, of which the client is still to be told.
-        self._changed: set[str] = set()
         self._problems = 0
         # Whether something may still come in.
         self._hears = True
@@ -185,9 +176,17 @@ class Connection:
         return self.transport.is_connected
 
     async def _finish(self, grace: float) -> None:
+        streams = self.app.streams
         try:
+            if self.jobs.is_stopping:
+                # Before handlers are waited for: who listens may go elsewhere meanwhile.
+                streams.finish(self)
             await self.jobs.finish(grace, _CLEANUP, self._policy)
         finally:
+            # What handlers changed at the last is still told, then the streams end.
+            streams.finish(self)
+            streams.leave(self)
+            self.app.release(self)
             self._drop_asks(self.peer.close()[0])
             self.jobs.drain()  # whoever waits for room
             await self.transport.close()
@@ -222,7 +221,7 @@ class Connection:
 
     def receive(self, frame: Frame, route: Any = None) -> None:
         """Take in one frame; nothing that is in it makes this raise."""
-        if self.transport.backlog > _MOST_BACKLOG:
+        if self.transport.backlog > MOST_BACKLOG:
             self.end(TransportError("the client sends and does not read its answers"))
             return
         try:
@@ -403,7 +402,7 @@ class Connection:
 
     def say(self, asked: Asked, method: str, params: Any) -> None:
         """Send a notification about a request that is open; about any other it is dropped."""
-        if asked not in self.peer.inbox or self.transport.backlog > _MOST_BACKLOG:
+        if asked not in self.peer.inbox or self.transport.backlog > MOST_BACKLOG:
             return
         self.notify(method, params, asked.route)
 
@@ -420,41 +419,33 @@ class Connection:
         """Whether the client reads more slowly than we write."""
         return self.transport.backlog > HIGH_WATER
 
-    def tell_later(self, what: str) -> None:
-        """Tell the client, soon and once for many changes, that a list has changed."""
-        if what not in self._changed:
-            self._changed.add(what)
-            self.loop.call_later(_GATHERED, self._tell_changed, what)
-
-    def _tell_changed(self, what: str) -> None:
-        self._changed.discard(what)
-        session = self.session
-        if session is not None and session.is_ready and session.was_told_of(what):
-            self.notify(f"notifications/{what}/list_changed")
-
     async def ask(
         self, asked: Asked, surface: Surface, method: str, params: Any, timeout: float | None
-    ) -> Any:
-        """Send the client a request and return its typed result; see `Context.request`."""
-        asking.check(self.session, surface, method, params)
+    ) -> Raw:
+        """Send the client a request about one of its own, and return its result, unread.
+
+        Raises:
+            PeerError: the client answered with an error.
+            RequestEnded: no answer will come: TimedOut, or ConnectionLost.
+        """
         if asked not in self.peer.inbox:
             raise RequestEnded("the request it belongs to has ended", method=method)
         if not self._hears:
             raise ConnectionLost("the client is gone", method=method)
         seconds = self.app.limits.ask_timeout if timeout is None else timeout
         future: asyncio.Future[Any] = self.loop.create_future()
-        pending = self.peer.send_request(method, surface.narrowed(params), waiter=future)
+        narrowed = surface.narrowed(params)
+        pending = self.peer.send_request(method, narrowed, waiter=future, route=asked.route)
         try:
             async with asyncio.timeout(seconds):
-                raw = await future
+                return await future  # type: ignore[no-any-return]  # set by `_on_reply`
         except (TimeoutError, asyncio.CancelledError) as error:
             if self.peer.cancel(pending):
-                self.notify("notifications/cancelled", {"requestId": pending.id})
+                self.notify("notifications/cancelled", {"requestId": pending.id}, asked.route)
             if isinstance(error, TimeoutError):
                 text = f"no answer from the client in {seconds:g} s"
                 raise TimedOut(text, method=method) from None
             raise
-        return asking.read(raw, surface, method)
 
 
 def plain(error: Exception) -> str:

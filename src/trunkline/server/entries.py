@@ -7,7 +7,7 @@ connections: the same entry serves all of them, in every revision.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -20,6 +20,7 @@ from ..mcp.types import (
     ResourceTemplate,
     Tool,
     ToolAnnotations,
+    ToolExecution,
 )
 from .arguments import Arguments
 from .results import Output
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
     from .uri_templates import UriTemplate
 
 __all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry", "icons_of"]
+
+
+# How a tool says in the revision that has it whether calls may be tasks.
+_TASK_SUPPORT: Final[dict[str, ToolExecution | UnsetType]] = {
+    "never": UNSET,  # which says the same as "forbidden", and is what most tools say
+    "optional": ToolExecution("optional"),
+    "required": ToolExecution("required"),
+}
 
 
 class Entry(Struct, kw_only=True, eq=False):
@@ -73,6 +82,10 @@ class ToolEntry(Entry, kw_only=True, eq=False):
     input_schema: dict[str, Any] | None = None
     check: Any = None
     deprecated: str = ""
+    # Whether calls may go on as tasks, and whether they do so from their start or when the
+    # handler says so.
+    task: Literal["never", "optional", "required"] = "never"
+    task_start: Literal["call", "handler"] = "call"
 
     def row(self, output_schema: dict[str, Any] | UnsetType) -> Tool:
         """Return the tool as it is listed."""
@@ -86,6 +99,7 @@ class ToolEntry(Entry, kw_only=True, eq=False):
             meta=self.meta,
             annotations=self.annotations,
             description=description or UNSET,
+            execution=_TASK_SUPPORT[self.task],
             icons=self.icons,
             output_schema=output_schema,
             title=self.title or UNSET,

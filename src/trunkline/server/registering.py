@@ -19,6 +19,7 @@ from ..mcp.types import Annotations, ToolAnnotations
 from ..redaction import show
 from ..spec.lookup import method_status
 from ..spec.revisions import REVISIONS
+from . import extending
 from .arguments import Arguments, arguments_of
 from .connection import Connection
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
@@ -107,6 +108,8 @@ def tool(
     deprecated = options.pop("deprecated", False)
     output = output_of(handler, options.pop("output_schema", DERIVE))
     annotations = _typed(options.pop("annotations", None), ToolAnnotations, "annotations")
+    task = _one_of("task", options.pop("task", "never"), ("never", "optional", "required"))
+    start = _one_of("task_start", options.pop("task_start", "call"), ("call", "handler"))
     chosen = _named(name, handler, "tool")
     if chosen in app.tools:
         raise ValueError(f"there is a tool named {chosen!r} already")
@@ -119,6 +122,8 @@ def tool(
         input_schema=input_schema,
         check=check,
         deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
+        task=task,
+        task_start=start,
         **_shared(arguments, options, "tool"),
     )
 
@@ -207,7 +212,7 @@ def completer(
 
 def own_method(app: Server, name: str, handler: Callable[..., Any], inline: bool) -> Entry:
     """Return the entry of a method outside the specification."""
-    _check_own(name, app.own_methods)
+    _check_own(name, {**app.extension_methods, **app.own_methods})
     return Entry(name=name, owner=app, arguments=arguments_of(handler), inline=inline)
 
 
@@ -325,6 +330,9 @@ def mount(app: Server, other: Server, prefix: str) -> None:
 
     def follow(what: str) -> None:
         """Bring our copies of one list up to date."""
+        if what == "extensions":
+            extending.follow(app, other)
+            return
         for kind, ours, theirs, lead in pairs:
             if kind == what:
                 _copy(other, ours, theirs, lead, taken[id(theirs)])
@@ -336,9 +344,11 @@ def mount(app: Server, other: Server, prefix: str) -> None:
         for entry in theirs:
             if (name := lead + _key(entry)) in ours:
                 raise ValueError(f"{name!r} is offered already; mount {other!r} under a prefix")
+    extending.check_mounted(app, other)
     app._mounts.append(other)
     other._mounted_in.append(follow)
-    for what in ("tools", "prompts", "resources"):
+    other.streams.followers.append(app.streams)
+    for what in ("tools", "prompts", "resources", "extensions"):
         follow(what)
 
 
@@ -403,6 +413,12 @@ def _seconds(timeout: float | None) -> float | None:
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
     return timeout
+
+
+def _one_of(option: str, value: Any, known: tuple[str, ...]) -> Any:
+    if value not in known:
+        raise ValueError(f"{option} is one of {', '.join(map(repr, known))}, not {value!r}")
+    return value
 
 
 def _typed(value: Any, kind: Any, option: str) -> Any:

@@ -79,9 +79,11 @@ async def _serve(app: Server) -> None:
     # What was made to start up stays: the collector need not look at it again.
     gc.freeze()
     try:
-        await serving
-    except asyncio.CancelledError:
-        pass  # by a signal: there is nothing else that could
+        try:
+            await serving
+        except asyncio.CancelledError:
+            pass  # by a signal: there is nothing else that could
+        await app.finish_tasks()
     finally:
         watch.stop()
         for each in signals:

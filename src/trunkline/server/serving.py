@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET, DecodeError, Raw, ValidationError
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, encode
 
 from ..errors import Refusal
@@ -36,14 +36,18 @@ from ..mcp.types import (
 )
 from ..redaction import redact
 from ..spec.kinds import ErrorKind
+from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from . import failures, handshake
 from .adapters import read_model
 from .arguments import explain
 from .connection import Connection
 from .context import Context
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
+from .extensions import ExtensionResult, sent
+from .listening import listen
 from .lists import Catalogue, InvalidCursor
 from .results import contents_of, messages_of
+from .settings import Cache
 from .surface import Serve, Surface, ToolCall
 
 if TYPE_CHECKING:
@@ -61,11 +65,20 @@ _MOST_VALUES: Final = 100
 
 _UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
 
+
+class _Retry(Struct, frozen=True):
+    """Of any params, what is brought back from an earlier attempt."""
+
+    input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")
+    request_state: Raw | UnsetType = field(default=UNSET, name="requestState")
+
+
 _read_initialize: Final = Decoder(InitializeRequestParams)
 _read_page: Final = Decoder(PaginatedRequestParams)
 _read_tool_call: Final = Decoder(ToolCall)
 _read_resource: Final = Decoder(ReadResourceRequestParams)
 _read_prompt: Final = Decoder(GetPromptRequestParams)
+_read_retry: Final = Decoder(_Retry)
 _read_complete: Final = Decoder(CompleteRequestParams)
 _read_level: Final = Decoder(SetLevelRequestParams)
 _read_subscribe: Final = Decoder(SubscribeRequestParams)
@@ -149,6 +162,8 @@ class _Tool:
     """A tool that ran and failed gives a result all the same."""
 
     def finish(self, entry: ToolEntry, context: Context, value: Any) -> Any:
+        if value.__class__ is ExtensionResult:
+            return sent(value, context)
         return context._surface.tool_result(entry.output.render(value), entry.output)
 
     def fail(self, entry: ToolEntry, context: Context, error: BaseException) -> Any:
@@ -169,19 +184,48 @@ def _call_tool(
     if entry is None:
         _no_such_tool(connection, asked, surface, params.name)
         return
+    context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+    may_be_task = entry.task != "never" or params.task is not UNSET
+    if may_be_task and not app.tasks.admit(context, entry, params.task):
+        return
     raw = params.arguments
     try:
         values = entry.arguments.decode(_EMPTY if raw is UNSET else raw)
     except _UNREADABLE as error:
-        _bad_arguments(connection, asked, surface, entry, error, raw)
+        _bad_arguments(context, entry, error, raw)
         return
-    context = Context(connection, asked, surface, caller, entry.owner, entry.name)
     if entry.check is not None and (problem := entry.check.problem(values)) is not None:
-        _refuse_arguments(connection, asked, surface, entry, problem)
+        _refuse_arguments(context, entry, problem)
         return
     if entry.deprecated:
         app.warn_deprecated(entry)
+    if surface.asks_in_results and _is_retry(params) and not _resume(context, params):
+        return
     connection.jobs.begin(_TOOL, entry, values, context)
+
+
+def _is_retry(params: ToolCall | _Retry) -> bool:
+    """Say whether a request brings something back from an earlier attempt."""
+    return params.input_responses is not UNSET or params.request_state is not UNSET
+
+
+def _resume(context: Context, params: ToolCall | _Retry) -> bool:
+    """Take in what a request brings back; if it cannot be used, refuse it and say so."""
+    connection, policy = context._connection, context._surface.policy
+    try:
+        connection.app.rounds.resume(context, params.input_responses, params.request_state)
+    except Refusal as error:
+        connection.answer(context._asked, failures.refusal(error, policy), policy)
+        return False
+    return True
+
+
+def _may_begin(context: Context) -> bool:
+    """Take in what a request brings back, if its revision has that; say whether to go on."""
+    if not context._surface.asks_in_results:
+        return True
+    params = _read_retry.decode(_params(context._asked))
+    return not _is_retry(params) or _resume(context, params)
 
 
 def _no_such_tool(connection: Connection, asked: Asked, surface: Surface, name: str) -> None:
@@ -192,26 +236,21 @@ def _no_such_tool(connection: Connection, asked: Asked, surface: Surface, name: 
     connection.refuse(asked, surface.policy, ErrorKind.TOOL_NOT_FOUND, text)
 
 
-def _bad_arguments(
-    connection: Connection,
-    asked: Asked,
-    surface: Surface,
-    entry: ToolEntry,
-    error: Exception,
-    raw: Any,
-) -> None:
+def _bad_arguments(context: Context, entry: ToolEntry, error: Exception, raw: Any) -> None:
     if raw is not UNSET and not bytes(raw).lstrip().startswith(b"{"):
         text = "Invalid params: arguments must be an object"
-        connection.refuse(asked, surface.policy, ErrorKind.INVALID_PARAMS, text)
+        policy = context._surface.policy
+        context._connection.refuse(context._asked, policy, ErrorKind.INVALID_PARAMS, text)
         return
-    _refuse_arguments(connection, asked, surface, entry, explain(error, raw, entry.arguments))
+    _refuse_arguments(context, entry, explain(error, raw, entry.arguments))
 
 
-def _refuse_arguments(
-    connection: Connection, asked: Asked, surface: Surface, entry: ToolEntry, problem: str
-) -> None:
+def _refuse_arguments(context: Context, entry: ToolEntry, problem: str) -> None:
+    connection, asked, surface = context._connection, context._asked, context._surface
     text = f"Invalid arguments for tool {entry.name!r}: {problem}"
-    if surface.bad_arguments_are_results:
+    # Who asked for a task, by a revision in which clients do, expects a task or an error.
+    wants_task = surface.has_handshake and context._course is not None
+    if surface.bad_arguments_are_results and not wants_task:
         result = surface.tool_result(failures.failed(text), entry.output)
         connection.answer(asked, result, surface.policy)
     else:
@@ -234,7 +273,10 @@ class _Resource(_Answered):
         if value is None:
             return _missing(surface, context.what)
         result = ReadResourceResult(contents_of(value, context.what, entry.mime_type))
-        return surface.cached(surface.result(result), entry.cache or context.app.cache)
+        # What came of an answer is not to be kept.  [MCP 2026-07-28, server/utilities/caching]
+        is_kept = context._course is None or context._course.round is None
+        cache = (entry.cache or context.app.cache) if is_kept else Cache()
+        return surface.cached(surface.result(result), cache)
 
 
 def _read(connection: Connection, asked: Asked, caller: Caller | None, surface: Surface) -> None:
@@ -249,7 +291,8 @@ def _read(connection: Connection, asked: Asked, caller: Caller | None, surface: 
         except ValidationError:
             continue  # no resource of that family has such a name
         context = Context(connection, asked, surface, caller, entry.owner, uri)
-        connection.jobs.begin(_RESOURCE, entry, values, context)
+        if _may_begin(context):
+            connection.jobs.begin(_RESOURCE, entry, values, context)
         return
     connection.answer(asked, _missing(surface, uri), surface.policy)
 
@@ -266,18 +309,16 @@ def _subscribe(connection: Connection, asked: Asked, _: Caller | None, surface: 
         _not_offered(connection, asked, surface)
     elif next(app.find_resources(uri), None) is None:
         connection.answer(asked, _missing(surface, uri), surface.policy)
-    elif len(session.subscriptions) >= app.limits.subscriptions:
+    elif not app.streams.subscribe(connection, uri):
         text = f"No more than {app.limits.subscriptions} subscriptions"
         connection.refuse(asked, surface.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
     else:
-        session.subscriptions.add(uri)
         connection.answer(asked, surface.empty(), surface.policy)
 
 
 def _unsubscribe(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
     uri = _read_subscribe.decode(_params(asked)).uri
-    if connection.session is not None:
-        connection.session.subscriptions.discard(uri)
+    connection.app.streams.unsubscribe(connection, uri)
     connection.answer(asked, surface.empty(), surface.policy)
 
 
@@ -319,7 +360,8 @@ def _get_prompt(
         connection.refuse(asked, surface.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
         return
     context = Context(connection, asked, surface, caller, entry.owner, entry.name)
-    connection.jobs.begin(_PROMPT, entry, values, context)
+    if _may_begin(context):
+        connection.jobs.begin(_PROMPT, entry, values, context)
 
 
 class _Completion(_Answered):
@@ -368,6 +410,26 @@ def _complete(
     connection.jobs.begin(_COMPLETION, completer, values, context)
 
 
+# -- tasks -----------------------------------------------------------------------------------
+
+
+def _of_tasks(name: str) -> Serve:
+    """Return what serves a method about tasks, where tasks are part of the revision's core."""
+
+    def serve(
+        connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+    ) -> None:
+        if TASKS not in connection.app.extensions:
+            _not_offered(connection, asked, surface)
+            return
+        # Imported here: a server without tasks has no use for it.
+        from .task_serving import TASK_METHODS
+
+        TASK_METHODS[name](connection, asked, caller, surface)
+
+    return serve
+
+
 # -- methods of the author's own -------------------------------------------------------------
 
 
@@ -396,6 +458,8 @@ class OwnMethod(_Answered):
         """Return the result: an object as it is, anything else under `result`, none as empty."""
         if value is None:
             return context._surface.empty()
+        if value.__class__ is ExtensionResult:
+            return sent(value, context)
         plain = msgspec.to_builtins(value)
         members = plain if isinstance(plain, dict) else {"result": plain}
         always = context._surface.empty()
@@ -424,6 +488,7 @@ _COMPLETION: Final = _Completion()
 def _initialized(connection: Connection, _: Any) -> None:
     if connection.session is not None:
         connection.session.is_ready = True
+        connection.app.streams.ready(connection)
 
 
 def _cancelled(connection: Connection, params: Any) -> None:
@@ -431,6 +496,7 @@ def _cancelled(connection: Connection, params: Any) -> None:
     if id is UNSET:
         handshake.cancel_by_token(connection, params)
     else:
+        connection.app.streams.cancel(connection, id)
         connection.jobs.cancel(id)
 
 
@@ -450,9 +516,14 @@ SERVED: Final[dict[str, Serve]] = {
     "resources/read": _read,
     "resources/subscribe": _subscribe,
     "resources/unsubscribe": _unsubscribe,
+    "subscriptions/listen": listen,
     "prompts/list": _lister(lambda app: app.prompts, lambda app: app.has_prompts),
     "prompts/get": _get_prompt,
     "completion/complete": _complete,
+    "tasks/get": _of_tasks("tasks/get"),
+    "tasks/result": _of_tasks("tasks/result"),
+    "tasks/list": _of_tasks("tasks/list"),
+    "tasks/cancel": _of_tasks("tasks/cancel"),
 }
 
 HEARD: Final[dict[str, Hear]] = {

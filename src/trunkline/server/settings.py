@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Cache", "ServerLimits"]
+__all__ = ["Cache", "ServerLimits", "TaskSettings"]
 
 
 class Cache(Struct, frozen=True):
@@ -53,14 +53,23 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     # Threads for handlers that are no coroutines, and calls that wait for one of them.
     threads: int = 64
     waiting_for_thread: int = 1000
-    # URIs that one connection may be subscribed to.
+    # URIs, and tasks, that one connection may be subscribed to, by all its streams together.
     subscriptions: int = 10_000
+    # Streams of changes that one connection may have open. Each is sent every change by itself;
+    # so many are enough for a gateway that holds one for each of its users.
+    streams: int = 1000
     # How long a server that is to stop waits for handlers before it cancels them, in seconds.
     grace: float = 5.0
     # The same after the end of input. Clients that close give a server 2 s before they kill it.
     linger: float = 1.5
-    # How long `Context.request` waits for the client's answer, in seconds.
-    ask_timeout: float = 60.0
+    # How long a question waits for the client's answer, in seconds: people think.
+    ask_timeout: float = 300.0
+    # How many times one call may be answered with questions. Each runs the handler again.
+    rounds: int = 16
+    # What a call may carry from round to round, as the client is sent it, in characters.
+    state_size: int = 64 * 1024
+    # How long answers may be brought back, in seconds, counted from when they were asked for.
+    state_ttl: float = 3600.0
     # From when on, in seconds, a handler that keeps the event loop from moving is reported.
     stall: float = 1.0
 
@@ -74,5 +83,42 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"ServerLimits.{name} is {kind}, not {value!r}")
 
 
-_SECONDS = ("grace", "linger", "ask_timeout", "stall")
+class TaskSettings(Struct, frozen=True, kw_only=True):
+    """How long tasks are kept, how often clients are to look, and how many there may be.
+
+    Times are in seconds. What a client could grow is bounded: each call of a tool that may be
+    a task leaves something behind that outlives the call.
+    """
+
+    # From its creation until a task is gone, with its result. None is never: then the store's
+    # own bounds are what ends it.
+    ttl: float | None = 3600.0
+    # The most that a client may ask for, in the revision where it may ask; no task has more.
+    longest_ttl: float | None = 86_400.0
+    # How long a client is to wait before it looks again.
+    poll_interval: float = 1.0
+    # Tasks at work in this server: each holds a handler, and whatever that holds.
+    running: int = 1000
+    # The same of one principal or, where nobody has a name, of one connection, so that one
+    # cannot take the room of all.
+    running_each: int = 100
+    # Questions of one task that wait for an answer. More than a person could look through.
+    open_inputs: int = 32
+    # Calls of `tasks/result` that wait for a task to end, on all connections.
+    waiting_results: int = 1000
+
+    def __post_init__(self) -> None:
+        for name in ("ttl", "longest_ttl", "poll_interval"):
+            value = getattr(self, name)
+            if value is None and name != "poll_interval":
+                continue
+            if type(value) not in (int, float) or not 0.001 <= value < 10**9:
+                raise ValueError(f"TaskSettings.{name} is a number of seconds, not {value!r}")
+        for name in ("running", "running_each", "open_inputs", "waiting_results"):
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value < 10**9:
+                raise ValueError(f"TaskSettings.{name} is an integer, not {value!r}")
+
+
+_SECONDS = ("grace", "linger", "ask_timeout", "state_ttl", "stall")
 _MAY_BE_ZERO = ("grace", "linger")

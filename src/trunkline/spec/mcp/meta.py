@@ -18,6 +18,7 @@ __all__ = [
     "META_KEYS",
     "PROGRESS_TOKEN",
     "PROTOCOL_VERSION",
+    "RELATED_TASK",
     "SERVER_INFO",
     "SUBSCRIPTION_ID",
 ]
@@ -32,6 +33,7 @@ CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
 ANYWHERE: Final[tuple[Place, ...]] = ("request", "notification", "result")
@@ -41,7 +43,7 @@ TRACING: Final = "Pass it on if you trace; the format is that of the W3C."
 # fmt: off
 META_KEYS: Final[tuple[MetaKey, ...]] = (
     MetaKey(PROGRESS_TOKEN, ("request",), "ProgressToken", doc="Asks for notifications/progress under this token.", anchor="2026-07-28 · basic/patterns/progress#progress-flow"),
-    MetaKey("io.modelcontextprotocol/related-task", ANYWHERE, "RelatedTaskMetadata", "must", only="messages that belong to a task and do not name it otherwise", when=ONE_REVISION, status="experimental", doc="Names the task to which a message belongs.", anchor="2025-11-25 · basic/utilities/tasks#related-task-metadata", instead="Drop it: what a task asks for travels in the result of tasks/get."),
+    MetaKey(RELATED_TASK, ANYWHERE, "RelatedTaskMetadata", "must", only="messages that belong to a task and do not name it otherwise", when=ONE_REVISION, status="experimental", doc="Names the task to which a message belongs.", anchor="2025-11-25 · basic/utilities/tasks#related-task-metadata", instead="Drop it: what a task asks for travels in the result of tasks/get."),
     MetaKey("io.modelcontextprotocol/model-immediate-response", ("result",), "string", only="results that start a task for tools/call", when=ONE_REVISION, status="experimental", doc="What a model may be told while the task it started is running.", anchor="2025-11-25 · basic/utilities/tasks#creating-tasks", instead="Drop it: nothing reads it any more."),
     MetaKey(PROTOCOL_VERSION, ("request",), "string", "must", when=PER_REQUEST, doc="The revision that the request is written in.", anchor="2026-07-28 · basic#meta", adopt="Send it on every request; it takes the place of initialize."),
     MetaKey(CLIENT_INFO, ("request",), "Implementation", "should", when=PER_REQUEST, doc="The name and version of the client, for display and logs.", anchor="2026-07-28 · basic#meta", adopt="Send it on every request; decide nothing by it."),

@@ -1,0 +1,384 @@
+"""A handler asks the client: the user, the model, and for folders, in every revision."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conversation.asking_app import CHOICES, PAGE_TO_VISIT
+from tests.conversation.interview import (
+    CANCEL,
+    DECLINE,
+    FOLDERS,
+    SAMPLE,
+    Interview,
+    accept,
+)
+from tests.conversation.rules import rule
+from tests.conversation.talking import PREFIX, Talk, everything
+from trunkline import Refusal
+from trunkline.errors import InputFailed, PeerError
+from trunkline.jsonrpc import Policy
+from trunkline.spec.revisions import V2025_06_18, V2025_11_25, V2026_07_28
+
+FORMS = V2025_06_18
+NEW = V2026_07_28
+
+
+# -- line by line ----------------------------------------------------------------------------
+
+
+@rule("F-28", since=FORMS)
+@pytest.mark.parametrize("tool", ["hello", "hello_from_a_thread"])
+async def test_a_handler_asks_the_user_and_goes_on_with_the_answer(talk: Talk, tool: str) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), tool)
+    (question,) = await call.questions()
+    assert question["method"] == "elicitation/create"
+    params = question["params"]
+    assert params["message"] == "What is your name?"
+    assert params.get("mode") == ("form" if talk.since(V2025_11_25) else None)
+    assert params["requestedSchema"] == {
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+    }
+    call.answer(accept(name="Ada"))
+    assert await call.text() == "Hello, Ada!"
+    assert call.was_answered_once()
+
+
+@rule("F-28", since=FORMS)
+@pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["declined", "cancelled"])
+async def test_a_user_who_does_not_want_to_is_an_answer(talk: Talk, answer: dict[str, Any]) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), "hello")
+    await call.questions()
+    call.answer(answer)
+    assert await call.text() == answer["action"]
+
+
+@rule("F-28", since=FORMS)
+@pytest.mark.parametrize(
+    "content", [{}, {"name": 5}, {"name": None}, {"name": ["Ada"]}, {"other": "Ada"}]
+)
+async def test_an_answer_that_does_not_fit_the_form_is_refused(
+    talk: Talk, content: dict[str, Any]
+) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), "hello")
+    await call.questions()
+    call.answer(accept(**content))
+    error = await call.error()
+    assert error["code"] == -32602
+    assert "Ada" not in json.dumps(error)
+
+
+@rule("F-28", "mcp.elicitation.mode-default", since=V2025_11_25)
+async def test_a_form_tells_the_defaults_and_takes_them_for_what_is_left_out(talk: Talk) -> None:
+    raw = await talk.able_line("asking")
+    call = Interview.of_tool(raw, "profile")
+    (question,) = await call.questions()
+    schema = question["params"]["requestedSchema"]
+    told = {name: (each["type"], each["default"]) for name, each in schema["properties"].items()}
+    assert told == {
+        "name": ("string", "John Doe"),
+        "age": ("integer", 30),
+        "score": ("number", 95.5),
+        "status": ("string", "active"),
+        "verified": ("boolean", True),
+    }
+    assert schema["properties"]["status"]["enum"] == ["active", "inactive", "pending"]
+    assert "required" not in schema
+    given = {"name": "Jane", "age": 25, "score": 88, "status": "inactive", "verified": False}
+    call.answer(accept(**given))
+    assert json.loads(await call.text()) == {"action": "accept", "content": given}
+    call = Interview.of_tool(raw, "profile")
+    await call.questions()
+    call.answer(accept(age=31))
+    content = json.loads(await call.text())["content"]
+    assert (content["name"], content["age"], content["score"]) == ("John Doe", 31, 95.5)
+
+
+@rule("F-28", since=V2025_11_25)
+async def test_a_form_has_every_way_to_choose(talk: Talk) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), "choose")
+    (question,) = await call.questions()
+    assert question["params"]["requestedSchema"]["properties"] == CHOICES["properties"]
+    given = {
+        "untitledSingle": "option1",
+        "titledSingle": "value1",
+        "legacyEnum": "opt1",
+        "untitledMulti": ["option1", "option2"],
+        "titledMulti": ["value1", "value2"],
+    }
+    call.answer(accept(**given))
+    assert json.loads(await call.text()) == {"action": "accept", "content": given}
+
+
+@rule("F-28", "mcp.elicitation.secrets-by-url", since=V2025_11_25)
+async def test_a_user_is_sent_to_a_page(talk: Talk) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), "visit")
+    (question,) = await call.questions()
+    params = question["params"]
+    assert (params["mode"], params["url"]) == ("url", PAGE_TO_VISIT)
+    assert ("elicitationId" in params) is not talk.is_new
+    assert "requestedSchema" not in params
+    call.answer({"action": "accept"})
+    assert await call.text() == "accept"
+
+
+@rule("F-27")
+async def test_a_handler_asks_the_model(talk: Talk) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), "capital")
+    (question,) = await call.questions()
+    assert question["method"] == "sampling/createMessage"
+    (message,) = question["params"]["messages"]
+    assert message == {
+        "role": "user",
+        "content": {"type": "text", "text": "What is the capital of France?"},
+    }
+    assert question["params"]["maxTokens"] == 100
+    call.answer(SAMPLE)
+    assert await call.text() == "model-1 says Paris"
+
+
+@rule("BP-166", "mcp.sampling.results-alone", "mcp.sampling.results-match")
+async def test_a_model_is_asked_with_tools_and_what_they_gave(talk: Talk) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), "with_tools")
+    (question,) = await call.questions()
+    params = question["params"]
+    assert [each["name"] for each in params["tools"]] == ["weather"]
+    assert params["toolChoice"] == {"mode": "auto"}
+    blocks = [each["content"] for each in params["messages"]]
+    kinds = [block["type"] if isinstance(block, dict) else block[0]["type"] for block in blocks]
+    assert kinds == ["text", "tool_use", "tool_result"]
+    use = {"type": "tool_use", "id": "use-2", "name": "weather", "input": {}}
+    call.answer({**SAMPLE, "content": [use], "stopReason": "toolUse"})
+    assert await call.text() == "toolUse"
+
+
+@rule("F-29")
+async def test_a_handler_asks_for_the_folders(talk: Talk) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), "folders")
+    (question,) = await call.questions()
+    assert question["method"] == "roots/list"
+    call.answer(FOLDERS)
+    assert json.loads(await call.text()) == ["file:///home/script"]
+
+
+@rule("F-27", "F-28", "F-29", since=FORMS)
+async def test_three_things_of_three_kinds_are_asked_at_once(talk: Talk) -> None:
+    call = Interview.of_tool(await talk.able_line("asking"), "three")
+    asked = await call.questions(3)
+    assert [each["method"] for each in asked] == [
+        "elicitation/create",
+        "sampling/createMessage",
+        "roots/list",
+    ]
+    call.answer(accept(name="Ada"), SAMPLE, FOLDERS)
+    assert json.loads(await call.text()) == ["Ada", "Paris", "file:///home/script"]
+
+
+@rule("F-28", since=FORMS)
+async def test_a_handler_asks_on_and_does_once_what_is_to_be_done_once(talk: Talk) -> None:
+    raw = await talk.able_line("asking")
+    key = f"steps-{raw.new_id()}"
+    params = {"name": "stepwise", "arguments": {"key": key}}
+    call = Interview(raw, "tools/call", params, progressToken=key)
+    await call.questions()
+    call.answer(accept(name="Ada"))
+    (second,) = await call.questions()
+    assert second["params"]["message"] == "ticket-1: which colour?"
+    call.answer(accept(value="red"))
+    assert await call.text() == "Ada likes red (ticket-1)"
+    notes = await raw.text("noted", key=key)
+    assert notes.count("drawn") == 1
+    assert notes.count("ran") == (3 if talk.is_new else 1)
+    # What was reported before a question is not reported again when the handler is.
+    told = [each["progress"] for each in raw.heard("notifications/progress")]
+    assert told == [1, 2]
+
+
+@rule("BP-047", "BP-133", "BP-036", since=FORMS, fresh=True)
+@pytest.mark.parametrize(
+    ("tool", "declared", "missing"),
+    [
+        ("hello", {}, {"elicitation": {}}),
+        ("capital", {"elicitation": {}}, {"sampling": {}}),
+        ("folders", {"sampling": {}}, {"roots": {}}),
+    ],
+)
+async def test_what_the_client_did_not_declare_is_not_asked_and_named(
+    talk: Talk, tool: str, declared: dict[str, Any], missing: dict[str, Any]
+) -> None:
+    raw = await talk.line("asking", capabilities=declared)
+    error = await raw.error("tools/call", {"name": tool})
+    assert error["code"] == (-32021 if talk.is_new else -32600)
+    assert error["data"]["requiredCapabilities"] == missing
+    assert [each for each in await raw.settle() if "method" in each] == []
+
+
+@rule("BP-164", "mcp.elicitation.declared-mode", fresh=True)
+@pytest.mark.parametrize(
+    ("tool", "declared", "missing"),
+    [
+        ("visit", {"elicitation": {}}, {"elicitation": {"url": {}}}),
+        ("visit", {"elicitation": {"form": {}}}, {"elicitation": {"url": {}}}),
+        ("hello", {"elicitation": {"url": {}}}, {"elicitation": {"form": {}}}),
+        ("with_tools", {"sampling": {}}, {"sampling": {"tools": {}}}),
+    ],
+)
+async def test_a_mode_that_the_client_did_not_declare_is_not_used(
+    talk: Talk, tool: str, declared: dict[str, Any], missing: dict[str, Any]
+) -> None:
+    raw = await talk.line("asking", capabilities=declared)
+    error = await raw.error("tools/call", {"name": tool})
+    assert error["data"]["requiredCapabilities"] == missing
+
+
+@rule("F-28", until=V2025_06_18)
+async def test_where_users_cannot_be_asked_a_handler_may_do_without(talk: Talk) -> None:
+    raw = await talk.able_line("asking")
+    assert await raw.text("hello_if_possible") == "without elicitation"
+    assert "error" in await raw.ask("tools/call", {"name": "hello"})
+
+
+@rule("K-76", until=NEW)
+async def test_a_client_that_declines_to_sample_is_heard_by_the_handler(talk: Talk) -> None:
+    raw = await talk.able_line("asking")
+    call = Interview.of_tool(raw, "capital")
+    (question,) = await call.questions()
+    error = {"code": -1, "message": "User rejected sampling request"}
+    raw.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+    assert await call.text() == "-1 User rejected sampling request USER_REJECTED"
+
+
+# -- by our client, which answers the same in both eras --------------------------------------
+
+
+@rule("F-28", since=FORMS)
+async def test_our_client_answers_what_a_user_is_asked(talk: Talk) -> None:
+    client, told, _ = await talk.able_client("asking")
+    told.content = {"name": "Ada"}
+    assert (await client.call_tool("hello")).text == "Hello, Ada!"
+    (question,) = told.questions
+    assert question.message == "What is your name?"
+    told.content = {"name": "Bea"}
+    assert (await client.call_tool("hello_from_a_thread")).text == "Hello, Bea!"
+
+
+@rule("F-27", "F-29")
+async def test_our_client_answers_for_its_model_and_its_folders(talk: Talk) -> None:
+    client, told, _ = await talk.able_client("asking")
+    assert (await client.call_tool("capital")).text == "model-1 says a sample"
+    assert told.questions[0].max_tokens == 100
+    folders = await client.call_tool("folders", result_type=list[str])
+    assert folders.value == ["file:///home/script"]
+
+
+@rule("F-27", "F-28", "F-29", since=FORMS)
+async def test_our_client_answers_three_things_at_once(talk: Talk) -> None:
+    client, told, _ = await talk.able_client("asking")
+    told.content = {"name": "Ada"}
+    found = await client.call_tool("three", result_type=list[str])
+    assert found.value == ["Ada", "a sample", "file:///home/script"]
+
+
+@rule("F-28", "mcp.elicitation.mode-default", since=V2025_11_25)
+async def test_our_client_visits_a_page_and_samples_with_tools(talk: Talk) -> None:
+    client, told, _ = await talk.able_client("asking")
+    assert (await client.call_tool("visit")).text == "accept"
+    assert told.questions[0].url == PAGE_TO_VISIT
+    assert (await client.call_tool("with_tools")).text == "UNSET"
+    assert told.questions[1].tools[0].name == "weather"
+
+
+@rule("F-28", since=FORMS)
+async def test_our_client_goes_through_several_rounds_with_one_call(talk: Talk) -> None:
+    client, told, _ = await talk.able_client("asking")
+    key = f"ours-{talk.raw.new_id()}"
+    heard: list[float] = []
+    told.content = {"name": "Ada", "value": "red"}
+    with pytest.raises((PeerError, InputFailed)):
+        # A form that is filled in with more than it asks for is no answer to it.
+        await client.call_tool("stepwise", {"key": key})
+
+    def answer(params: Any) -> dict[str, Any]:
+        wanted = params.requested_schema["properties"]
+        return {name: value for name, value in FILLED.items() if name in wanted}
+
+    client = await talk.connect("asking", on_elicit=answer)
+    result = await client.call_tool(
+        "stepwise", {"key": key}, on_progress=lambda report: heard.append(report.progress)
+    )
+    assert result.text == "Ada likes red (ticket-1)"
+    assert heard == [1, 2]
+
+
+FILLED = {"name": "Ada", "value": "red"}
+
+
+@rule("F-28", since=FORMS)
+async def test_prompts_and_resources_ask_too(talk: Talk) -> None:
+    client, told, _ = await talk.able_client("asking")
+    told.content = {"value": "trains"}
+    prompt = await client.get_prompt("briefing")
+    assert prompt.messages[0].content.text == "Say something about trains."
+    told.content = {"name": "Ada"}
+    (contents,) = (await client.read_resource("note://asked")).contents
+    assert contents.text == "for Ada"
+
+
+@rule("F-28", since=FORMS)
+async def test_our_client_does_not_give_an_answer_that_does_not_fit(talk: Talk) -> None:
+    client, told, record = await talk.able_client("asking")
+    told.content = {"name": 5}
+    count = len(record.lines)
+    with pytest.raises((PeerError, InputFailed)):
+        await client.call_tool("hello")
+    sent = [line for who, line in record.lines[count:] if who == "client"]
+    assert not any(b'"name":5' in line for line in sent)
+
+
+@rule("K-76", fresh=True)
+@pytest.mark.parametrize("policy", [None, "erlmcp"])
+async def test_a_user_who_declines_to_sample_has_the_number_of_the_profile(
+    talk: Talk, policy: str | None
+) -> None:
+    def decline(_: Any) -> Any:
+        raise Refusal("USER_REJECTED")
+
+    chosen = {} if policy is None else {"policy": Policy.erlmcp()}
+    client, record = await talk.connect_recorded("asking", on_sample=decline, **chosen)
+    if talk.is_new:
+        # There is no place for an error among the answers, so the call is not sent again.
+        with pytest.raises(InputFailed) as caught:
+            await client.call_tool("capital")
+        assert caught.value.asked == "sampling/createMessage"
+        assert sum(b"tools/call" in line for who, line in record.lines if who == "client") == 1
+        return
+    text = (await client.call_tool("capital")).text
+    code = -1 if policy is None else -32046
+    assert text.startswith(f"{code} "), text
+
+
+@rule("BP-022", since=NEW)
+async def test_a_server_that_asks_sends_no_requests(talk: Talk) -> None:
+    raw = await talk.able_line("asking")
+    call = Interview.of_tool(raw, "three")
+    await call.questions(3)
+    assert [each for each in await raw.settle() if "method" in each] == []
+
+
+@rule("BP-046", "BP-133", since=NEW)
+async def test_what_was_declared_counts_for_the_request_that_declared_it(talk: Talk) -> None:
+    raw = await talk.able_line("asking")
+    only_sampling = {f"{PREFIX}clientCapabilities": {"sampling": {}}}
+    call = Interview(raw, "tools/call", {"name": "as_able"}, **only_sampling)
+    (question,) = await call.questions()
+    assert question["method"] == "sampling/createMessage"
+    error = await raw.error("tools/call", {"name": "hello"}, **only_sampling)
+    assert error["code"] == -32021
+    both = Interview.of_tool(raw, "as_able")
+    assert len(await both.questions(2)) == 2
+    assert everything(talk.revision)["elicitation"]

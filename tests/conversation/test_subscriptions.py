@@ -1,0 +1,105 @@
+"""Streams of changes: what is acknowledged, what comes on them, and how they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conversation.rules import rule
+from tests.conversation.talking import PREFIX, Raw, Talk
+from trunkline.spec.revisions import V2026_07_28
+
+NEW = V2026_07_28
+KEY = f"{PREFIX}subscriptionId"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+
+
+def of_stream(raw: Raw, id: Any) -> list[Any]:
+    """Return what has come on one stream."""
+    return [
+        each
+        for each in raw.received
+        if "method" in each and each["params"].get("_meta", {}).get(KEY) == id
+    ]
+
+
+async def listen(raw: Raw, id: Any = None, **notifications: Any) -> tuple[Any, Any]:
+    """Open a stream; return its id, and what of the filter is honoured."""
+    id = raw.start("subscriptions/listen", {"notifications": notifications}, id=id)
+    await raw.until(lambda _: bool(of_stream(raw, id)))
+    first = of_stream(raw, id)[0]
+    assert first["method"] == ACKNOWLEDGED
+    return id, first["params"]["notifications"]
+
+
+@rule("BP-140", since=NEW, fresh=True)
+async def test_a_stream_opens_with_what_is_honoured_of_its_filter(talk: Talk) -> None:
+    raw = await talk.line()
+    wanted: dict[str, Any] = {"toolsListChanged": True, "resourceSubscriptions": ["note://text"]}
+    assert (await listen(raw, **wanted))[1] == wanted
+    unknown = {"resourceSubscriptions": ["note://nowhere"], "promptsListChanged": False}
+    assert (await listen(raw, **unknown))[1] == {}
+    raw = await talk.line("only-tools")
+    everything = {**wanted, "promptsListChanged": True, "resourcesListChanged": True}
+    assert (await listen(raw, **everything))[1] == {"toolsListChanged": True}
+
+
+@rule("BP-142", "BP-141", "BP-144", since=NEW, fresh=True)
+async def test_each_stream_brings_what_it_asked_for_under_its_own_id(talk: Talk) -> None:
+    raw = await talk.line()
+    number, _ = await listen(raw, 7, toolsListChanged=True)
+    text, _ = await listen(raw, "7", resourceSubscriptions=["note://text"])
+    await raw.call("grow", kind="prompt", names=["new"])
+    await raw.call("grow", kind="tool", names=[f"new-{n}" for n in range(20)])
+    await raw.call("touch", uris=["note://text", "note://blob"])
+    await raw.call("speak", levels=["emergency"])
+    await raw.told("notifications/tools/list_changed")
+    await raw.told("notifications/resources/updated")
+    await raw.settle()
+    assert [each["method"] for each in of_stream(raw, number)] == [
+        ACKNOWLEDGED,
+        "notifications/tools/list_changed",
+    ]
+    updated = of_stream(raw, text)[1]
+    assert updated["params"] == {"uri": "note://text", "_meta": {KEY: "7"}}
+    assert len([each for each in raw.received if "method" in each]) == 4
+
+
+@rule("BP-154", "BP-153", since=NEW, fresh=True)
+async def test_a_stream_that_is_cancelled_brings_nothing_more_and_is_not_answered(
+    talk: Talk,
+) -> None:
+    raw = await talk.line()
+    id, _ = await listen(raw, resourceSubscriptions=["note://text"])
+    other, _ = await listen(raw, resourceSubscriptions=["note://text"])
+    raw.notify("notifications/cancelled", {"requestId": id})
+    await raw.call("touch", uris=["note://text"])
+    await raw.told("notifications/resources/updated")
+    await raw.settle()
+    assert len(of_stream(raw, id)) == 1
+    assert len(of_stream(raw, other)) == 2
+    assert not [each for each in raw.received if each.get("id") in (id, other)]
+
+
+@rule("BP-143", since=NEW, fresh=True)
+async def test_a_server_that_ends_answers_its_streams(talk: Talk) -> None:
+    raw = await talk.line()
+    id, _ = await listen(raw, toolsListChanged=True)
+    await raw.call("grow", kind="tool", names=["last"])
+    await raw.wire.close()
+    if talk.transport == "stdio":  # in memory there is nobody left to be answered
+        result = (await raw.reply(id))["result"]
+        assert result["_meta"][KEY] == id
+        assert result["resultType"] == "complete"
+        assert raw.received[-1]["id"] == id
+        assert len(of_stream(raw, id)) == 2
+
+
+@rule("BP-140", since=NEW)
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"notifications": []}, {"notifications": {"resourceSubscriptions": "note://text"}}],
+)
+async def test_a_malformed_filter_is_refused(talk: Talk, params: dict[str, Any]) -> None:
+    assert (await talk.raw.error("subscriptions/listen", params))["code"] == -32602
