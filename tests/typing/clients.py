@@ -7,7 +7,9 @@ from typing import Any, assert_type
 from msgspec import Struct
 
 from trunkline import Call, Client, Server, Stdio, ToolResult, memory_pair
+from trunkline.client import Change, ChangeFilter, ChangeStream, TaskCall
 from trunkline.mcp import InitializeResult, Tool
+from trunkline.mcp.types import Task, TaskStatus
 
 
 class Forecast(Struct):
@@ -79,3 +81,30 @@ async def levels(client: Client) -> None:
     await client.set_log_level("debug")
     await client.set_log_level(None)
     await client.set_log_level("loud")  # type: ignore[arg-type]  # as above
+
+
+async def changes(client: Client) -> None:
+    """A stream gives changes, and says what the server agreed to."""
+    async with client.listen(tools=True, uris=["x:a"], timeout=5) as stream:
+        assert_type(stream, ChangeStream)
+        assert_type(stream.honoured, ChangeFilter)
+        assert_type(stream.reason, str | None)
+        async for change in stream:
+            assert_type(change, Change)
+            assert_type(change.uri, str | None)
+    client.listen(tools="all")  # type: ignore[arg-type]  # as above
+
+
+async def tasks(client: Client) -> None:
+    """A task has a result of the type that was asked for."""
+    task = await client.call_tool_as_task("x", {"a": 1}, result_type=Forecast, ttl=60)
+    assert_type(task, TaskCall[Forecast])
+    assert_type(task.id, str | None)
+    assert_type(await task.result(), ToolResult[Forecast])
+    async for status in task:
+        assert_type(status, TaskStatus)
+    assert_type(await client.call_tool_as_task("x"), TaskCall[Any])
+    assert_type(await client.call_tool_as_task("x", result_type=Forecast | None), TaskCall[Any])
+    assert_type(client.task("id"), TaskCall[Any])
+    assert_type(client.task("id", result_type=Forecast), TaskCall[Forecast])
+    assert_type(await client.list_tasks(), list[Task])

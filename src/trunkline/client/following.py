@@ -8,7 +8,6 @@ The rules that live here, and only here:
 
 * A task is asked about as often as the server says, within reason, and never in step with
   others.                                 [MCP 2025-11-25, basic/utilities/tasks; SEP-2663]
-* Each question of a task has a key of its own, and is answered once.           [SEP-2663]
 * A task that was cancelled has no result, whatever else the server says of it.
 * Word that a task has changed may never come in 2025-11-25, so it only saves time there. Where
   a server has agreed to tell, it is hardly asked meanwhile.
@@ -19,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +30,6 @@ from ..errors import (
     IdsExhausted,
     PeerError,
     RemoteProtocolError,
-    RequestEnded,
     TimedOut,
     TrunklineError,
 )
@@ -42,16 +40,16 @@ from ..mcp.types import (
     GetTaskPayloadRequestParams,
     GetTaskRequestParams,
     TaskStatus,
-    UpdateTaskRequestParams,
 )
 from ..redaction import show
 from .aside import send_aside
-from .failures import log, report
+from .failures import log
 from .listening import LISTEN, Change, ChangeFilter, Stream, Streams
 from .questions import Question
 from .reading import read
-from .rounds import Asking, fulfil
+from .rounds import Asking
 from .session import Session, error_from
+from .task_questions import TaskQuestions
 
 if TYPE_CHECKING:
     from .changes import ChangeVerbs
@@ -72,11 +70,6 @@ FIRST_WAIT: Final = 0.25
 USUAL_WAIT: Final = 5.0
 _GROWTH: Final = 1.5
 
-# How many questions a task may ask in its life. A server invents the keys, and we remember them
-# all; nobody answers so many.
-MOST_QUESTIONS: Final = 1000
-# How many of them are answered at a time.
-_SIDE_BY_SIDE: Final = 16
 # How many changes of its status wait for who reads them; of a server that changes it faster
 # than that the newest count.
 _UNREAD_KEPT: Final = 1000
@@ -100,6 +93,12 @@ class _Created(Struct, frozen=True):
     """What a call is answered that became a task of the core."""
 
     task: TaskState | UnsetType | None = UNSET
+
+
+class _Failed(Struct, frozen=True, rename="camel"):
+    """Of a result, whether the tool has failed: so has its task, in the core's form."""
+
+    is_error: bool | None = None
 
 
 def created(raw: Raw, session: Session) -> TaskState | None:
@@ -141,12 +140,7 @@ class Following:
         # The stream by which the server tells of changes, and whose it is.
         self._stream: Stream | None = None
         self._streams: Streams | None = None
-        # Every key that a question had, and what went wrong with the first that could not be
-        # answered.
-        self._asked: set[str] = set()
-        self._answering: set[asyncio.Task[None]] = set()
-        self._turns = asyncio.Semaphore(_SIDE_BY_SIDE)
-        self._fault: TrunklineError | None = None
+        self._questions = TaskQuestions(verbs, id, timeout, self._wake)
 
     @property
     def has_ended(self) -> bool:
@@ -168,7 +162,7 @@ class Following:
         state: TaskState = read(raw, TaskState, "tasks/get", session.revision)
         self._learn(state, is_full=True)
         if not self.has_ended and state.input_requests:
-            self._take_questions(state.input_requests, session)
+            self._questions.take(state.input_requests, session)
         return state
 
     async def cancel(self) -> None:
@@ -228,8 +222,8 @@ class Following:
             if self.state is not None:
                 session, _ = await self._rest(session, self._next_wait())
             await self.refresh()
-            if self._fault is not None and not self.has_ended:
-                raise self._fault
+            if self._questions.fault is not None and not self.has_ended:
+                raise self._questions.fault
         state = self.state
         if not self._is_full or state is None:
             state = await self.refresh()
@@ -273,7 +267,8 @@ class Following:
             if not waiter.done():
                 session.abandon(pending)
         if not self.has_ended:
-            self._learn(TaskState(self.id, "completed"))
+            failed: _Failed = read(raw, _Failed, CORE_RESULT, session.revision)
+            self._learn(TaskState(self.id, "failed" if failed.is_error else "completed"))
         return raw
 
     async def _send_lasting(self, session: Session) -> tuple[Any, Session]:
@@ -330,8 +325,8 @@ class Following:
                     yield changes.popleft()
                 if self.has_ended:
                     return
-                if self._fault is not None:
-                    raise self._fault
+                if self._questions.fault is not None:
+                    raise self._questions.fault
                 # Who has agreed to tell is asked all the same, once in a while.
                 is_told = self._stream is not None
                 seconds = LONGEST_WAIT if is_told else self._next_wait()
@@ -369,7 +364,9 @@ class Following:
         await self.refresh()  # for what changed before it could be told
 
     def _leave(self, session: Session) -> None:
-        session.streams.leave(self)
+        # By now another connection may have taken over.
+        for each in {session, self._verbs._session or session}:
+            each.streams.leave(self)
         stream, self._stream = self._stream, None
         if stream is not None and self._streams is not None:
             self._streams.close(stream)
@@ -380,9 +377,8 @@ class Following:
         told = change.task
         if told is not None:
             message = None if told.status_message is UNSET else told.status_message
-            wish = told.poll_interval_ms
-            interval = None if wish is UNSET else wish
-            self._learn(TaskState(self.id, told.status, message, poll_interval_ms=interval))
+            wish = told.poll_interval_ms or told.poll_interval or None
+            self._learn(TaskState(self.id, told.status, message, poll_interval_ms=wish))
 
     def ended(self, error: TrunklineError | None, reason: str | None) -> None:
         """Learn that nobody tells any more: from now on the server is asked."""
@@ -425,44 +421,9 @@ class Following:
             if not each.done():
                 each.set_result(None)
 
-    # -- its questions -----------------------------------------------------------------------
-
-    def _take_questions(self, requests: Mapping[str, Asking], session: Session) -> None:
-        for key, asking in requests.items():
-            if key in self._asked:
-                continue
-            if len(self._asked) >= MOST_QUESTIONS:
-                self._fail(RequestEnded(f"the task asked {MOST_QUESTIONS} questions"))
-                return
-            self._asked.add(key)
-            task = self._verbs._keep_task(self._answer(key, asking, session))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
-
-    async def _answer(self, key: str, asking: Asking, session: Session) -> None:
-        try:
-            async with self._turns:
-                answers = await fulfil(session, {key: asking}, "tools/call")
-                fields = {"task_id": self.id, "input_responses": answers}
-                question = Question("tasks/update", UpdateTaskRequestParams, fields, self._timeout)
-                await self._verbs._ask(question)
-        except TrunklineError as error:
-            self._fail(error)
-        except Exception as error:  # noqa: BLE001  # whoever waits must not wait for good
-            report(error, "answering a task")
-            self._fail(RequestEnded("a question of the task could not be answered"))
-        else:
-            self._wake()
-
-    def _fail(self, error: TrunklineError) -> None:
-        if self._fault is None:
-            self._fault = error
-        self._wake()
-
     def _stop(self) -> None:
         """Let go of what only a task needs that goes on."""
-        for task in list(self._answering):
-            task.cancel()
+        self._questions.stop()
         on_end, self._on_end = self._on_end, None
         if on_end is not None:
             on_end()

@@ -19,7 +19,7 @@ from tests.unit.client.scripted import (
     text,
 )
 from tests.unit.client.test_changes import ID
-from trunkline.client import Client, following
+from trunkline.client import Client, following, task_questions
 from trunkline.errors import (
     Cancelled,
     ConnectionLost,
@@ -241,7 +241,7 @@ def test_an_answer_that_the_server_refuses_ends_the_call() -> None:
 
 
 def test_a_task_asks_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "MOST_QUESTIONS", 2)
+    monkeypatch.setattr(task_questions, "MOST_QUESTIONS", 2)
     questions = dict.fromkeys("abc", FORM)
     shop = Shop(task("input_required", inputRequests=questions))
 
@@ -676,6 +676,11 @@ def test_a_task_of_the_core_that_failed_or_was_cancelled_says_so() -> None:
         place.finish({"code": -32603, "message": "broken"}, is_error=True)
         with pytest.raises(PeerError, match="broken"):
             await waiting
+
+        place.answers["tasks/result"] = text("no luck", isError=True)
+        held = await client.call_tool_as_task("x")
+        assert (await held.result()).is_error
+        assert held.status == "failed"
 
     use_core(place, work)
 
