@@ -379,6 +379,12 @@ class Client(TaskVerbs):
         return self._agreed("capabilities")  # type: ignore[no-any-return]  # as above
 
     @property
+    def server_extensions(self) -> dict[str, dict[str, Any]]:
+        """The extensions that the server advertises: their settings by id."""
+        found = self.server_capabilities.extensions
+        return {} if found is UNSET else found
+
+    @property
     def instructions(self) -> str | None:
         """What the server wants a model to know of it."""
         return self._agreed("instructions")  # type: ignore[no-any-return]  # as above

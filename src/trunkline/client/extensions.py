@@ -18,14 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from ..jsonrpc.messages import Shown
 from ..mcp.extensions import check_id, result_types_of, settings_of
-from ..mcp.types import ServerCapabilities
 from .resolving import Resolver
 
-__all__ = ["ClientExtension", "Declared", "Extensions", "declared", "server_extensions"]
+__all__ = ["ClientExtension", "Declared", "Extensions", "declared"]
 
 
 class ClientExtension(Shown, Struct, frozen=True):
@@ -97,10 +96,3 @@ def _values(extensions: Extensions | None) -> Iterable[ClientExtension]:
         if not isinstance(each, ClientExtension):
             raise TypeError(f"an extension is a ClientExtension, not {type(each).__name__}")
     return found
-
-
-def server_extensions(capabilities: ServerCapabilities | None) -> dict[str, dict[str, Any]]:
-    """Return the extensions that a server advertises: their settings by id."""
-    if capabilities is None or capabilities.extensions is UNSET:
-        return {}
-    return capabilities.extensions

@@ -26,7 +26,7 @@ from ..jsonrpc.misuse import UNWRITABLE
 from ..jsonrpc.policy import Policy
 from ..spec import lookup
 from ..spec.features import Role
-from ..spec.mcp.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
+from ..spec.mcp.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..spec.mcp.methods import METHODS
 from ..spec.requirement import Requirement, requirements
 from ..spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28, Window
@@ -277,8 +277,11 @@ class Conversation:
     ) -> list[Finding]:
         """Return what the judge of single messages finds, apart from what is said already."""
         call = seen[0].call if len(seen) == 1 and seen[0].kind == "reply" else None
-        method = call.method if call is not None else None
-        found = judge(text, revision, entry.sender, method, self._policy)
+        request = None
+        if call is not None:
+            declared = {"_meta": {CLIENT_CAPABILITIES: call.declared}}
+            request = {"method": call.method, "params": declared}
+        found = judge(text, revision, entry.sender, request, self._policy)
         if not found:
             return []
         self._notes.turn_to(revision)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ..spec import lookup
 from ..spec.features import Method
 from ..spec.mcp.rules import RULES
+from ..spec.mcp.tasks_extension import EXTENSION
 from ..spec.types import TypeView, types
 from .calls import judge_meta
 from .envelope import Members
@@ -61,17 +62,25 @@ def _judge_result(result: Members, at: Path, asked: Asked | None, sink: Sink) ->
         got = asked.method or None
         sink.report("mcp.result.of-unknown-method", at, got, f"a request of {sink.revision}")
         row = None
-    compiled(_type_of(result, row, at, sink), sink.revision)(result, at, sink)
+    others = asked is not None and bool(asked.extensions - {EXTENSION})
+    compiled(_type_of(result, row, at, sink, others), sink.revision)(result, at, sink)
     judge_meta(result, at, "result", sink)
 
 
-def _type_of(result: Members, row: Method | None, at: Path, sink: Sink) -> str:
-    """Return the type that a result is to have, by its method and by what it says it is."""
+def _type_of(
+    result: Members, row: Method | None, at: Path, sink: Sink, others: bool = False
+) -> str:
+    """Return the type that a result is to have, by its method and by what it says it is.
+
+    With `others` the request has declared extensions that may have types of their own.
+    """
     expected = (row.result if row else None) or "Result"
     kind = result.get("resultType")
     if type(kind) is not str or not RULES["mcp.result.type-unknown"].when.holds(sink.revision):
         return expected
     found = _RESULT_TYPES.get(kind)
+    if found is None and others:
+        return "Result"
     if found is None or (kind == "task" and row is not None and row.name not in _MAY_BE_TASKS):
         sink.report("mcp.result.type-unknown", (at, "resultType"), kind)
         return "Result"

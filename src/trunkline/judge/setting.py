@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..jsonrpc.messages import Request, SentRequest
 from ..jsonrpc.policy import Policy
 from ..spec.features import Role
+from ..spec.mcp.meta import CLIENT_CAPABILITIES
 
 __all__ = ["Asked", "Setting", "asked"]
 
@@ -18,6 +19,8 @@ class Asked(NamedTuple):
     method: str = ""
     # Without an id, any reply may be its.
     id: int | str | None = None
+    # The extensions that it declares, each of which may have results of its own.
+    extensions: frozenset[str] = frozenset()
 
 
 class Setting(NamedTuple):
@@ -40,11 +43,23 @@ def asked(request: str | Request | SentRequest | Mapping[str, Any] | None) -> As
     if isinstance(request, str):
         return Asked(request)
     if isinstance(request, Request | SentRequest):
-        return Asked(request.method, request.id)
+        return Asked(request.method, request.id, _extensions(request.params))
     if isinstance(request, Mapping):
         method, id = request.get("method"), request.get("id")
         has_id = isinstance(id, int | str) and not isinstance(id, bool)
-        return Asked(method if isinstance(method, str) else "", id if has_id else None)
+        return Asked(
+            method if isinstance(method, str) else "",
+            id if has_id else None,
+            _extensions(request.get("params")),
+        )
     raise TypeError(
         f"a request is a method name, a Request or a dict, not {type(request).__name__}"
     )
+
+
+def _extensions(params: Any) -> frozenset[str]:
+    """Return the extensions that the params of a request declare."""
+    found = params
+    for name in ("_meta", CLIENT_CAPABILITIES, "extensions"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return frozenset(found) if isinstance(found, Mapping) else frozenset()

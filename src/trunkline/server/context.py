@@ -29,6 +29,7 @@ from ..mcp.types import ClientCapabilities, Implementation, ProgressNotification
 from ..redaction import show
 from . import asking, questions
 from .course import Course
+from .extensions import declared
 from .questions import Answer, Ask
 
 if TYPE_CHECKING:
@@ -176,8 +177,7 @@ class Context(Struct, eq=False):
 
     def extension(self, id: str) -> dict[str, Any] | None:
         """The settings with which the client declared an extension; None where it did not."""
-        found = self.client.capabilities.extensions
-        return None if found is UNSET else found.get(id)
+        return declared(self._caller, id)
 
     # -- asking the client -------------------------------------------------------------------
 

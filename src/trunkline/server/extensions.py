@@ -28,7 +28,8 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
-from msgspec import UNSET, Struct, to_builtins
+from msgspec import UNSET, Struct
+from msgspec.json import decode
 
 from ..jsonrpc.messages import Shown
 from ..mcp.extensions import check_id, has_extensions, result_types_of, settings_of
@@ -37,9 +38,8 @@ from ..spec.kinds import ErrorKind
 from ..spec.lookup import method_status
 from ..spec.mcp.methods import METHODS
 from ..spec.revisions import REVISIONS
-from .adapters import write_model
 from .arguments import Arguments, arguments_of
-from .encoding import OutputMismatch
+from .encoding import OutputMismatch, encoded
 
 if TYPE_CHECKING:
     from ..jsonrpc.inbox import Asked
@@ -167,14 +167,16 @@ class Extension:
 
         Raises:
             ValueError: the extension has no such type, or the members name one themselves.
-            TypeError: the members are no object.
+            TypeError: the members are no object, or cannot be sent.
         """
         if result_type not in self.result_types:
             known = ", ".join(self.result_types) or "none"
             raise ValueError(f"{self.id} has no result type {result_type!r}; it has {known}")
-        plain = {} if members is None else to_builtins(members, enc_hook=write_model)
+        # Written and read, so that what cannot be sent is found where it was made.
+        plain = decode(encoded({} if members is None else members))
         if not isinstance(plain, dict):
-            raise TypeError(f"a result has members: a dict or a Struct, not {type(members)}")
+            kind = type(members).__name__
+            raise TypeError(f"a result has members: give a dict or a Struct, not {kind}")
         if "resultType" in plain:
             raise ValueError("the type of a result is given beside its members, not among them")
         return ExtensionResult(self.id, result_type, plain)

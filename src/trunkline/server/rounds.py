@@ -337,8 +337,9 @@ class Round:
 
 
 def _on_the_wire(question: Question) -> InputRequest:
-    kind = _REQUESTS[question.method]
-    return kind() if question.params is None else kind(question.params)
+    if question.params is None:
+        return ListRootsRequest()  # the one that has nothing to say
+    return _REQUESTS[question.method](question.params)
 
 
 def request_digest(context: Context) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
+from msgspec import Raw
+from msgspec.json import encode
 
-from trunkline.client.extensions import ClientExtension, declared, server_extensions
-from trunkline.mcp.types import ServerCapabilities
+from trunkline import Client, Context, Extension, PeerError, RemoteProtocolError, Server
+from trunkline.client.extensions import ClientExtension, declared
+from trunkline.mcp.types import TextContent
 
 STARS = "com.example/stars"
 
@@ -86,8 +91,56 @@ def test_an_extension_is_looked_at_when_it_is_made() -> None:
         ClientExtension(STARS, resolvers={"starred": 5})  # type: ignore[dict-item]  # that is the point
 
 
-def test_the_extensions_of_a_server_are_its_settings_by_id() -> None:
-    capabilities = ServerCapabilities(extensions={STARS: {"most": 5}})
-    assert server_extensions(capabilities) == {STARS: {"most": 5}}
-    assert server_extensions(ServerCapabilities()) == {}
-    assert server_extensions(None) == {}
+# -- with a server ---------------------------------------------------------------------------
+
+
+def starry() -> Server:
+    extension = Extension(STARS, settings={"most": 5}, result_types=("starred",))
+
+    @extension.method("stars/colour")
+    async def colour(context: Context) -> dict[str, Any]:
+        return {"told": context.extension(STARS)}
+
+    app = Server("sky", extensions=[extension])
+
+    @app.tool
+    async def observe(star: str) -> str:
+        answer: str = extension.result("starred", {"star": star})
+        return answer
+
+    return app
+
+
+def test_a_client_declares_its_settings_on_every_request() -> None:
+    async def main() -> None:
+        async with Client(starry(), extensions={STARS: {"colour": "red"}}) as client:
+            assert (await client.request("stars/colour"))["told"] == {"colour": "red"}
+            assert client.server_extensions == {STARS: {"most": 5}}
+        async with Client(starry()) as client:
+            with pytest.raises(PeerError) as caught:
+                await client.request("stars/colour")
+            assert caught.value.code == -32021
+
+    asyncio.run(main())
+
+
+def test_a_result_of_its_type_is_completed_by_its_resolver() -> None:
+    async def seen(session: Any, question: Any, raw: Any) -> Any:
+        star = json.loads(bytes(raw))["star"]
+        return Raw(encode({"resultType": "complete", "content": [TextContent(f"saw {star}")]}))
+
+    async def main() -> None:
+        mine = ClientExtension(STARS, resolvers={"starred": seen})
+        async with Client(starry(), extensions=[mine]) as client:
+            assert (await client.call_tool("observe", {"star": "vega"})).text == "saw vega"
+
+    asyncio.run(main())
+
+
+def test_a_type_that_nobody_completes_is_invalid() -> None:
+    async def main() -> None:
+        async with Client(starry(), extensions={STARS: {}}) as client:
+            with pytest.raises(RemoteProtocolError, match="starred"):
+                await client.call_tool("observe", {"star": "vega"})
+
+    asyncio.run(main())

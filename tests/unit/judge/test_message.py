@@ -163,3 +163,24 @@ def test_nothing_that_is_judged_raises(revision: str) -> None:
                     judge({**base, name: value}, revision, sender, "tools/call")
     for value in odd:
         judge(value, revision)
+
+
+TYPED = {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "starred", "stars": 5}}
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+
+
+@pytest.mark.parametrize(
+    ("extensions", "is_known"),
+    [
+        ({}, False),
+        ({"io.modelcontextprotocol/tasks": {}}, False),
+        ({"com.example/stars": {}}, True),
+    ],
+)
+def test_a_type_of_result_may_be_that_of_an_extension_the_request_declares(
+    extensions: dict[str, object], is_known: bool
+) -> None:
+    params = {"name": "x", "_meta": {CAPABILITIES: {"extensions": extensions}}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    found = judge(TYPED, "2026-07-28", "server", request)
+    assert ("mcp.result.type-unknown" in {each.rule for each in found}) is not is_known

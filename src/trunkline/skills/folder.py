@@ -1,0 +1,276 @@
+"""Skills on disk: which there are, and which files each has.
+
+`scan` looks at folders and gives a `Shelf`: all that is served, by URI. Whoever asks for a file
+asks a shelf by URI, so a path that was not found here is not read, however it is spelt.
+
+The rules that live here, and only here:
+
+* A folder with a SKILL.md is a skill; the folders above it, up to the one that was given, are
+  the first part of its URI. Skills may be inside of skills, whose files they then are, too.
+* What begins with a dot is not published: such files are for tools, and may hold secrets.
+* A link may lead to a file in the same folder. One that leads out of it, or to a folder, makes
+  its skill unfit.
+* A file is read again when its size, time or number on the disk has changed, and not before.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from .entries import (
+    MARKDOWN,
+    MOST_BYTES,
+    MOST_FILES,
+    SKILL_FILE,
+    SkillEntry,
+    SkillResource,
+    digest_of,
+    faults_of,
+    frontmatter_fault,
+)
+from .frontmatter import read
+
+__all__ = ["Shelf", "SkillFile", "read_inside", "scan"]
+
+_SCHEME: Final = "skill://"
+# What may stand in a segment of a path as it is.          [RFC 3986, 3.3]
+_UNQUOTED: Final = "-._~!$&'()*+,;=:@"
+
+_Stamp = tuple[int, int, int]
+
+
+class SkillFile(NamedTuple):
+    """A file that is served, as it was when it was looked at."""
+
+    uri: str
+    path: Path
+    # The folder that it must not lead out of.
+    root: Path
+    mime_type: str
+    size: int
+    digest: str
+    stamp: _Stamp
+
+
+class Shelf(NamedTuple):
+    """All that is served at one time, by URI."""
+
+    skills: Mapping[str, SkillEntry]
+    files: Mapping[str, SkillFile]
+    # The direct children of every folder: URIs, in order.
+    folders: Mapping[str, tuple[str, ...]]
+    # What is wrong with the skills that are left out.
+    faults: tuple[ValueError, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """What is the same for equal shelves alone."""
+        told = sha256()
+        for uri, entry in self.skills.items():
+            told.update(f"{uri}\n".encode())
+            for each in entry.resources if isinstance(entry.resources, list) else ():
+                told.update(f"{each.uri} {each.digest}\n".encode())
+        return told.hexdigest()
+
+
+_NOTHING: Final = Shelf({}, {}, {}, ())
+
+
+class _Found(NamedTuple):
+    """Something in a folder; `fault` is why it cannot be served."""
+
+    path: Path
+    is_folder: bool
+    fault: str = ""
+
+
+def scan(folders: Iterable[Path], before: Shelf = _NOTHING) -> Shelf:
+    """Return what is served of some folders; `before` saves reading what has not changed.
+
+    A skill that is unfit is left out, and told of in `faults`.
+    """
+    looking = _Looking(before)
+    for folder in folders:
+        try:
+            looking.into(folder.resolve())
+        except OSError as error:
+            looking.faults.append(ValueError(f"{folder}: it cannot be looked into: {error}"))
+    folded = {uri: tuple(sorted(below)) for uri, below in looking.children.items()}
+    skills = dict(sorted(looking.skills.items()))
+    return Shelf(skills, looking.files, folded, tuple(looking.faults))
+
+
+def read_inside(file: SkillFile) -> bytes:
+    """Return what a file holds now.
+
+    Raises:
+        OSError: it is gone, or cannot be read, or leads out of its folder by now.
+    """
+    if not file.path.resolve().is_relative_to(file.root):
+        raise PermissionError(f"{file.path} leads out of {file.root}")
+    content = file.path.read_bytes()
+    if len(content) > MOST_BYTES:
+        raise OSError(f"{file.path} has become larger than a skill may be")
+    return content
+
+
+class _Looking:
+    """One look at some folders, and what was found so far."""
+
+    def __init__(self, before: Shelf) -> None:
+        self._before = before
+        self._seen = {file.path: file for file in before.files.values()}
+        self.skills: dict[str, SkillEntry] = {}
+        self.files: dict[str, SkillFile] = {}
+        self.children: dict[str, set[str]] = {}
+        self.faults: list[ValueError] = []
+
+    def into(self, root: Path) -> None:
+        """Take up the skills in a folder.
+
+        Raises:
+            OSError: it cannot be looked into.
+        """
+        found = list(_walk(root, root))
+        inside: dict[Path, list[_Found]] = {
+            each.path.parent: []
+            for each in found
+            if each.path.name == SKILL_FILE and not each.is_folder
+        }
+        for each in found:
+            for parent in each.path.parents:
+                if parent in inside:
+                    inside[parent].append(each)
+                if parent == root:
+                    break
+        lead = root.parent if root in inside else root
+        for home, below in inside.items():
+            try:
+                self._skill(home, below, lead, root)
+            except ValueError as error:
+                self.faults.append(error)
+            except OSError as error:
+                self.faults.append(ValueError(f"{home}: a file of it cannot be read: {error}"))
+
+    def _skill(self, home: Path, below: list[_Found], lead: Path, root: Path) -> None:
+        """Take up one skill.
+
+        Raises:
+            ValueError: it is unfit; the text names the file and says why.
+            OSError: a file of it cannot be read.
+        """
+        _check_fit(home, below)
+        own = [self._file(each.path, lead, root) for each in below if not each.is_folder]
+        uri = _uri(home / SKILL_FILE, lead)
+        listed = [SkillResource(file.uri, file.digest, file.size) for file in own]
+        skill_file = next(file for file in own if file.uri == uri)
+        entry = SkillEntry(uri, self._frontmatter(skill_file), listed)
+        fault = faults_of(entry)
+        if fault:
+            raise ValueError(f"{home}: {fault}")
+        if uri in self.skills:
+            raise ValueError(f"{home}: there is a skill {uri} already")
+        self.skills[uri] = entry
+        self.files |= {file.uri: file for file in own}
+        self._note_folders([_Found(home, True), *below], lead)
+
+    def _file(self, path: Path, lead: Path, root: Path) -> SkillFile:
+        uri, stamp, seen = _uri(path, lead), _stamp(path), self._seen.get(path)
+        if seen is not None and (seen.uri, seen.stamp) == (uri, stamp):
+            return seen
+        content = path.read_bytes()
+        kind = MARKDOWN if path.name == SKILL_FILE else _kind(path, content)
+        found = SkillFile(uri, path, root, kind, len(content), digest_of(content), stamp)
+        self._seen[path] = found  # it may be a file of a skill around this one, too
+        return found
+
+    def _frontmatter(self, file: SkillFile) -> dict[str, Any]:
+        known = self._before.skills.get(file.uri)
+        if known is not None and self._before.files.get(file.uri) is file:
+            return known.frontmatter
+        content = file.path.read_bytes()
+        if digest_of(content) != file.digest:
+            raise ValueError(f"{file.path}: it changes while it is looked at")
+        try:
+            frontmatter = read(content.decode(), str(file.path))
+        except UnicodeDecodeError:
+            raise ValueError(f"{file.path}: its text is not UTF-8") from None
+        fault, home = frontmatter_fault(frontmatter), file.path.parent.name
+        if not fault and frontmatter["name"] != home:
+            fault = f"its name is that of its folder, {home!r}, and not {frontmatter['name']!r}"
+        if fault:
+            raise ValueError(f"{file.path}: {fault}")
+        return frontmatter
+
+    def _note_folders(self, found: list[_Found], lead: Path) -> None:
+        """Note what is in which folder, up to the first part of the URI."""
+        for each in found:
+            child = _uri(each.path, lead)
+            if each.is_folder:
+                self.children.setdefault(child, set())
+            above = child.rpartition("/")[0]
+            while len(above) > len(_SCHEME):
+                self.children.setdefault(above, set()).add(child)
+                child, above = above, above.rpartition("/")[0]
+
+
+def _walk(folder: Path, root: Path) -> Iterator[_Found]:
+    """Yield what is below a folder, a folder before what is in it."""
+    with os.scandir(folder) as entries:
+        listed = sorted(entries, key=lambda each: each.name)
+    for each in listed:
+        if each.name.startswith("."):
+            continue
+        path = Path(each.path)
+        if each.is_symlink():
+            yield _Found(path, False, _link_fault(path, root))
+        elif each.is_dir():
+            yield _Found(path, True)
+            yield from _walk(path, root)
+        else:
+            yield _Found(path, False, "" if each.is_file() else "it is no file")
+
+
+def _link_fault(path: Path, root: Path) -> str:
+    if not path.resolve().is_relative_to(root):
+        return f"it is a link that leads out of {root}"
+    return "" if path.is_file() else "it is a link, and not to a file"
+
+
+def _check_fit(home: Path, below: list[_Found]) -> None:
+    """Refuse a skill with something unfit in it, or too much."""
+    for each in below:
+        if each.fault:
+            raise ValueError(f"{each.path}: {each.fault}")
+    sizes = [each.path.stat().st_size for each in below if not each.is_folder]
+    if len(sizes) > MOST_FILES:
+        raise ValueError(f"{home}: a skill has at most {MOST_FILES} files, not {len(sizes)}")
+    if sum(sizes) > MOST_BYTES:
+        raise ValueError(f"{home}: a skill has at most {MOST_BYTES} bytes, not {sum(sizes)}")
+
+
+def _stamp(path: Path) -> _Stamp:
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns, facts.st_ino
+
+
+def _kind(path: Path, content: bytes) -> str:
+    guessed = mimetypes.guess_type(path.name)[0]
+    if guessed is not None:
+        return guessed
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return "application/octet-stream"
+    return "text/plain"
+
+
+def _uri(path: Path, lead: Path) -> str:
+    parts = (quote(part, safe=_UNQUOTED) for part in path.relative_to(lead).parts)
+    return _SCHEME + "/".join(parts)

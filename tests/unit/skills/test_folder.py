@@ -1,0 +1,213 @@
+"""Skills on disk: which are found, which are unfit, and what is read again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.unit.skills.shelves import skill, write
+from trunkline.skills.entries import MOST_BYTES
+from trunkline.skills.folder import read_inside, scan
+
+
+def only_fault(folder: Path) -> str:
+    shelf = scan([folder])
+    assert shelf.skills == {}
+    assert shelf.files == {}
+    [fault] = shelf.faults
+    return str(fault)
+
+
+def test_a_folder_is_searched_for_skills(tmp_path: Path) -> None:
+    skill(tmp_path)
+    skill(tmp_path / "acme" / "billing", "refunds")
+    write(tmp_path, {"README.md": "not a skill"})
+    shelf = scan([tmp_path])
+    assert list(shelf.skills) == ["skill://acme/billing/refunds/SKILL.md", "skill://pdf/SKILL.md"]
+    assert set(shelf.files) == set(shelf.skills)
+    assert shelf.faults == ()
+
+
+def test_a_folder_with_a_skill_file_is_a_skill(tmp_path: Path) -> None:
+    assert list(scan([skill(tmp_path)]).skills) == ["skill://pdf/SKILL.md"]
+
+
+def test_an_entry_lists_every_file_with_size_and_digest(tmp_path: Path) -> None:
+    home = skill(tmp_path)
+    write(home, {"references/FORMS.md": "abc", "a b/ü#.bin": b"\xff"})
+    entry = scan([tmp_path]).skills["skill://pdf/SKILL.md"]
+    assert isinstance(entry.resources, list)
+    found = {each.uri: (each.size, each.digest[:14]) for each in entry.resources}
+    assert found["skill://pdf/references/FORMS.md"] == (3, "sha256:ba7816b")
+    assert found["skill://pdf/a%20b/%C3%BC%23.bin"] == (1, "sha256:a8100ae")
+    assert len(found) == 3
+
+
+def test_a_skill_in_a_skill_is_one_and_its_files_are_of_both(tmp_path: Path) -> None:
+    skill(skill(tmp_path), "inner")
+    shelf = scan([tmp_path])
+    inner = "skill://pdf/inner/SKILL.md"
+    assert list(shelf.skills) == ["skill://pdf/SKILL.md", inner]
+    outer = shelf.skills["skill://pdf/SKILL.md"].resources
+    assert isinstance(outer, list)
+    assert inner in [each.uri for each in outer]
+
+
+def test_what_begins_with_a_dot_is_not_published(tmp_path: Path) -> None:
+    home = skill(tmp_path)
+    write(home, {".env": "KEY=secret", ".git/config": "x", "a/.hidden": "x"})
+    skill(tmp_path / ".drafts", "later")
+    assert list(scan([tmp_path]).files) == ["skill://pdf/SKILL.md"]
+
+
+def test_kinds_are_guessed_by_name_then_by_content(tmp_path: Path) -> None:
+    write(skill(tmp_path), {"a.py": "x", "b.zzz": "text", "c.zzz": b"\xff", "d.png": b"\x89"})
+    kinds = {uri.rpartition("/")[2]: file.mime_type for uri, file in scan([tmp_path]).files.items()}
+    assert kinds == {
+        "SKILL.md": "text/markdown",
+        "a.py": "text/x-python",
+        "b.zzz": "text/plain",
+        "c.zzz": "application/octet-stream",
+        "d.png": "image/png",
+    }
+
+
+def test_folders_have_their_direct_children(tmp_path: Path) -> None:
+    home = skill(tmp_path / "acme")
+    write(home, {"templates/eu/x.md": "x", "templates/y.md": "y"})
+    (home / "empty").mkdir()
+    assert scan([tmp_path]).folders == {
+        "skill://acme": ("skill://acme/pdf",),
+        "skill://acme/pdf": (
+            "skill://acme/pdf/SKILL.md",
+            "skill://acme/pdf/empty",
+            "skill://acme/pdf/templates",
+        ),
+        "skill://acme/pdf/empty": (),
+        "skill://acme/pdf/templates": (
+            "skill://acme/pdf/templates/eu",
+            "skill://acme/pdf/templates/y.md",
+        ),
+        "skill://acme/pdf/templates/eu": ("skill://acme/pdf/templates/eu/x.md",),
+    }
+
+
+# -- what is unfit ---------------------------------------------------------------------------
+
+
+def test_a_name_is_that_of_the_folder(tmp_path: Path) -> None:
+    write(tmp_path / "pdf", {"SKILL.md": "---\nname: other\ndescription: x\n---\n"})
+    assert "its name is that of its folder, 'pdf', and not 'other'" in only_fault(tmp_path)
+
+
+def test_a_name_must_be_in_order(tmp_path: Path) -> None:
+    skill(tmp_path, "PDF")
+    assert "name is 1 to 64" in only_fault(tmp_path)
+
+
+def test_a_fault_of_the_frontmatter_has_file_and_line(tmp_path: Path) -> None:
+    write(tmp_path / "pdf", {"SKILL.md": "---\nname: pdf\ndescription: a: b\n---\n"})
+    assert f"{tmp_path / 'pdf' / 'SKILL.md'}, line 3: " in only_fault(tmp_path)
+
+
+def test_a_text_must_be_utf_8(tmp_path: Path) -> None:
+    write(tmp_path / "pdf", {"SKILL.md": b"---\nname: pdf\ndescription: \xff\n---\n"})
+    assert "not UTF-8" in only_fault(tmp_path)
+
+
+def test_too_many_files_are_refused(tmp_path: Path) -> None:
+    home = skill(tmp_path)
+    write(home, {f"{number}.md": "x" for number in range(512)})
+    assert "at most 512 files, not 513" in only_fault(tmp_path)
+    (home / "0.md").unlink()
+    assert len(scan([tmp_path]).files) == 512
+
+
+def test_too_many_bytes_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    home = skill(tmp_path)
+    with open(home / "big.bin", "wb") as file:
+        file.truncate(MOST_BYTES)  # nothing is written to the disk
+    assert "at most 16777216 bytes" in only_fault(tmp_path)
+
+
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, {"secret.txt": "secret"})
+    home = skill(tmp_path / "skills")
+    (home / "notes.md").symlink_to(tmp_path / "secret.txt")
+    assert "leads out of" in only_fault(tmp_path / "skills")
+
+
+def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
+    home = skill(tmp_path)
+    (home / "loop").symlink_to(home)
+    assert "a link, and not to a file" in only_fault(tmp_path)
+
+
+def test_a_link_to_a_file_inside_is_a_file(tmp_path: Path) -> None:
+    home = skill(tmp_path)
+    write(home, {"a.md": "abc"})
+    (home / "b.md").symlink_to(home / "a.md")
+    assert scan([tmp_path]).files["skill://pdf/b.md"].size == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes on this system")
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(skill(tmp_path) / "pipe")
+    assert "it is no file" in only_fault(tmp_path)
+
+
+def test_one_uri_for_two_skills_is_refused(tmp_path: Path) -> None:
+    skill(tmp_path / "one")
+    skill(tmp_path / "two")
+    shelf = scan([tmp_path / "one", tmp_path / "two"])
+    assert len(shelf.skills) == 1
+    assert "there is a skill skill://pdf/SKILL.md already" in str(shelf.faults[0])
+
+
+def test_one_unfit_skill_leaves_the_others(tmp_path: Path) -> None:
+    skill(tmp_path)
+    skill(tmp_path, "UNFIT")
+    shelf = scan([tmp_path])
+    assert list(shelf.skills) == ["skill://pdf/SKILL.md"]
+    assert len(shelf.faults) == 1
+
+
+def test_a_folder_that_is_gone_is_a_fault(tmp_path: Path) -> None:
+    assert "cannot be looked into" in only_fault(tmp_path / "gone")
+
+
+# -- looking again ---------------------------------------------------------------------------
+
+
+def test_what_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
+    skill(tmp_path)
+    before = scan([tmp_path])
+    again = scan([tmp_path], before)
+    uri = "skill://pdf/SKILL.md"
+    assert again.files[uri] is before.files[uri]
+    assert again.skills[uri].frontmatter is before.skills[uri].frontmatter
+    assert again.fingerprint == before.fingerprint
+
+
+def test_what_has_changed_is(tmp_path: Path) -> None:
+    home = skill(tmp_path)
+    write(home, {"a.md": "abc"})
+    before = scan([tmp_path])
+    write(home, {"a.md": "abcd"})
+    again = scan([tmp_path], before)
+    assert again.files["skill://pdf/a.md"].digest != before.files["skill://pdf/a.md"].digest
+    assert again.fingerprint != before.fingerprint
+
+
+def test_a_file_that_became_a_link_out_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path, {"secret.txt": "secret"})
+    home = skill(tmp_path / "skills")
+    write(home, {"a.md": "abc"})
+    file = scan([tmp_path / "skills"]).files["skill://pdf/a.md"]
+    assert read_inside(file) == b"abc"
+    (home / "a.md").unlink()
+    (home / "a.md").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(PermissionError, match="leads out"):
+        read_inside(file)
