@@ -22,7 +22,7 @@ def blocks(page: Path) -> list[str]:
 def test_the_blocks_of_a_page_run_in_order(page: Path) -> None:
     names: dict[str, object] = {"__name__": "docs"}
     for number, block in enumerate(blocks(page), 1):
-        exec(compile(block, f"{page.name} block {number}", "exec"), names)
+        exec(compile(block, f"{page.name} block {number}", "exec", dont_inherit=True), names)
 
 
 def test_the_pages_with_blocks_are_found() -> None:

@@ -30,6 +30,10 @@ EXPORTS = {
         StoreClosed StoreError StoreFull StoreLimits StoreUnavailable Stored Subscription
         SubscriptionEnded
     """,
+    "trunkline.testing": """
+        AskedQuestion BothEras EraRun ErasDiffer UnansweredQuestion run_in_both_eras
+        run_in_both_eras_sync
+    """,
     "trunkline.transports": """
         Address Frame MemoryTransport Stdio StdioServer Tapped TappedTransport Transport
         memory_pair

@@ -7,7 +7,9 @@ goes, and who gets its outcome. A call that does none of that never makes one.
 The rules that live here, and only here:
 
 * A key names one question of a call. Where the author gives none it is the kind of question
-  and its number among those of its kind, counted in the order they are put.
+  and its number among those of its kind, counted in the order they are put; those of a task
+  that the handler has begun are counted by themselves, because how tasks take turns is not
+  the same when answers are there already.
 * The time that a client takes to answer is not the handler's.
 """
 
@@ -63,6 +65,7 @@ class Course:
     """One run: where its questions, its reports and its outcome go."""
 
     __slots__ = (
+        "_branches",
         "_counted",
         "_keys",
         "_left",
@@ -91,6 +94,8 @@ class Course:
         # What threads wait for, to be stopped with the handler.
         self.waits: set[asyncio.Future[Any]] = set()
         self._counted: Counter[str] = Counter()
+        # Tasks of the handler's own that ask, in the order they began to.
+        self._branches: dict[asyncio.Task[Any], int] = {}
         self._keys: set[str] = set()
         # How many questions the client has before it, and the time that is left meanwhile.
         self._open = 0
@@ -101,19 +106,30 @@ class Course:
         """Whether the handler was ended because its questions have to go out."""
         return self.round is not None and self.round.is_over
 
-    def key_of(self, kind: str, key: str | None) -> str:
-        """Return the key of the next question of a kind.
+    def key_of(self, kind: str, key: str | None, own: asyncio.Task[Any] | None = None) -> str:
+        """Return the key of the next question of a kind; `own` is the handler's own task.
 
         Raises:
             ValueError: the author gave a key that another question of this call has.
         """
         if key is None:
-            self._counted[kind] += 1
-            key = f"{kind}-{self._counted[kind]}"
+            prefix = f"{kind}-{self._branch(own)}"
+            self._counted[prefix] += 1
+            key = f"{prefix}{self._counted[prefix]}"
         if key in self._keys:
             raise ValueError(f"the key {key!r} names another question of this call already")
         self._keys.add(key)
         return key
+
+    def _branch(self, own: asyncio.Task[Any] | None) -> str:
+        """Return what tells the questions of this task from others; nothing for the handler."""
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            return ""  # on a thread
+        if task is None or task is own or own is None:
+            return ""
+        return f"{self._branches.setdefault(task, len(self._branches) + 1)}."
 
     @contextmanager
     def paused(self, context: Context) -> Iterator[None]:

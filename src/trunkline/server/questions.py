@@ -193,7 +193,7 @@ def elicit(
 
     form = form_of(kind)
     course = course_of(context)
-    chosen = course.key_of("elicitation", _checked(key))
+    chosen = course.key_of("elicitation", _checked(key), context._task)
 
     async def answer() -> Answer[Any]:
         _check_revision(context, "elicitation/create")
@@ -212,7 +212,7 @@ def elicit_url(
 ) -> Ask[Answer[None]]:
     """Ask the user to visit an address."""
     course = course_of(context)
-    chosen = course.key_of("elicitation", _checked(key))
+    chosen = course.key_of("elicitation", _checked(key), context._task)
 
     async def answer() -> Answer[None]:
         _check_revision(context, "elicitation/create", "elicitation.url")
@@ -233,7 +233,7 @@ def sample(
 
     params = sampling_params(messages, **options)
     course = course_of(context)
-    chosen = course.key_of("sampling", _checked(key))
+    chosen = course.key_of("sampling", _checked(key), context._task)
 
     async def answer() -> CreateMessageResult:
         return await _ask(context, chosen, "sampling/createMessage", params, timeout)  # type: ignore[no-any-return]  # read as this type
@@ -244,7 +244,7 @@ def sample(
 def roots(context: Context, key: str | None, timeout: float | None) -> Ask[list[Root]]:
     """Ask which folders the client works in."""
     course = course_of(context)
-    chosen = course.key_of("roots", _checked(key))
+    chosen = course.key_of("roots", _checked(key), context._task)
 
     async def answer() -> list[Root]:
         result: ListRootsResult = await _ask(context, chosen, "roots/list", None, timeout)

@@ -329,7 +329,8 @@ class Round:
         # Its author's next question: what changed? Most often a text with a time or a random id.
         _log.error(
             "%s: the question %s is not the one that was answered; code before an ask runs "
-            "again, so what differs from run to run goes into once()",
+            "again, so what differs from run to run goes into once(), and questions whose order "
+            "differs need a key=",
             what,
             show(key),
         )

@@ -877,3 +877,39 @@ def test_messages_of_the_rounds_are_json_that_any_client_can_send_back() -> None
         assert first["requestState"].isascii()
 
     run(work, greeter())
+
+
+def test_questions_of_tasks_side_by_side_keep_their_keys_from_run_to_run() -> None:
+    app = Server("tests", state_keys=[KEY])
+
+    @app.tool
+    async def chains(context: Context) -> str:
+        async def chain(name: str) -> str:
+            one = await context.elicit(f"{name} one?", str)
+            two = await context.elicit(f"{name} two after {one.content}?", str)
+            return f"{one.content}{two.content}"
+
+        first = await context.elicit("First?", str)
+        return " ".join([first.content or "", *await asyncio.gather(chain("a"), chain("b"))])
+
+    async def work(wire: Wire) -> None:
+        keys = []
+        state, responses = None, None
+        for number in range(10):
+            reply = await attempt(
+                wire, number, {"name": "chains"}, state=state, responses=responses
+            )
+            result = reply["result"]
+            if result["resultType"] == "complete":
+                break
+            keys.append(sorted(result["inputRequests"]))
+            state = result["requestState"]
+            responses = {key: accepted(value=key[-1]) for key in result["inputRequests"]}
+        assert keys == [
+            ["elicitation-1"],
+            ["elicitation-1.1", "elicitation-2.1"],
+            ["elicitation-1.2", "elicitation-2.2"],
+        ]
+        assert result["content"][0]["text"] == "1 12 12"
+
+    run(work, app)

@@ -1,0 +1,187 @@
+"""What a test answers when a handler asks: written down briefly, sent as the wire has it.
+
+    {"day": {"date": "2026-08-01"}, "Sure?": True}      by key, or by the text of the question
+    [{"date": "2026-08-01"}, True]                      in order
+    lambda question: "decline"                          by a function
+
+The rules that live here, and only here:
+
+* None and "decline" decline, "cancel" cancels, any other value accepts.
+* A value that is no object fills the one field that a form has.
+* A question without an answer fails the test, and so does an answer in a sequence that no
+  question was left for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, to_builtins
+
+from ..mcp.types import CreateMessageResult, ElicitResult, ListRootsResult, Root
+from ..redaction import show
+
+__all__ = ["Answers", "AskedQuestion", "Given", "UnansweredQuestion"]
+
+Given: TypeAlias = (
+    Mapping[str, Any] | Sequence[Any] | Callable[["AskedQuestion"], Any | Awaitable[Any]]
+)
+
+# What a question is about, by its method: also how keys that nobody chose begin.
+_KINDS: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+# Said of a model that there is none of.
+_MODEL: Final = "test"
+
+
+class UnansweredQuestion(AssertionError):
+    """A handler asked what the test has no answer for."""
+
+
+class AskedQuestion(Struct, frozen=True):
+    """A question as it came to the client."""
+
+    # Its author's, or made of its kind and number: "elicitation-1". "" where it has none,
+    # because it was sent by `context.request`.
+    key: str
+    method: str
+    params: dict[str, Any]
+    # The revision it was asked in.
+    revision: str
+
+    @property
+    def kind(self) -> str:
+        """What is asked for: "elicitation", "sampling" or "roots"."""
+        return _KINDS.get(self.method, self.method)
+
+    @property
+    def text(self) -> str:
+        """What the user, or the model, is told; "" of roots."""
+        if "message" in self.params:
+            return str(self.params["message"])
+        blocks = [
+            block
+            for message in self.params.get("messages", ())
+            for block in _listed(message.get("content"))
+        ]
+        return "\n".join(str(each["text"]) for each in blocks if "text" in each)
+
+    @property
+    def url(self) -> str | None:
+        """The address that is to be visited, where one is."""
+        return self.params.get("url")
+
+    def __str__(self) -> str:
+        text = f": {show(self.text)}" if self.text else ""
+        return f"{self.key or 'without a key'} ({self.method}){text}"
+
+
+class Answers:
+    """The answers of one run; a sequence begins anew with each."""
+
+    def __init__(self, given: Given | None) -> None:
+        self._given: Given = {} if given is None else given
+        self._taken = 0
+
+    async def to(self, question: AskedQuestion) -> dict[str, Any]:
+        """Return the answer to a question, as it is sent.
+
+        Raises:
+            UnansweredQuestion: there is none.
+            TypeError: there is one, which cannot be an answer to this.
+        """
+        answer = self._find(question)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return _WRITTEN.get(question.method, _elicited)(question, answer)
+
+    def left_over(self) -> Sequence[Any]:
+        """Return the answers of a sequence that nobody asked for."""
+        if callable(self._given) or isinstance(self._given, Mapping):
+            return ()
+        return self._given[self._taken :]
+
+    def _find(self, question: AskedQuestion) -> Any:
+        given = self._given
+        if callable(given):
+            return given(question)
+        if isinstance(given, Mapping):
+            for name in (question.key, question.text, question.kind):
+                if name and name in given:
+                    return given[name]
+            raise UnansweredQuestion(_unanswered(question, map(show, given)))
+        if self._taken >= len(given):
+            raise UnansweredQuestion(_unanswered(question, map(show, given)))
+        self._taken += 1
+        return given[self._taken - 1]
+
+
+def _unanswered(question: AskedQuestion, given: Any) -> str:
+    known = ", ".join(given) or "none"
+    return (
+        f"nothing answers the question {question} in {question.revision}.\n"
+        f"There are answers for: {known}.\n"
+        f"Answer it by its key, {question.key!r}, or by its text."
+    )
+
+
+# -- as it is sent ---------------------------------------------------------------------------
+
+
+def _elicited(question: AskedQuestion, answer: Any) -> dict[str, Any]:
+    if isinstance(answer, ElicitResult):
+        return _plain(answer)
+    fields = list(question.params.get("requestedSchema", {}).get("properties", {}))
+    if answer is None or (answer is False and not fields):
+        return {"action": "decline"}
+    if isinstance(answer, str) and answer in ("decline", "cancel"):
+        return {"action": answer}
+    if question.url is not None:
+        return {"action": "accept"}
+    content = to_builtins(answer)
+    if not isinstance(content, dict):
+        if fields and len(fields) != 1:
+            raise TypeError(
+                f"the form of {question} has {len(fields)} fields ({', '.join(fields)}): "
+                f"answer it with a dict, not with {show(answer)}"
+            )
+        content = {fields[0]: content} if fields else {}
+    return {"action": "accept", "content": content}
+
+
+def _sampled(question: AskedQuestion, answer: Any) -> dict[str, Any]:
+    if isinstance(answer, str):
+        text = {"type": "text", "text": answer}
+        return {"role": "assistant", "content": text, "model": _MODEL}
+    if isinstance(answer, CreateMessageResult | dict):
+        return _plain(answer)
+    raise TypeError(f"{question} is answered with a text or a CreateMessageResult, not {answer!r}")
+
+
+def _rooted(question: AskedQuestion, answer: Any) -> dict[str, Any]:
+    if isinstance(answer, ListRootsResult):
+        return _plain(answer)
+    if isinstance(answer, str) or not isinstance(answer, Sequence):
+        raise TypeError(f"{question} is answered with a list of URIs, not {answer!r}")
+    return {"roots": [_plain(each) if isinstance(each, Root) else {"uri": each} for each in answer]}
+
+
+_WRITTEN: Final[dict[str, Callable[[AskedQuestion, Any], dict[str, Any]]]] = {
+    "elicitation/create": _elicited,
+    "sampling/createMessage": _sampled,
+    "roots/list": _rooted,
+}
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = to_builtins(value)
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]

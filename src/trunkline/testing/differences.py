@@ -1,0 +1,198 @@
+"""What is not the same of two runs of a handler, in sentences for its author.
+
+The rules that live here, and only here:
+
+* Results are compared as the older of the two revisions could have sent them: what it has no
+  member or block for is no difference.
+* Errors are the same if they mean the same, whatever their number is in a revision.
+* Questions are compared in their order, unless several were open at a time: then nobody can
+  say which came first.
+* What happened less often than in the handshake era is no difference: it is what a cache, or
+  a key that exists by now, looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, to_builtins
+from msgspec.json import encode
+
+from ..client.results import ToolResult
+from ..mcp.shaping import narrow
+from ..mcp.types import CallToolResult
+from ..redaction import show
+from ..spec.profiles import profile
+from .answers import AskedQuestion
+from .effects import Change, more_often
+
+if TYPE_CHECKING:
+    from .eras import EraRun
+
+__all__ = ["differences"]
+
+_ADVICE: Final = (
+    "Code before an ask runs again, with the answers. What must not be done again goes into\n"
+    "`await context.once(key, ...)`."
+)
+# Members of results that say something about the message and not about what was asked for.
+_OF_THE_MESSAGE: Final = ("_meta", "resultType", "ttlMs", "cacheScope")
+
+# What the log can be searched for when a tool has failed; another one each time.
+_REFERENCE: Final = re.compile(r"\(reference [0-9a-f]+\)")
+
+
+def differences(handshake: EraRun, per_request: EraRun) -> list[str]:
+    """Return what is not the same, most telling first; nothing where all is."""
+    effects = [*_effects(handshake, per_request), *_reports(handshake, per_request)]
+    if effects:
+        head = f"It did more in {per_request.revision} than in {handshake.revision}:"
+        effects = ["\n".join([head, *effects, _ADVICE])]
+    return [*_outcomes(handshake, per_request), *_questions(handshake, per_request), *effects]
+
+
+# -- what it gave ----------------------------------------------------------------------------
+
+
+def _outcomes(one: EraRun, other: EraRun) -> Iterator[str]:
+    if (one.error is None) != (other.error is None):
+        yield _beside("One era answers with an error", one, other, _outcome(one), _outcome(other))
+    elif one.error is not None and other.error is not None:
+        if not _means_the_same(one, other):
+            yield _beside("The errors differ", one, other, _outcome(one), _outcome(other))
+    elif isinstance(one.result, ToolResult):
+        yield from _results(one, other)
+    else:
+        ours, theirs = _plain(one.result, one), _plain(other.result, one)
+        if ours != theirs:
+            yield _beside("The results differ", one, other, show(ours), show(theirs))
+
+
+def _outcome(run: EraRun) -> str:
+    if run.error is not None:
+        return f"error {run.error.code}, {show(run.error.message)}"
+    return _told(run.result) if isinstance(run.result, ToolResult) else "a result"
+
+
+def _told(result: ToolResult[Any]) -> str:
+    return f"{'failed, ' if result.is_error else ''}{show(result.text)}"
+
+
+def _means_the_same(one: EraRun, other: EraRun) -> bool:
+    if one.error is None or other.error is None:
+        return False
+    return one.error.code == other.error.code or bool(_kinds(one) & _kinds(other))
+
+
+def _kinds(run: EraRun) -> set[str]:
+    """Return what the number of an error may mean in its revision."""
+    known = profile("mcp")
+    if run.error is None:
+        return set()
+    return {
+        kind
+        for kind in known.symbols(run.revision)
+        if known.number(kind, run.revision) == run.error.code
+    }
+
+
+def _results(one: EraRun, other: EraRun) -> Iterator[str]:
+    ours, theirs = one.result, other.result
+    if _essence(ours) != _essence(theirs):
+        yield _beside("The results differ", one, other, _told(ours), _told(theirs))
+    elif not ours.is_error and _blocks(ours, one) != _blocks(theirs, one):
+        blocks = show(_blocks(ours, one)), show(_blocks(theirs, one))
+        yield _beside("The content differs", one, other, *blocks)
+    if _has_structure(one.revision) and _value(ours) != _value(theirs):
+        values = show(_value(ours)), show(_value(theirs))
+        yield _beside("The structured results differ", one, other, *values)
+
+
+def _essence(result: ToolResult[Any]) -> tuple[bool, str]:
+    text = _REFERENCE.sub("", result.text) if result.is_error else result.text
+    return result.is_error, text
+
+
+def _blocks(result: ToolResult[Any], run: EraRun) -> Any:
+    return to_builtins(narrow(CallToolResult(result.content), run.revision))["content"]
+
+
+def _has_structure(revision: str) -> bool:
+    example = CallToolResult([], structured_content={})
+    return narrow(example, revision).structured_content is not UNSET
+
+
+def _value(result: ToolResult[Any]) -> Any:
+    return result.structured_content if result.is_error else result.value
+
+
+def _plain(result: Any, run: EraRun) -> Any:
+    found = to_builtins(narrow(result, run.revision))
+    return {name: found[name] for name in found if name not in _OF_THE_MESSAGE}
+
+
+# -- what it asked ---------------------------------------------------------------------------
+
+
+def _questions(one: EraRun, other: EraRun) -> Iterator[str]:
+    ours, theirs = [[_asked(each) for each in run.questions] for run in (one, other)]
+    if one.asked_together or other.asked_together:
+        ours.sort()
+        theirs.sort()
+    if ours != theirs:
+        told = [_listed(run.questions) for run in (one, other)]
+        yield (
+            f"The questions differ:\n"
+            f"  {one.revision}:{told[0]}\n  {other.revision}:{told[1]}\n"
+            "A question that depends on what an earlier run left behind, on a clock or on chance\n"
+            "is another one when the handler is run again. Questions of several tasks at a time\n"
+            "need keys of their own: they are not always put in the same order."
+        )
+
+
+def _asked(question: AskedQuestion) -> tuple[str, str, str, str]:
+    return question.key, question.method, question.text, question.url or ""
+
+
+def _listed(questions: list[AskedQuestion]) -> str:
+    return "".join(f"\n    {each}" for each in questions) or " none"
+
+
+# -- what it did -----------------------------------------------------------------------------
+
+
+def _effects(one: EraRun, other: EraRun) -> Iterator[str]:
+    for name, before, change in more_often(one.changes, other.changes, other.rounds):
+        often = f"{_amount(change.amount)} {change.unit} in {other.revision}"
+        yield f"  {name}: {often}, {_amount(before)} in {one.revision}{_added(change)}"
+
+
+def _reports(one: EraRun, other: EraRun) -> Iterator[str]:
+    before, after = (Counter(_report(each) for each in run.reports) for run in (one, other))
+    if after.total() <= before.total():
+        return
+    for report, often in (after - before).items():
+        earlier = before[report]
+        yield f"  {report}: {earlier + often} sent in {other.revision}, {earlier} in {one.revision}"
+
+
+def _report(message: dict[str, Any]) -> str:
+    params = dict(message.get("params", {}))
+    for each in ("_meta", "progressToken"):
+        params.pop(each, None)
+    return f"{message['method']} {show(encode(params).decode())}"
+
+
+def _amount(amount: float) -> str:
+    return f"{amount:g}" if isinstance(amount, float) else str(amount)
+
+
+def _added(change: Change) -> str:
+    return f": {', '.join(map(show, change.added))}" if change.added else ""
+
+
+def _beside(head: str, one: EraRun, other: EraRun, ours: str, theirs: str) -> str:
+    return f"{head}:\n  {one.revision}: {ours}\n  {other.revision}: {theirs}"

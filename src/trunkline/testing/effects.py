@@ -1,0 +1,390 @@
+"""What a handler leaves behind: found by looking at what its code can reach, and counted.
+
+A handler that is run again does again what it did before its question. To see that, what it
+may change is looked at before and after: what its closure holds, the globals its code names,
+the same of the functions it calls, the state of its server, the members of the objects among
+these. Nothing is traced
+and nothing is replaced; files, databases and the network are beyond a look, and are named by
+the author instead.
+
+The rules that live here, and only here:
+
+* Only what grows counts. A cache that is filled by one run is not filled by the next, and
+  what is set to the value it had was not done twice.
+* A number that is found may be a counter or a clock. It is taken for a counter where it grew
+  no more often than the handler ran; one that an author names is a counter.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sized
+from functools import partial
+from inspect import getattr_static
+from itertools import count
+from math import isclose, isfinite
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final, NamedTuple
+from unittest.mock import NonCallableMock
+
+from msgspec import Struct, field
+
+__all__ = ["Change", "Effects", "more_often"]
+
+# Handlers reach a handful of functions. One that reaches the whole of a program is looked at
+# no further, because each look is taken twice per round.
+_MOST_FUNCTIONS: Final = 200
+# The same of what one name leads to: members of an object, keys of a dict.
+_MOST_MEMBERS: Final = 200
+# What was added is told by its first few.
+_MOST_SHOWN: Final = 6
+
+# The package of this library, whose own objects are not the handler's doing.
+_OURS: Final = __name__.split(".")[0]
+
+_COUNT: Final = re.compile(r"count\((-?\d+)\)")
+
+
+class Change(Struct):
+    """How much more of something there is: so many things, or an amount."""
+
+    # What it is counted in, for a sentence: "2 items".
+    unit: str
+    amount: float = 0
+    # What was added, as far as it can be shown.
+    added: list[Any] = field(default_factory=list)
+    # Whether the author named it.
+    is_named: bool = False
+
+    def plus(self, other: Change) -> Change:
+        """Return both together."""
+        added = [*self.added, *other.added][:_MOST_SHOWN]
+        return Change(self.unit, self.amount + other.amount, added, self.is_named)
+
+
+class Effects:
+    """What one handler, and whatever else an author names, may change."""
+
+    def __init__(
+        self, handler: Callable[..., Any], state: Any, named: Any, ignore: frozenset[str]
+    ) -> None:
+        """Look at what `handler` reaches, at the `state` of its server and at `named`.
+
+        The last is one thing, or several in a tuple.
+
+        Raises:
+            TypeError: several things are in a list, which might itself be one of them.
+        """
+        self._handler = handler
+        self._state = state
+        self._named = _several(named)
+        self._ignore = ignore
+        self._before: dict[str, Any] = {}
+        # By name, all that was seen between `begin` and `end`.
+        self.changes: dict[str, Change] = {}
+
+    def begin(self) -> None:
+        """Look at everything before the handler runs."""
+        self._before = self._look()
+
+    def end(self) -> None:
+        """Look again, and add up what has changed."""
+        after = self._look()
+        named = {_named_as(at) for at in range(len(self._named))}
+        for name, snapshot in after.items():
+            before = self._before.get(name)
+            if before is None or type(before) is not type(snapshot):
+                continue
+            for place, change in _grown(name, before, snapshot):
+                change.is_named = name in named
+                known = self.changes.get(place)
+                self.changes[place] = change if known is None else known.plus(change)
+
+    def _look(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        ids = {id(each) for each in self._named}
+        for name, value in _reachable(self._handler, self._state):
+            if id(value) in ids or name in self._ignore:
+                continue
+            snapshot = _snapshot(value)
+            if snapshot is not None:
+                found[name] = snapshot
+        for at, each in enumerate(self._named):
+            is_question = callable(each) and not isinstance(each, NonCallableMock)
+            snapshot = _snapshot(each() if is_question else each)
+            if snapshot is None:
+                raise TypeError(f"{_named_as(at)} gives nothing that can be counted: {each!r}")
+            found[_named_as(at)] = snapshot
+        return found
+
+
+def more_often(
+    earlier: Mapping[str, Change], later: Mapping[str, Change], runs: int
+) -> Iterator[tuple[str, float, Change]]:
+    """Yield what happened more often in `later`: its name, how often before, and the change.
+
+    `runs` is how many times the handler was run there.
+    """
+    for name, change in later.items():
+        before = earlier[name].amount if name in earlier else 0
+        if change.amount <= before:
+            continue
+        is_member = change.unit == _MEMBER
+        if change.unit in (_NUMBER, _MEMBER) and not change.is_named:
+            # No piece of code was run more often than the whole.
+            if before and change.amount > runs * before:
+                continue
+            if is_member and not before:
+                continue  # a new key with some number in it: the keys are counted
+            if isinstance(change.amount, float) and not _is_multiple(change.amount, before):
+                continue
+        yield name, before, change
+
+
+def _is_multiple(amount: float, of: float) -> bool:
+    return of == 0 or isclose(amount / of, round(amount / of), rel_tol=1e-6)
+
+
+def _several(named: Any) -> tuple[Any, ...]:
+    if named is None:
+        return ()
+    if isinstance(named, tuple):
+        return named
+    if isinstance(named, list) and named and all(map(callable, named)):
+        raise TypeError("several effects are a tuple: a list is one, to which things are added")
+    return (named,)
+
+
+def _named_as(at: int) -> str:
+    return f"effects[{at}]"
+
+
+# -- what can be counted ---------------------------------------------------------------------
+
+
+class _Calls(list[Any]):
+    """The calls of a mock."""
+
+
+class _Size(int):
+    """How much was written, or is in a queue."""
+
+
+_NUMBER: Final = "in all"
+_MEMBER: Final = "at that key"
+
+
+def _snapshot(value: Any) -> Any:
+    """Return how something is now, or None where it is nothing that grows."""
+    if isinstance(value, NonCallableMock):
+        return _Calls(value.mock_calls)
+    if isinstance(value, Counter):
+        return Counter(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, list | deque):
+        return list(value)
+    if isinstance(value, set | bytearray):
+        return set(value) if isinstance(value, set) else _Size(len(value))
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return _size(value)
+
+
+def _size(value: Any) -> _Size | None:
+    if isinstance(value, count):
+        found = _COUNT.fullmatch(repr(value))
+        return None if found is None else _Size(found[1])
+    if isinstance(value, io.StringIO | io.BytesIO):
+        return None if value.closed else _Size(len(value.getvalue()))
+    size = getattr(type(value), "qsize", None)
+    return None if size is None else _Size(value.qsize())
+
+
+def _grown(name: str, before: Any, after: Any) -> Iterator[tuple[str, Change]]:
+    """Yield what has grown: a place, and by how much."""
+    if isinstance(after, Counter):
+        for key in list(after)[:_MOST_MEMBERS]:
+            if after[key] != before[key]:
+                more = abs(after[key] - before[key])
+                yield f"{name}[{key!r}]", Change("counted", more)
+    elif isinstance(after, dict):
+        yield from _grown_keys(name, before, after)
+    elif isinstance(after, list):
+        unit = "calls" if isinstance(after, _Calls) else "items"
+        added = after[len(before) :]
+        if added:
+            yield name, Change(unit, len(added), added[:_MOST_SHOWN])
+    elif isinstance(after, set):
+        added = list(after - before)
+        if added:
+            yield name, Change("items", len(added), added[:_MOST_SHOWN])
+    elif after != before:
+        yield name, Change(_NUMBER, abs(after - before))
+
+
+def _grown_keys(
+    name: str, before: dict[Any, Any], after: dict[Any, Any]
+) -> Iterator[tuple[str, Change]]:
+    added = [key for key in after if key not in before]
+    if added:
+        yield name, Change("keys", len(added), added[:_MOST_SHOWN])
+    for key in list(after)[:_MOST_MEMBERS]:
+        new, old = after[key], before.get(key, 0)
+        if isinstance(new, int) and isinstance(old, int) and new != old:
+            yield f"{name}[{key!r}]", Change(_MEMBER, abs(new - old))
+
+
+# -- what can be reached ---------------------------------------------------------------------
+
+
+class _Found(NamedTuple):
+    """What a piece of code names."""
+
+    name: str
+    value: Any
+    # What binds the name, so that two things of one name are told apart at every look.
+    binder: int
+    # The function that names it.
+    where: str
+
+
+def _reachable(handler: Any, state: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a handler may change, by a name that is the same at every look."""
+    seen: set[int] = set()
+    binders: dict[str, int] = {}
+    home = ""
+    waiting = deque([_Found("", handler, 0, "")])
+    # Last, when it is known whose code this is.
+    later = [] if state is None else [_Found("context.state", state, 1, "")]
+    while waiting or later:
+        found = waiting.popleft() if waiting else later.pop()
+        function = _function(found.value)
+        if function is None:
+            binder = binders.setdefault(found.name, found.binder)
+            # Two functions may call two things the same.
+            name = found.name if binder == found.binder else f"{found.where}.{found.name}"
+            yield from _members(name, found.value, home)
+            waiting += _methods(found.value, home)
+            continue
+        for owner in _owners(found.value):
+            waiting.append(_Found("self", owner, id(owner), function.__qualname__))
+        top = _top(function)
+        if id(function) in seen or len(seen) >= _MOST_FUNCTIONS:
+            continue
+        seen.add(id(function))
+        if top != _OURS:
+            home = home or top
+        waiting += _cells(function)
+        if top == home:
+            # Of what others wrote only what is bound to it: their globals are their affair.
+            waiting += _globals(function)
+
+
+def _methods(value: Any, home: str) -> Iterator[_Found]:
+    """Yield what an object of the handler's own package can do."""
+    kind = value if isinstance(value, type) else type(value)
+    if home and _top(kind) == home:
+        for name, each in vars(kind).items():
+            if isinstance(each, FunctionType):
+                yield _Found(name, each, id(kind), kind.__qualname__)
+
+
+def _function(value: Any) -> FunctionType | None:
+    """Return the function at the bottom of a callable, if it is one of Python."""
+    while isinstance(value, partial | MethodType):
+        value = value.func if isinstance(value, partial) else value.__func__
+    if isinstance(value, FunctionType):
+        return value
+    if isinstance(value, NonCallableMock | type):
+        return None
+    call = getattr_static(type(value), "__call__", None)
+    return call if isinstance(call, FunctionType) else None
+
+
+def _owners(value: Any) -> Iterator[Any]:
+    """Yield the objects that a callable is bound to."""
+    while isinstance(value, partial):
+        yield from (*value.args, *value.keywords.values())
+        value = value.func
+    if isinstance(value, MethodType):
+        yield value.__self__
+    elif not isinstance(value, FunctionType):
+        # An object that can be called: what it is bound to is itself, and not called again.
+        yield _Held(value)
+
+
+class _Held:
+    """The members of an object, without its being callable."""
+
+    def __init__(self, value: Any) -> None:
+        self.__dict__ = getattr(value, "__dict__", {})
+
+
+def _cells(function: FunctionType) -> Iterator[_Found]:
+    """Yield what a function holds on to."""
+    where = function.__qualname__
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield _Found(name, cell.cell_contents, id(cell), where)
+        except ValueError:
+            pass  # named before it is bound
+    wrapped = getattr(function, "__wrapped__", None)
+    if wrapped is not None:
+        yield _Found("", wrapped, id(function), where)
+
+
+def _globals(function: FunctionType) -> Iterator[_Found]:
+    """Yield the globals that the code of a function names, also by `module.name`."""
+    spelled, known = _spelled(function.__code__), function.__globals__
+    for name in spelled:
+        value = known.get(name)
+        if isinstance(value, ModuleType):
+            if value.__name__.split(".")[0] == _top(function):
+                inner = vars(value)
+                for each in spelled:
+                    if each in inner and not isinstance(inner[each], ModuleType):
+                        yield _Found(each, inner[each], id(inner), name)
+        elif name in known:
+            yield _Found(name, value, id(known), function.__qualname__)
+
+
+def _top(thing: Any) -> str:
+    """Return the package that something was written in."""
+    return (getattr(thing, "__module__", None) or "").split(".")[0]
+
+
+def _spelled(code: CodeType) -> list[str]:
+    """Return the names in a piece of code, and in what is defined within."""
+    found = dict.fromkeys(code.co_names)
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            found.update(dict.fromkeys(_spelled(each)))
+    return list(found)
+
+
+def _members(name: str, value: Any, home: str) -> Iterator[tuple[str, Any]]:
+    """Yield a thing that can be counted, or what can be in an object or a class."""
+    if _snapshot(value) is not None:
+        yield name, value
+        if isinstance(value, Mapping):
+            for key, inner in list(value.items())[:_MOST_MEMBERS]:
+                if isinstance(inner, Sized | NonCallableMock):
+                    yield f"{name}[{key!r}]", inner
+        return
+    is_class = isinstance(value, type)
+    top = _top(value if is_class else type(value))
+    if isinstance(value, ModuleType) or (is_class and top != home):
+        return
+    if top == _OURS and not isinstance(value, _Held):
+        return  # what the server counts for itself
+    held = getattr(value, "__dict__", {})
+    if isinstance(value, Struct):
+        held = {each: getattr(value, each) for each in value.__struct_fields__}
+    for inner, member in list(held.items())[:_MOST_MEMBERS]:
+        if not inner.startswith("__"):
+            yield f"{name}.{inner}", member

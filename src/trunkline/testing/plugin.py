@@ -1,0 +1,25 @@
+"""The pytest fixture `both_eras`; pytest finds it where this library is installed.
+
+Pytest loads this in every run, so nothing of the library is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .eras import BothEras
+
+__all__ = ["both_eras"]
+
+
+@pytest.fixture
+def both_eras() -> Callable[..., BothEras]:
+    """Return `run_in_both_eras_sync`: `both_eras(app, "book", {"city": "Oslo"}, answers)`."""
+    from .eras import run_in_both_eras_sync
+
+    return run_in_both_eras_sync
