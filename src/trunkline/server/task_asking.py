@@ -177,7 +177,7 @@ class Carriers:
         finally:
             await tasks.records.unclaim(lease)
         if reply is not None:
-            await tasks.answer(change)
+            await tasks.pass_on(change)
 
     async def _ask(self, waiter: Waiter, record: TaskRecord, request: InputRequest) -> Reply | None:
         """Return what a client says to a question; None where nobody will know."""

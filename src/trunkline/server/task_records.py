@@ -20,6 +20,7 @@ task is, which uses none twice.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
@@ -54,6 +55,8 @@ __all__ = [
     "withdrawn",
 ]
 
+_log: Final = logging.getLogger("trunkline.server")
+
 # The two ways in which revisions have tasks: the record of one means nothing to the other.
 Form = Literal["core", "extension"]
 
@@ -63,6 +66,8 @@ _OVER: Final = frozenset(("completed", "failed", "cancelled"))
 # How often a change is tried anew. Each loss is somebody else's gain, so that whoever loses this
 # often has met a store that does not compare.
 _TRIES: Final = 100
+# In seconds: a store takes no less.
+_LEAST_TTL: Final = 0.001
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
@@ -218,7 +223,9 @@ class TaskRecords:
         Raises:
             StoreError: there is no room, or no answer; it may have to be removed.
         """
-        ttl = record.left(self.clock())
+        left = record.left(self.clock())
+        # A client may ask for less time than it takes to get here.
+        ttl = None if left is None else max(left, _LEAST_TTL)
         if circle is not None:
             await self._store.put(_listed(record, circle), record.id.encode(), ttl=ttl)
         await self._store.compare_and_set(_key(record), encode(record), version=None, ttl=ttl)
@@ -251,7 +258,8 @@ class TaskRecords:
             wanted = to(record)
             if wanted is None:
                 return Change(record, record)
-            wanted = replace(wanted, updated=self.clock())
+            # Whatever the clock does: who is told of changes goes by this.
+            wanted = replace(wanted, updated=max(self.clock(), record.updated))
             value = encode(wanted)
             set_ = await self._store.compare_and_set(_key(record), value, version=version, ttl=left)
             if set_ is not None:
@@ -287,7 +295,12 @@ class TaskRecords:
         stored = await self._store.get(Key(tenant, "task", id))
         if stored is None:
             return None
-        record = _read(stored.value)
+        try:
+            record = _read(stored.value)
+        except (ValidationError, DecodeError) as error:
+            # Of a server that is newer than this one, say; to us it is none.
+            _log.error("a task in the store cannot be read: %s", error)
+            return None
         left = record.left(self.clock())
         return None if left is not None and left <= 0 else (record, stored.version, left)
 

@@ -22,6 +22,7 @@ from typing import Final
 from ..store.base import Store, Subscription
 from ..store.failures import StoreClosed, StoreError
 from ..store.values import Key
+from .failures import as_redacted
 
 __all__ = ["Runner"]
 
@@ -82,6 +83,8 @@ class Runner:
             await asyncio.gather(*loops, return_exceptions=True)
             if loops:
                 await self._leave()
+        # A lock belongs to the loop on which somebody waited for it.
+        self._opening = asyncio.Lock()
 
     async def _leave(self) -> None:
         try:
@@ -114,12 +117,14 @@ class Runner:
                 return
             except StoreError as error:
                 _log.warning("tasks were not looked at: %s", error)
+            except Exception as error:  # noqa: BLE001  # ours; the sign of life is worth more
+                _log.error("tasks could not be looked at\n%s", as_redacted(error))
 
     async def _listen(self) -> None:
         while self._subscription is not None:
             try:
                 async for message in self._subscription:
-                    await self._wake(message.data.decode())
+                    await self._hear(message.data.decode(errors="replace"))
                 return
             except StoreClosed:
                 return
@@ -127,12 +132,19 @@ class Runner:
                 _log.warning("calls for tasks are not heard for a while: %s", error)
             await asyncio.sleep(DEAF)
             try:
+                await self._subscription.close()
                 self._subscription = await self._store.subscribe(_ear(self.name))
                 await self._look()
             except StoreClosed:
                 return
             except StoreError as error:
                 _log.warning("calls for tasks are still not heard: %s", error)
+
+    async def _hear(self, id: str) -> None:
+        try:
+            await self._wake(id)
+        except Exception as error:  # noqa: BLE001  # the next call may be about another task
+            _log.warning("a call for a task came to nothing: %s", as_redacted(error))
 
 
 def _sign(name: str) -> Key:

@@ -125,7 +125,7 @@ async def _update(context: Context, params: Any) -> Any:
         if key in record.questions
     }
     to = partial(answered, replies=replies)
-    await tasks.answer(await tasks.records.change(record.tenant, record.id, to))
+    await tasks.pass_on(await tasks.records.change(record.tenant, record.id, to))
     return surface.empty()
 
 

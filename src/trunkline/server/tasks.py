@@ -24,13 +24,12 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, UnsetType, ValidationError
+from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from ..errors import Refusal, RequestEnded
 from ..jsonrpc.inbox import Asked
 from ..mcp.meta import Caller
-from ..mcp.names import official
 from ..spec.kinds import ErrorKind
 from ..spec.mcp.tasks_extension import EXTENSION
 from ..store.base import Store
@@ -39,10 +38,11 @@ from . import task_forms as forms
 from .connection import MOST_BACKLOG, Connection
 from .context import Context
 from .entries import ToolEntry
-from .extensions import declares, refuse_undeclared
+from .extensions import declares
 from .failures import as_redacted
 from .jobs import RETRY_AFTER
 from .settings import TaskSettings
+from .task_admission import admitted, may_become
 from .task_asking import Carriers, TaskAsker
 from .task_forms import Outcome, form_of
 from .task_records import (
@@ -95,7 +95,9 @@ class Running:
         self.is_detached = False
         # Whether the record has ended, so that the handler's outcome is of no use.
         self.is_over = False
+        # How the task stood when somebody was last told.
         self.told: str = record.status
+        self.told_at = record.updated
         self.waits: dict[str, asyncio.Future[Any]] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.hold: AbstractAsyncContextManager[None] | None = None
@@ -119,7 +121,8 @@ class Running:
     def stop(self) -> None:
         """Stop the handler: how the task ended is decided."""
         self.is_over = True
-        if self.is_detached:
+        # Once: a second time would interrupt how it cleans up.
+        if self.is_detached and not self.context.cancelled:
             self.context._stop()
 
 
@@ -151,51 +154,16 @@ class Tasks:
     # -- beginning ---------------------------------------------------------------------------
 
     def admit(self, context: Context, entry: ToolEntry, wish: Raw | UnsetType) -> bool:
-        """Say whether a call may be served as it came; one that may not is refused.
+        """Say whether a call may be served as it came; one that may not was refused.
 
         A call that is a task from its start is made one before its handler is called. `wish`
         is the `task` of its params.
         """
-        form = form_of(context.revision)
-        if form == "core" and EXTENSION in self.app.extensions:
-            return self._admit_asked(context, entry, wish)
-        if form == "extension":
-            return self._admit_able(context, entry)
-        return True  # whatever is in `task` means nothing here
-
-    def _admit_asked(self, context: Context, entry: ToolEntry, wish: Raw | UnsetType) -> bool:
-        """Admit a call where the client asks for a task."""
-        asked, policy = context._asked, context._surface.policy
-        if wish is UNSET:
-            if entry.task == "required":
-                context._connection.refuse(asked, policy, ErrorKind.TASK_REQUIRED)
-            return entry.task != "required"
-        if entry.task == "never":
-            context._connection.refuse(asked, policy, ErrorKind.TASK_NOT_ALLOWED)
-            return False
-        try:
-            ttl = forms.read_ttl(wish)
-        except ValidationError as error:
-            text = f"Invalid params: {error}"
-            context._connection.refuse(asked, policy, ErrorKind.INVALID_PARAMS, text)
-            return False
-        self._begin_with(context, ttl)
-        return True
-
-    def _admit_able(self, context: Context, entry: ToolEntry) -> bool:
-        """Admit a call where the client can have a task, and the tool decides."""
-        if declares(context._caller, EXTENSION):
-            if entry.task != "never" and entry.task_start == "call":
-                self._begin_with(context, None)
-            return True
-        if entry.task == "required":
-            refuse_undeclared(context._connection, context._asked, context._surface, EXTENSION)
-            return False
-        return True
-
-    def _begin_with(self, context: Context, ttl: float | None) -> None:
-        course = context._course or context._new_course()
-        course.begin = partial(self._begin, ttl=ttl)
+        admission = admitted(self.app, context, entry, wish)
+        if admission is not None and admission.is_task:
+            course = context._course or context._new_course()
+            course.begin = partial(self._begin, ttl=admission.ttl)
+        return admission is not None
 
     async def become(self, context: Context) -> bool:
         """Let a call go on as a task, if it can; say whether it is one now.
@@ -203,15 +171,10 @@ class Tasks:
         Raises:
             Refusal: it could be one, and there is no room; the call goes on if this is caught.
         """
-        course, surface = context._course, context._surface
+        course = context._course
         if course is not None and course.on_end is not None:
             return True
-        if form_of(surface.revision) != "extension" or not declares(context._caller, EXTENSION):
-            return False
-        if official(context.method, surface.policy, surface.revision) != "tools/call":
-            return False
-        entry: ToolEntry | None = self.app.tools.get(context.what)
-        if entry is None or entry.task == "never" or EXTENSION not in self.app.extensions:
+        if not may_become(self.app, context):
             return False
         await self._begin(context, ttl=None)
         return True
@@ -307,10 +270,8 @@ class Tasks:
         """Refuse to begin one task too many.
 
         Raises:
-            Refusal: there is no room, or the server is to end.
+            Refusal: there is no room.
         """
-        if self.is_stopping:
-            raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
         own = sum(each.circle == circle for each in self.running.values())
         if len(self.running) >= self.settings.running or own >= self.settings.running_each:
             raise _unavailable(ErrorKind.OVERLOADED)
@@ -318,7 +279,7 @@ class Tasks:
     def circle(self, context: Context) -> str:
         """Return what tells a requestor from others: its principal, or else its connection."""
         if context.principal is not None:
-            return circle_of(f"principal {context.principal}")
+            return circle_of(f"principal {context.tenant or ''}\0{context.principal}")
         connection = context._connection
         return self._circles.setdefault(connection, circle_of(f"connection {new_id()}"))
 
@@ -334,24 +295,30 @@ class Tasks:
             connection.notify(method, params)
 
     def tell(self, running: Running, record: TaskRecord) -> None:
-        """Tell who wants to know how a task stands now."""
+        """Tell who wants to know how a task stands now; what is older than that is not told."""
+        if record.updated < running.told_at:
+            return
         params = forms.notification(record, running.surface)
         if running.form == "extension":
             self.app.streams.task_changed(running.id, params)
         elif record.status != running.told:
             running.connection.notify("notifications/tasks/status", params)
-        running.told = record.status
+        running.told, running.told_at = record.status, record.updated
 
-    async def answer(self, change: Change) -> None:
+    async def pass_on(self, change: Change) -> None:
         """Have a change of a record taken note of, here or in the server that runs the task."""
         record = change.record
         if record is None or not change.is_ours:
             return
         running = self.running.get(record.id)
-        if running is not None:
-            await self.look(running)
-        else:
-            await self._runner.call(record.runner, record.id)
+        try:
+            if running is not None:
+                await self.look(running)
+            else:
+                await self._runner.call(record.runner, record.id)
+        except StoreError as error:
+            # The change holds all the same, and is found by looking.
+            _log.warning("a change of a task is not told: %s", error)
         if record.is_over:
             self.settle(record.tenant, record.id, record)
 
@@ -379,14 +346,16 @@ class Tasks:
     async def cancel(self, record: TaskRecord) -> Change:
         """End a task because its owner wants no more of it."""
         change = await self.records.change(record.tenant, record.id, cancelled)
-        await self.answer(change)
+        await self.pass_on(change)
         return change
 
     async def checked(self, record: TaskRecord) -> TaskRecord | None:
         """Return a task as it is, failed if nobody works at it any more."""
         if record.is_over or record.id in self.running:
             return record
-        if await self._runner.is_alive(record.runner):
+        # Our own would be at work here.
+        is_ours = record.runner == self._runner.name
+        if not is_ours and await self._runner.is_alive(record.runner):
             return record
         surface = self.app.surface(self._revision_of(record.form))
         outcome = forms.stopped(_RUNNER_GONE, surface)
@@ -436,8 +405,9 @@ class Tasks:
             try:
                 outcome = await running.outcome
             except asyncio.CancelledError:
-                # The whole loop ends, and whoever ends it stops the handler as well.
-                running.stop()
+                # The whole loop ends, and whoever ends it has stopped the handler as well. A
+                # second time would interrupt how it cleans up.
+                running.is_over = running.context.cancelled = True
                 await asyncio.wait([running.context_task], timeout=_CLEANUP)
                 raise
             if not running.is_over:
@@ -460,11 +430,10 @@ class Tasks:
                     running.tenant, running.id, partial(_concluded, outcome=outcome)
                 )
             except StoreFull as full:
-                if outcome.result is UNSET:
-                    _log.error("the end of a task cannot be kept: %s", full)
-                    return
+                _log.error("how %r ended cannot be kept: %s", running.context.what, full)
+                if outcome.message in (_TOO_LARGE, _NO_ROOM):
+                    return  # whoever asks next finds that nobody works at it
                 text = _TOO_LARGE if full.bound == "value_bytes" else _NO_ROOM
-                _log.error("the result of %s cannot be kept: %s", running.context.what, full)
                 outcome = forms.stopped(text, running.surface)
             except StoreClosed:
                 return
@@ -520,14 +489,7 @@ class Tasks:
     async def finish(self, seconds: float) -> None:
         """Let tasks end for so long; then stop those that are left, and write that they failed."""
         await self._wait(seconds)
-        for running in list(self.running.values()):
-            outcome = forms.stopped(_RUNNER_GONE, running.surface)
-            try:
-                async with asyncio.timeout(_CLEANUP):
-                    await self._conclude(running, outcome)
-            except TimeoutError:
-                _log.warning("a task could not be marked as failed: the store does not answer")
-            running.stop()
+        await asyncio.gather(*map(self._fail, list(self.running.values())))
         await self._wait(_CLEANUP)
         for running in list(self.running.values()):
             _log.warning("a task of %r does not end though it was stopped", running.context.what)
@@ -535,6 +497,15 @@ class Tasks:
         # The last of them ends the lifespan, if no connection is there.
         if self._ends:
             await asyncio.wait(self._ends)
+
+    async def _fail(self, running: Running) -> None:
+        """Write that a task has failed, if the store takes it, and stop its handler."""
+        try:
+            async with asyncio.timeout(_CLEANUP):
+                await self._conclude(running, forms.stopped(_RUNNER_GONE, running.surface))
+        except TimeoutError:
+            _log.warning("a task could not be marked as failed: the store does not answer")
+        running.stop()
 
     async def _wait(self, seconds: float) -> None:
         until = asyncio.get_running_loop().time() + seconds
