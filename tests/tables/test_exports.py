@@ -19,7 +19,8 @@ EXPORTS = {
         Call Change ChangeFilter ChangeStream Client ClientExtension TaskCall ToolResult
     """,
     "trunkline.server": """
-        Answer Ask BadAnswer Cache ChangedQuestion Context Extension Header InvalidState
+        Accepted Answer Ask BadAnswer Cache ChangedQuestion Context Declined Extension Header
+        InvalidState
         MissingCapability Result RoundLimit Server ServerLimits StateTooLarge TaskSettings Titles
     """,
     "trunkline.skills": """

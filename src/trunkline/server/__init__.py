@@ -14,18 +14,20 @@ if TYPE_CHECKING:
     from .context import Context
     from .extensions import Extension
     from .forms import Titles
-    from .questions import Answer, Ask, BadAnswer, MissingCapability
+    from .questions import Accepted, Answer, Ask, BadAnswer, Declined, MissingCapability
     from .results import Result
     from .rounds import ChangedQuestion, InvalidState, RoundLimit, StateTooLarge
     from .settings import Cache, ServerLimits, TaskSettings
 
 __all__ = [
+    "Accepted",
     "Answer",
     "Ask",
     "BadAnswer",
     "Cache",
     "ChangedQuestion",
     "Context",
+    "Declined",
     "Extension",
     "Header",
     "InvalidState",
@@ -40,12 +42,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Accepted": "questions",
     "Answer": "questions",
     "Ask": "questions",
     "BadAnswer": "questions",
     "Cache": "settings",
     "ChangedQuestion": "rounds",
     "Context": "context",
+    "Declined": "questions",
     "Extension": "extensions",
     "Header": "arguments",
     "InvalidState": "rounds",

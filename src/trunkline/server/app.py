@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
@@ -109,10 +108,10 @@ class Server:
         self.was_opened = False
         self._lifespan = lifespan
         # Drawn now, before any fork, so that all workers of one program share it.
-        keys = [bytes(each) for each in state_keys] or [os.urandom(32)]
-        self.rounds = Rounds(Seal(keys), limits)
-        self._cursor_key = keys[0]
-        make = registering.catalogue_maker(page_size, keys[0], self)
+        seal = Seal(state_keys)
+        self.rounds = Rounds(seal, limits, server=name)
+        self._cursor_key = seal.key_for("cursors")
+        make = registering.catalogue_maker(page_size, self._cursor_key, self)
         self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
         self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())
         self.templates: Catalogue[ResourceEntry] = make(

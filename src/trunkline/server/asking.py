@@ -6,6 +6,7 @@ travels is not known here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ from msgspec.json import Decoder
 from ..errors import LocalProtocolError, RemoteProtocolError
 from ..mcp.tables import result_type
 from ..mcp.types import ClientCapabilities
+from ..spec.lookup import capability as lookup_capability
 from ..spec.lookup import explain_method
 from ..spec.lookup import method as method_row
 from ..spec.mcp.behaviour import ASKING_NEEDS, IMPLIED
@@ -39,17 +41,13 @@ def missing(capabilities: ClientCapabilities, revision: str, method: str, params
     if row is None or row.kind != "request" or "server" not in row.senders:
         why = explain_method(method, revision)
         raise LocalProtocolError("mcp.method.unknown", got=method, expected=why)
-    told = to_builtins(params) if params is not None else {}
-    needed = [row.capability] if row.capability else []
-    needed += [
-        need.capability
-        for need in ASKING_NEEDS
-        if need.method == method
-        and need.when.holds(revision)
-        and need.member in told
-        and need.value in (None, told[need.member])
-    ]
-    lacking = [name for name in needed if not declares(capabilities, name)]
+    needed = {row.capability: None} if row.capability else {}
+    for need in ASKING_NEEDS:
+        if need.method == method and need.when.holds(revision):
+            told = _member(params, need.member)
+            if told is not UNSET and need.value in (None, told):
+                needed[need.capability] = None
+    lacking = [name for name in needed if not declares(capabilities, name, revision)]
     # What the one above it would declare as well need not be named.
     return [name for name in lacking if name not in IMPLIED or name.split(".")[0] not in lacking]
 
@@ -74,8 +72,17 @@ def check(session: Session | None, surface: Surface, method: str, params: Any = 
         raise LocalProtocolError("mcp.capability.not-declared", got=method, expected=why)
 
 
-def declares(capabilities: ClientCapabilities, name: str) -> bool:
-    """Say whether a client declared a capability, by its name with dots."""
+def _member(params: Any, name: str) -> Any:
+    """Return a member of params by its name on the wire: of a Struct, or as an author wrote it."""
+    if isinstance(params, Mapping):
+        return params.get(name, UNSET)
+    return getattr(params, _python_name(name), UNSET)
+
+
+def declares(capabilities: ClientCapabilities, name: str, revision: str) -> bool:
+    """Say whether a client declared a capability, by its name with dots, that a revision has."""
+    if lookup_capability(name, revision, "client") is None:
+        return False  # a word like any other, whoever says it
     declared: Any = capabilities
     for part in name.split("."):
         declared = getattr(declared, _python_name(part), UNSET)

@@ -420,9 +420,17 @@ class Connection:
         return self.transport.backlog > HIGH_WATER
 
     async def ask(
-        self, asked: Asked, surface: Surface, method: str, params: Any, timeout: float | None
+        self,
+        asked: Asked,
+        surface: Surface,
+        method: str,
+        params: Any,
+        timeout: float | None,
+        waits: set[asyncio.Future[Any]] | None = None,
     ) -> Raw:
         """Send the client a request about one of its own, and return its result, unread.
+
+        Meanwhile what it waits for is one of `waits`; to cancel that withdraws the request.
 
         Raises:
             PeerError: the client answered with an error.
@@ -436,6 +444,9 @@ class Connection:
         future: asyncio.Future[Any] = self.loop.create_future()
         narrowed = surface.narrowed(params)
         pending = self.peer.send_request(method, narrowed, waiter=future, route=asked.route)
+        if waits is not None:
+            waits.add(future)
+            future.add_done_callback(waits.discard)
         try:
             async with asyncio.timeout(seconds):
                 return await future  # type: ignore[no-any-return]  # set by `_on_reply`

@@ -50,11 +50,14 @@ T = TypeVar("T")
 class ClientFacts:
     """Who is asking, as it says of itself: for display and logs, never to decide by."""
 
-    __slots__ = ("capabilities", "info")
+    __slots__ = ("_revision", "capabilities", "info")
 
-    def __init__(self, info: Implementation | None, capabilities: ClientCapabilities) -> None:
+    def __init__(
+        self, info: Implementation | None, capabilities: ClientCapabilities, revision: str
+    ) -> None:
         self.info = info
         self.capabilities = capabilities
+        self._revision = revision
 
     @property
     def name(self) -> str:
@@ -63,7 +66,7 @@ class ClientFacts:
 
     def can(self, capability: str) -> bool:
         """Say whether the client declared a capability, such as "sampling.tools"."""
-        return asking.declares(self.capabilities, capability)
+        return asking.declares(self.capabilities, capability, self._revision)
 
     def __repr__(self) -> str:
         return f"ClientFacts(info={self.info!r}, capabilities={self.capabilities!r})"
@@ -141,10 +144,11 @@ class Context(Struct, eq=False):
         """Who is asking: what the client says of itself and of what it can do."""
         caller, session = self._caller, self._connection.session
         if self._surface.has_handshake and session is not None:
-            return ClientFacts(session.client, session.capabilities)
+            return ClientFacts(session.client, session.capabilities, self.revision)
         if caller is None:
-            return ClientFacts(None, ClientCapabilities())
-        return ClientFacts(caller.client_info, caller.capabilities or ClientCapabilities())
+            return ClientFacts(None, ClientCapabilities(), self.revision)
+        capabilities = caller.capabilities or ClientCapabilities()
+        return ClientFacts(caller.client_info, capabilities, self.revision)
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -185,6 +189,21 @@ class Context(Struct, eq=False):
     def elicit(
         self, message: str, form: type[T], *, key: str | None = None, timeout: float | None = None
     ) -> Ask[Answer[T]]: ...
+
+    @overload
+    def elicit(
+        self, message: str, form: None, *, key: str | None = None, timeout: float | None = None
+    ) -> Ask[Answer[None]]: ...
+
+    @overload
+    def elicit(
+        self,
+        message: str,
+        form: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Ask[Answer[dict[str, Any]]]: ...
 
     @overload
     def elicit(
@@ -320,10 +339,6 @@ class Context(Struct, eq=False):
         the client or the tool cannot have tasks the call goes on as it was.
         """
         return await self._connection.app.tasks.become(self)
-
-    def _new_course(self) -> Course:
-        self._course = course = Course()
-        return course
 
     def _stop(self) -> None:
         """Stop the handler: nobody wants its outcome any more."""

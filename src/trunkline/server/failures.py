@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from ..errors import NOTHING, Refusal, ToolError
+from ..errors import NOTHING, PeerError, Refusal, RequestEnded, ToolError
 from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.named import named_error
 from ..jsonrpc.policy import Policy
 from ..mcp.types import CallToolResult, TextContent
 from ..redaction import redact, show
 from ..spec.kinds import ErrorKind
+from ..spec.mcp.methods import METHODS
 from .encoding import OutputMismatch
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["RanOut", "as_redacted", "error_of", "failed", "refusal", "tool_failure"]
 
 _log: Final = logging.getLogger("trunkline.server")
+
+# What a server asks a client, in any revision.
+_ASKED: Final = frozenset(
+    row.name for row in METHODS if row.kind == "request" and row.by == "server"
+)
 
 
 class RanOut(Exception):
@@ -53,6 +59,9 @@ def error_of(error: BaseException, context: Context, policy: Policy) -> ErrorObj
         return refusal(error, policy)
     if isinstance(error, RanOut):
         return named_error(ErrorKind.TIMEOUT, policy=policy)
+    if _is_unanswered(error):
+        _log_unanswered(error, context)
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
     _reference(error, context)
     return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
@@ -63,12 +72,26 @@ def tool_failure(error: BaseException, context: Context) -> CallToolResult:
         return failed(str(error) or "The tool failed.")
     if isinstance(error, RanOut):
         return failed(f"The tool {context.what!r} ran out of time.")
+    if _is_unanswered(error):
+        _log_unanswered(error, context)
+        return failed(f"The tool {context.what!r} did not get an answer to its question.")
     reference = _reference(error, context)
     # A result that was not what the tool promises is told apart: its author's next question.
     how = (
         "returned an invalid result" if isinstance(error, OutputMismatch) else "failed unexpectedly"
     )
     return failed(f"The tool {context.what!r} {how} (reference {reference}).")
+
+
+def _is_unanswered(error: BaseException) -> bool:
+    """Say whether a question of the handler's was answered with an error, or not at all."""
+    return isinstance(error, PeerError | RequestEnded) and error.method in _ASKED
+
+
+def _log_unanswered(error: BaseException, context: Context) -> None:
+    # Without a traceback: it is the client's doing, which could fill a disk with them.
+    what = show(context.what)
+    _log.warning("%s %s got no answer to its question: %s", context.method, what, error)
 
 
 def failed(text: str) -> CallToolResult:

@@ -37,6 +37,7 @@ from ..redaction import show
 from ..spec.kinds import ErrorKind
 from ..transports.base import HIGH_WATER
 from .context import Context
+from .course import RoundOver, course_of
 from .failures import RanOut, as_redacted
 from .middleware import invoke
 from .surface import ToolCall
@@ -189,11 +190,16 @@ class Jobs:
         try:
             async with asyncio.timeout_at(context.deadline) as limit:
                 context._limit = limit
-                return await invoke(self._app, entry, values, context)
+                try:
+                    return await invoke(self._app, entry, values, context)
+                finally:
+                    context._limit = None  # a task that it left behind may still ask
         except TimeoutError:
             if not limit.expired():
                 raise  # one of the handler's own
         context.cancelled = True  # a handler on a thread has to look
+        if context._course is not None:
+            context._course.stop()  # or wait for something that nobody wants any more
         raise RanOut
 
     # -- ending ------------------------------------------------------------------------------
@@ -207,7 +213,7 @@ class Jobs:
             return None if stopped else _told(work, entry, context, error)
         if context._asked not in self._peer.inbox:
             return None
-        if course is not None and course.is_over:
+        if course is not None and course.is_over and not _failed_by_itself(error):
             return _ending(context, course)
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
@@ -221,8 +227,7 @@ class Jobs:
         That is what the client would be sent, or None if the handler was stopped. The request
         itself is still to be answered, by who detaches.
         """
-        course = context._course or context._new_course()
-        course.on_end = on_end
+        course_of(context).on_end = on_end
         if self.at_work.pop(context._asked, None) is not None:
             self._app.in_flight -= 1
             self._go_on_after(context._asked)
@@ -239,6 +244,8 @@ class Jobs:
         finally:
             del self.at_work[asked]
             self._app.in_flight -= 1
+            if course is not None:
+                course.end()
         self._go_on_after(asked)
 
     def _go_on_after(self, asked: Asked) -> None:
@@ -402,6 +409,16 @@ class Jobs:
             self._is_turning = False
 
 
+def _failed_by_itself(error: BaseException) -> bool:
+    """Say whether a handler has failed for another reason than that its round is over."""
+    found: BaseException | None = error
+    while found is not None and isinstance(error, Exception):
+        if isinstance(found, RoundOver):
+            return False  # it was caught, and this is what came of it
+        found = found.__cause__ or found.__context__
+    return isinstance(error, Exception)
+
+
 def _has_begin(context: Context) -> bool:
     """Say whether something has to be done before the handler is called."""
     return context._course is not None and context._course.begin is not None
@@ -444,7 +461,7 @@ def _size(asked: Asked) -> int:
     """Return how many bytes a request that waits keeps."""
     params = asked.params
     if type(params) is ToolCall:
-        return _length(params.arguments) + _length(params.meta)
+        return sum(_length(getattr(params, name)) for name in params.__struct_fields__)
     return _length(params)
 
 

@@ -17,19 +17,20 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import concurrent.futures
 import inspect
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from math import inf
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from msgspec import UNSET, Raw, Struct, ValidationError
-from msgspec.json import Decoder, Encoder
+from msgspec.json import Decoder
 
-from ..errors import Refusal, RemoteProtocolError
+from ..errors import LocalProtocolError, Refusal, RemoteProtocolError, RequestEnded
 from ..mcp.types import (
     CreateMessageResult,
     ElicitRequestParams,
@@ -42,37 +43,51 @@ from ..spec.kinds import ErrorKind
 from ..spec.lookup import method as method_row
 from . import asking
 from .adapters import read_model
-from .course import Asker, Course, Question
-from .encoding import encoded
+from .course import Asker, Course, Name, Question, course_of
+from .encoding import OutputMismatch, encoded
 from .workers import deliver
 
 if TYPE_CHECKING:
     from .context import Context
     from .forms import Form
 
-__all__ = ["Answer", "Ask", "BadAnswer", "MissingCapability"]
+__all__ = ["Accepted", "Answer", "Ask", "BadAnswer", "Declined", "MissingCapability"]
 
 T = TypeVar("T")
 
-# Enough that nobody finds two questions with one digest by accident.
-_DIGEST: Final = 12
 _MOST_KEY: Final = 200
 
-_sorted: Final = Encoder(order="sorted")
-_within_once: Final[ContextVar[bool]] = ContextVar("within_once", default=False)
+# Whose `once` this runs inside of. Another server in this process may be asked from there.
+_within_once: Final[ContextVar[Course | None]] = ContextVar("within_once", default=None)
 
 
-class Answer(Struct, Generic[T], frozen=True):
-    """What the user did with a question, and what was filled in."""
+class Accepted(Struct, Generic[T], frozen=True):
+    """The user agreed, and this is what was filled in."""
 
-    action: Literal["accept", "decline", "cancel"]
-    # Of the type that was asked for; None unless accepted.
-    content: T | None = None
+    content: T
+    action: Literal["accept"] = "accept"
 
     @property
-    def accepted(self) -> bool:
-        """Whether the user agreed."""
-        return self.action == "accept"
+    def accepted(self) -> Literal[True]:
+        """Whether the user agreed: yes."""
+        return True
+
+
+class Declined(Struct, frozen=True):
+    """The user said no ("decline"), or would not even say that ("cancel")."""
+
+    action: Literal["decline", "cancel"]
+    content: None = None
+
+    @property
+    def accepted(self) -> Literal[False]:
+        """Whether the user agreed: no."""
+        return False
+
+
+# What the user did with a question. A type checker knows of which kind it is once its `action`
+# was looked at: `if answer.action == "accept": answer.content`.
+Answer: TypeAlias = Accepted[T] | Declined
 
 
 class MissingCapability(Refusal):
@@ -96,18 +111,40 @@ class BadAnswer(Refusal):
     """What the client answered is not what it was asked for."""
 
 
-class Ask(Generic[T]):
-    """A question that was put: `await` it, or `wait` for it on a thread."""
+class Ask(Coroutine[Any, Any, T]):
+    """A question that was put: `await` it, or `wait` for it on a thread.
 
-    __slots__ = ("_answer", "_context", "_is_taken")
+    It is a coroutine, so that a task can be made of it, and costs nothing until it is begun.
+    """
+
+    __slots__ = ("_answer", "_begun", "_context", "_is_taken")
 
     def __init__(self, context: Context, answer: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._context = context
         self._answer = answer
+        self._begun: Coroutine[Any, Any, T] | None = None
         self._is_taken = False
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._take().__await__()
+
+    def send(self, value: Any) -> Any:
+        """Go on, as a coroutine does."""
+        return self._coroutine().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an exception, as a coroutine does."""
+        return self._coroutine().throw(*error)
+
+    def close(self) -> None:
+        """Give it up, as a coroutine is."""
+        if self._begun is not None:
+            self._begun.close()
+
+    def _coroutine(self) -> Coroutine[Any, Any, T]:
+        if self._begun is None:
+            self._begun = self._take()
+        return self._begun
 
     def wait(self) -> T:
         """Wait for the answer, in a handler that is no coroutine and runs on a thread.
@@ -117,7 +154,7 @@ class Ask(Generic[T]):
         """
         self._check_thread()
         loop = self._context._connection.loop
-        return asyncio.run_coroutine_threadsafe(self._waited(), loop).result()
+        return _outcome(asyncio.run_coroutine_threadsafe(self._waited(), loop))
 
     def _check_thread(self) -> None:
         if threading.get_ident() == self._context._connection.thread:
@@ -138,6 +175,8 @@ class Ask(Generic[T]):
     def _take(self) -> Coroutine[Any, Any, T]:
         if self._is_taken:
             raise RuntimeError("a question is asked once: put it again under another key")
+        if asyncio.get_running_loop() is not self._context._connection.loop:
+            raise RuntimeError("this is not the server's event loop: wait() for the question")
         self._is_taken = True
         return self._answer()
 
@@ -160,7 +199,7 @@ class _Once(Ask[Any]):
         future.add_done_callback(lambda _: calls.put(None))
         while (call := calls.get()) is not None:
             call()
-        return future.result()
+        return _outcome(future)
 
     async def do(self, work: Callable[[], Any]) -> Any:
         """Call `work`, wherever this is waited for."""
@@ -168,18 +207,28 @@ class _Once(Ask[Any]):
             return work()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
+        inside = copy_context()  # which says that it is inside `once`
 
         def call() -> None:
             outcome: Any = None
             error: BaseException | None = None
             try:
-                outcome = work()
+                outcome = inside.run(work)
             except BaseException as raised:  # noqa: BLE001  # the handler's own, told below
                 error = raised
             loop.call_soon_threadsafe(deliver, future, outcome, error)
 
         self._calls.put(call)
         return await future
+
+
+def _outcome(future: concurrent.futures.Future[T]) -> T:
+    """Return what a future comes to, on the thread that waits for it."""
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        # That one is an Exception, which a handler would catch, and go on.
+        raise asyncio.CancelledError from None
 
 
 # -- the questions there are -----------------------------------------------------------------
@@ -192,17 +241,18 @@ def elicit(
     from .forms import form_of  # here, as below: a server that never asks does not load it
 
     form = form_of(kind)
-    course = course_of(context)
-    chosen = course.key_of("elicitation", _checked(key), context._task)
+    _check_text("the message of a question", message)
+    _check_timeout(timeout)
+    chosen = course_of(context).name("elicitation", _checked(key), context._task)
 
     async def answer() -> Answer[Any]:
         _check_revision(context, "elicitation/create")
-        schema = form.schema(context.revision)
+        schema = _schema(context, form)
         params = ElicitRequestParams(message, mode="form", requested_schema=schema)
         result: ElicitResult = await _ask(context, chosen, "elicitation/create", params, timeout)
         if result.action != "accept":
-            return Answer(result.action)
-        return Answer("accept", _content(context, chosen, form, result))
+            return Declined(result.action)
+        return Accepted(_content(context, chosen.key, form, result))
 
     return Ask(context, answer)
 
@@ -211,8 +261,10 @@ def elicit_url(
     context: Context, message: str, url: str, key: str | None, timeout: float | None
 ) -> Ask[Answer[None]]:
     """Ask the user to visit an address."""
-    course = course_of(context)
-    chosen = course.key_of("elicitation", _checked(key), context._task)
+    _check_text("the message of a question", message)
+    _check_address(url)
+    _check_timeout(timeout)
+    chosen = course_of(context).name("elicitation", _checked(key), context._task)
 
     async def answer() -> Answer[None]:
         _check_revision(context, "elicitation/create", "elicitation.url")
@@ -220,7 +272,7 @@ def elicit_url(
         id = os.urandom(16).hex()
         params = ElicitRequestParams(message, mode="url", url=url, elicitation_id=id)
         result: ElicitResult = await _ask(context, chosen, "elicitation/create", params, timeout)
-        return Answer(result.action)
+        return Accepted(None) if result.action == "accept" else Declined(result.action)
 
     return Ask(context, answer)
 
@@ -232,8 +284,8 @@ def sample(
     from .sampling import sampling_params
 
     params = sampling_params(messages, **options)
-    course = course_of(context)
-    chosen = course.key_of("sampling", _checked(key), context._task)
+    _check_timeout(timeout)
+    chosen = course_of(context).name("sampling", _checked(key), context._task)
 
     async def answer() -> CreateMessageResult:
         return await _ask(context, chosen, "sampling/createMessage", params, timeout)  # type: ignore[no-any-return]  # read as this type
@@ -243,8 +295,8 @@ def sample(
 
 def roots(context: Context, key: str | None, timeout: float | None) -> Ask[list[Root]]:
     """Ask which folders the client works in."""
-    course = course_of(context)
-    chosen = course.key_of("roots", _checked(key), context._task)
+    _check_timeout(timeout)
+    chosen = course_of(context).name("roots", _checked(key), context._task)
 
     async def answer() -> list[Root]:
         result: ListRootsResult = await _ask(context, chosen, "roots/list", None, timeout)
@@ -258,20 +310,24 @@ def once(
 ) -> Ask[Any]:
     """Do something that is not done again when the handler is."""
     course = course_of(context)
-    chosen = course.key_of("once", _once_key(key))
+    chosen = course.name("once", _once_key(key)).key
     if is_secret and not context._connection.app.rounds.is_secret:
         raise RuntimeError("what the client carries can be read: install trunkline[crypto]")
 
     async def run() -> Raw:
-        _within_once.set(True)
+        _within_once.set(course)
         value = await ask.do(work)
         if inspect.isawaitable(value):
             value = await value
-        return Raw(encoded(value))
+        try:
+            return Raw(encoded(value))
+        except OutputMismatch as error:
+            text = f"what once({key!r}) gave cannot be kept: {error}"
+        raise TypeError(text)
 
     async def answer() -> Any:
         # As a task, so that what is set inside is set for it alone.
-        begun = _asker(context, course).once(chosen, run, is_secret=is_secret)
+        begun = _asker(context, course).once(chosen, run)
         raw = await asyncio.ensure_future(begun)
         try:
             return Decoder(kind, dec_hook=read_model).decode(raw)
@@ -284,11 +340,6 @@ def once(
 
 
 # -- putting one -----------------------------------------------------------------------------
-
-
-def course_of(context: Context) -> Course:
-    """Return the course of a run, made now if it had none."""
-    return context._course or context._new_course()
 
 
 def _asker(context: Context, course: Course) -> Asker:
@@ -313,21 +364,32 @@ class Wire:
     async def ask(self, question: Question) -> Raw:
         """Send the question, and wait for its answer."""
         context = self._context
-        connection, surface = context._connection, context._surface
-        asking.check(connection.session, surface, question.method, question.params)
-        with course_of(context).paused(context):
-            return await connection.ask(
-                context._asked, surface, question.method, question.params, question.timeout
-            )
+        connection, surface, course = context._connection, context._surface, course_of(context)
+        method, params = question.method, question.params
+        asking.check(connection.session, surface, method, params)
+        try:
+            with course.paused(context):
+                return await connection.ask(
+                    context._asked, surface, method, params, question.timeout, course.waits
+                )
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if course.is_done and (task is None or not task.cancelling()):
+                # Withdrawn, because the handler has ended and left the task that asks behind.
+                raise RequestEnded("the request it belongs to has ended", method=method) from None
+            raise
 
-    async def once(self, key: str, work: Callable[[], Awaitable[Raw]], *, is_secret: bool) -> Raw:
+    async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
         """Do it: nothing is run again here."""
         return await work()
 
 
-async def _ask(context: Context, key: str, method: str, params: Any, timeout: float | None) -> Any:
+async def _ask(
+    context: Context, name: Name, method: str, params: Any, timeout: float | None
+) -> Any:
     """Return the client's answer to one question, typed."""
-    if _within_once.get():
+    course = course_of(context)
+    if _within_once.get() is course:
         # The round could not end, because what is done once is waited for.
         raise RuntimeError("a question cannot be asked inside once(): ask first, then do")
     _check_revision(context, method)
@@ -336,13 +398,13 @@ async def _ask(context: Context, key: str, method: str, params: Any, timeout: fl
         text = f"{context.what!r} asks for what the client did not declare: {', '.join(lacking)}"
         raise MissingCapability(lacking, text)
     narrowed = context._surface.narrowed(params) if params is not None else None
-    digest = hashlib.sha256(_sorted.encode([method, narrowed])).digest()[:_DIGEST]
-    question = Question(key, method, narrowed, digest, timeout)
-    raw = await _asker(context, course_of(context)).ask(question)
+    question = Question(name.key, method, narrowed, timeout, name.branch)
+    course.tell_apart(question)
+    raw = await _asker(context, course).ask(question)
     try:
         return asking.read(raw, context._surface, method)
     except RemoteProtocolError as error:
-        text = f"the answer to {key!r} is no {error.expected}"
+        text = f"the answer to {name.key!r} is no {error.expected}"
     _refuse(context, text)
 
 
@@ -353,6 +415,15 @@ def _check_revision(context: Context, method: str, capability: str = "") -> None
         name = capability or method.split("/")[0]
         text = f"{context.what!r} asks with {method}, which MCP {context.revision} does not have"
         raise MissingCapability([name], text)
+
+
+def _schema(context: Context, form: Form) -> dict[str, Any]:
+    """Return a form as the revision has it, or refuse what that cannot ask."""
+    try:
+        return form.schema(context.revision)
+    except LocalProtocolError as error:
+        text = f"{context.what!r} asks what MCP {context.revision} cannot: {error.expected}"
+    raise MissingCapability(["elicitation"], text)
 
 
 def _content(context: Context, key: str, form: Form, result: ElicitResult) -> Any:
@@ -379,9 +450,35 @@ def _checked(key: str | None) -> str | None:
     Raises:
         ValueError: it cannot be one.
     """
-    if key is not None and not (isinstance(key, str) and 0 < len(key) <= _MOST_KEY):
-        raise ValueError(f"a key is a text of 1 to {_MOST_KEY} characters, not {show(key)}")
+    if key is not None:
+        _check_text("a key", key)
+        if not 0 < len(key) <= _MOST_KEY:
+            raise ValueError(f"a key is a text of 1 to {_MOST_KEY} characters, not {show(key)}")
     return key
+
+
+def _check_text(what: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is a text, not {show(text)}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"there is half a character in {what}") from None
+
+
+def _check_address(url: object) -> None:
+    from urllib.parse import urlsplit
+
+    _check_text("an address", url)
+    parts = urlsplit(str(url))
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise ValueError(f"a user is sent to an address with http(s), not to {show(url)}")
+
+
+def _check_timeout(timeout: object) -> None:
+    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and not (is_number and 0 < timeout < inf):  # type: ignore[operator]  # a number
+        raise ValueError(f"a timeout is a number of seconds, not {show(timeout)}")
 
 
 def _once_key(key: str) -> str:

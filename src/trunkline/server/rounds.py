@@ -9,11 +9,13 @@ process with the keys can go on, and none has to remember anything.
 The rules that live here, and only here:
 
 * An answer counts for the question it was given to: a digest of the question is kept with
-  its key, and a handler that asks something else under it is refused.
+  its key, and a handler that asks something else under it is refused. What tasks of the
+  handler's own ask is known by its digest alone, because their order may differ.
 * A round ends one turn of the loop after its first open question, and after what `once` has
   begun, so that questions put together travel together and nothing done is forgotten.
-* The state is good for the same caller, the same method and the same params, for a while.
-  It is not kept from being used twice.      [MCP 2026-07-28, basic/patterns/mrtr]
+* The state is good for the same server, caller, method and params, for a while. It is not
+  kept from being used twice.                [MCP 2026-07-28, basic/patterns/mrtr]
+* A handler that does not end with its round is stopped: its client waits for the questions.
 * Answers to what was not asked are ignored, and what was not answered is asked again.
 * A round more than a call may have, or a state larger than it may be, is refused.
 """
@@ -23,6 +25,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -30,8 +33,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct, ValidationError
 from msgspec.json import Decoder, Encoder
 
-from ..errors import Refusal, RemoteProtocolError
-from ..jsonrpc.messages import ErrorObject
+from ..errors import Refusal, RemoteProtocolError, RequestEnded
+from ..mcp.names import official
 from ..mcp.tables import result_types
 from ..mcp.types import (
     CreateMessageRequest,
@@ -43,7 +46,7 @@ from ..mcp.types import (
 from ..redaction import show
 from ..spec.kinds import ErrorKind
 from . import asking, failures
-from .course import Course, Question, RoundOver
+from .course import Course, Question, RoundOver, course_of
 from .sealing import BrokenSeal, Seal
 from .surface import PARAMS, ToolCall
 
@@ -55,8 +58,12 @@ __all__ = ["ChangedQuestion", "InvalidState", "Round", "RoundLimit", "Rounds", "
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# What the seal is bound to, so that nothing else we seal passes for it.
-_USE: Final = b"requestState"
+# What the seal is bound to, with the name of the server, so that nothing else passes for it.
+_USE: Final = b"requestState of "
+# How long a handler may take to clean up when its round is over, in seconds.
+_PATIENCE: Final = 1.0
+# Keys of questions that tasks of a handler have put without one.
+_OF_A_BRANCH: Final = re.compile(r"([a-z]+-[0-9]+\.)[0-9]+")
 # Members of params that tell one attempt from the next, and not what is asked for.
 _OF_THE_ATTEMPT: Final = frozenset(("_meta", "inputResponses", "requestState"))
 
@@ -99,7 +106,7 @@ class _State(Struct, frozen=True, array_like=True):
     number: int
     # How many reports the client has heard.
     said: int
-    # By key: the digest of the question, in hex, and the answer.
+    # By key: the digest of the question, and the answer.
     answers: dict[str, tuple[str, Raw]]
     # What `once` gave, by key.
     done: dict[str, Raw]
@@ -113,7 +120,9 @@ _read_state: Final = Decoder(_State).decode
 _read_members: Final[Decoder[dict[str, Raw]]] = Decoder(dict[str, Raw])
 _read_text: Final = Decoder(str).decode
 _read_tool_call: Final = Decoder(ToolCall).decode
-_any: Final = Decoder().decode
+# A number with a point is kept as it was written: a handler may read it exactly. The name is one
+# that no text can have in JSON that was sent for something else.
+_any: Final = Decoder(float_hook=lambda text: {"\ufdd0": text}).decode
 
 _REQUESTS: Final[Mapping[str, type[InputRequest]]] = {
     "elicitation/create": ElicitRequest,
@@ -125,13 +134,19 @@ _REQUESTS: Final[Mapping[str, type[InputRequest]]] = {
 class Rounds:
     """The rounds of one server: its keys, its limits and its clock."""
 
-    __slots__ = ("_now", "limits", "seal")
+    __slots__ = ("_now", "_use", "limits", "seal")
 
     def __init__(
-        self, seal: Seal, limits: ServerLimits, *, now: Callable[[], float] = time.time
+        self,
+        seal: Seal,
+        limits: ServerLimits,
+        *,
+        server: str = "",
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.seal = seal
         self.limits = limits
+        self._use = _USE + server.encode("utf-8", "surrogatepass")
         self._now = now
 
     @property
@@ -151,7 +166,7 @@ class Rounds:
             Refusal: what is brought back cannot be used; it says why.
         """
         given = _responses(responses)
-        course = context._course or context._new_course()
+        course = course_of(context)
         if state is UNSET:
             # Nothing says what was asked, so nothing in it is an answer.
             course.asker = course.round = Round(self, context, None, {})
@@ -173,7 +188,7 @@ class Rounds:
         if len(text) > self.limits.state_size:
             raise InvalidState("it is longer than any of ours")
         try:
-            found: _State = _read_state(self.seal.open(text, _USE))
+            found: _State = _read_state(self.seal.open(text, self._use))
         except BrokenSeal as error:
             raise InvalidState(str(error)) from None
         except (ValidationError, DecodeError):
@@ -194,7 +209,7 @@ class Rounds:
         Raises:
             StateTooLarge: it is more than a call may carry.
         """
-        text = self.seal.seal(_encode(state), _USE)
+        text = self.seal.seal(_encode(state), self._use)
         if len(text) > self.limits.state_size:
             kind = ErrorKind.REQUEST_STATE_TOO_LARGE
             most = self.limits.state_size
@@ -214,14 +229,15 @@ class Round:
         "_answers",
         "_context",
         "_done",
+        "_insisting",
         "_is_ending",
         "_number",
         "_open",
         "_rounds",
         "_under_way",
+        "_used",
         "_waiting",
         "is_over",
-        "is_retry",
     )
 
     def __init__(
@@ -242,22 +258,25 @@ class Round:
         # How many things `once` has begun and not finished.
         self._under_way = 0
         self._is_ending = False
+        # Keys of answers that this run has had.
+        self._used: set[str] = set()
+        # What stops a handler that does not end with its round.
+        self._insisting: asyncio.TimerHandle | None = None
         self.is_over = False
-        # Whether the client brought something back.
-        self.is_retry = state is not None
 
     async def ask(self, question: Question) -> Raw:
         """Return the answer that the client brought, or end the round with the question."""
-        known = self._answers.get(question.key)
+        digest = question.digest()
+        key = self._key_of(question, digest)
+        known = self._answers.get(key)
         if known is not None:
-            digest, answer = known
-            if digest == question.digest.hex():
-                return answer
-            self._refuse_changed(question.key)
-        if self.is_over:
-            raise RoundOver
-        self._check_allowed(question)
-        self._open[question.key] = question
+            if known[0] == digest:
+                self._used.add(key)
+                return known[1]
+            self._refuse_changed(key)
+        self._check_open(question)
+        self._check_allowed()
+        self._open[key] = question
         if not self._is_ending:
             self._is_ending = True
             asyncio.get_running_loop().call_soon(self._end)
@@ -265,12 +284,34 @@ class Round:
         self._waiting.append(future)
         return await future
 
-    async def once(self, key: str, work: Callable[[], Awaitable[Raw]], *, is_secret: bool) -> Raw:
+    def _key_of(self, question: Question, digest: str) -> str:
+        """Return the key of a question: of a branch's, that of an equal one which was answered."""
+        if not question.branch:
+            return question.key
+        for key, (answered, _) in self._answers.items():
+            if answered == digest and key not in self._used and _OF_A_BRANCH.fullmatch(key):
+                return key
+        # Another may have had its key in another run.
+        taken, key = self._answers.keys() | self._open.keys(), question.key
+        while key in taken:
+            head, number = key.rsplit(".", 1)
+            key = f"{head}.{int(number) + 1}"
+        return key
+
+    def _check_open(self, question: Question | None = None) -> None:
+        """End whoever asks when it is too late for it."""
+        context = self._context
+        if context._asked not in context._connection.peer.inbox:
+            method = "" if question is None else question.method
+            raise RequestEnded("the request it belongs to has ended", method=method)
+        if self.is_over:
+            raise RoundOver
+
+    async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
         """Return what an earlier run has done, or do it and keep what it gave."""
         if key in self._done:
             return self._done[key]
-        if self.is_over:
-            raise RoundOver  # its outcome could not be kept any more
+        self._check_open()  # or its outcome could not be kept any more
         self._under_way += 1
         try:
             self._done[key] = found = await work()
@@ -285,13 +326,22 @@ class Round:
         """End the handler: what it has asked by now goes out."""
         if self.is_over or self._under_way:
             return  # or what `once` has done would be lost, and done again
+        if self._context._asked not in self._context._connection.peer.inbox:
+            for future in self._waiting:
+                future.cancel()  # of tasks that a handler which has failed left behind
+            return
         self.is_over = True
         for future in self._waiting:
             if not future.done():
                 future.set_exception(RoundOver())
+        # It may wait for something else, which would come of the answer; or clean up for ever.
+        loop = asyncio.get_running_loop()
+        self._insisting = loop.call_later(_PATIENCE, self._context._stop)
 
     def ending(self) -> Any:
         """Return the questions, and what the client is to bring back with their answers."""
+        if self._insisting is not None:
+            self._insisting.cancel()
         context, rounds = self._context, self._rounds
         state = _State(
             rounds.expiry(),
@@ -302,7 +352,7 @@ class Round:
             context._said,
             self._answers,
             self._done,
-            {key: (each.digest.hex(), each.method) for key, each in self._open.items()},
+            {key: (each.digest(), each.method) for key, each in self._open.items()},
         )
         try:
             sealed = rounds.sealed(state)
@@ -313,9 +363,9 @@ class Round:
         result = InputRequiredResult(input_requests=questions, request_state=sealed)
         return context._surface.result(result)
 
-    def _check_allowed(self, question: Question) -> None:
+    def _check_allowed(self) -> None:
         context, limits = self._context, self._rounds.limits
-        if InputRequiredResult not in result_types(context.method, context.revision):
+        if InputRequiredResult not in result_types(_method(context), context.revision):
             raise Refusal(
                 ErrorKind.INTERNAL_ERROR,
                 f"nothing can be asked while {context.method} is served in {context.revision}",
@@ -346,7 +396,8 @@ def _on_the_wire(question: Question) -> InputRequest:
 def request_digest(context: Context) -> str:
     """Return what tells one request from another, however often it is sent."""
     params = context._asked.params
-    if context.method in PARAMS and type(params) is not ToolCall:
+    method = _method(context)
+    if method in PARAMS and type(params) is not ToolCall:
         params = _read_tool_call(params)  # as it would be read in any other process
     if type(params) is ToolCall:
         arguments = {} if params.arguments is UNSET else _any(params.arguments)
@@ -354,7 +405,12 @@ def request_digest(context: Context) -> str:
     else:
         found = {} if params is UNSET else _read_members.decode(params)
         members = {name: _any(raw) for name, raw in found.items() if name not in _OF_THE_ATTEMPT}
-    return hashlib.sha256(_sorted.encode([context.method, members])).hexdigest()
+    return hashlib.sha256(_sorted.encode([method, members])).hexdigest()
+
+
+def _method(context: Context) -> str:
+    """Return the method that is served, whatever it was called."""
+    return official(context.method, context._surface.policy, context.revision)
 
 
 def _responses(raw: Any) -> dict[str, Raw]:
@@ -372,8 +428,3 @@ def _check_answer(context: Context, key: str, method: str, raw: Raw) -> None:
     except RemoteProtocolError as error:
         text = f"{key!r} must be {error.expected}"
         raise InvalidAnswers(text) from None
-
-
-def refused(error: Refusal, context: Context) -> ErrorObject:
-    """Return how a request is answered whose state or answers cannot be used."""
-    return failures.refusal(error, context._surface.policy)

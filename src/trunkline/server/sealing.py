@@ -44,18 +44,26 @@ class _Key(NamedTuple):
 class Seal:
     """A ring of keys, and what can be done with them."""
 
-    __slots__ = ("_keys",)
+    __slots__ = ("_first", "_keys")
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         """Make a ring; without keys it has one that lasts as long as this process.
 
         Raises:
-            ValueError: a key is too short to protect anything.
+            TypeError: it is no list of bytes; the text shows nothing of it.
+            ValueError: a key is too short to protect anything, or easily guessed.
         """
-        given = [bytes(key) for key in keys] or [os.urandom(32)]
-        if any(len(key) < _SHORTEST_KEY for key in given):
-            raise ValueError(f"a key has at least {_SHORTEST_KEY} bytes")
-        self._keys = tuple(map(_derived, given))
+        if isinstance(keys, str | bytes | bytearray | memoryview):
+            # One key without its brackets is a row of small numbers, and no secret.
+            raise TypeError("the keys are a list of bytes, also if there is only one")
+        given = [*keys] or [os.urandom(32)]
+        for key in given:
+            if not isinstance(key, bytes | bytearray):
+                raise TypeError(f"a key is bytes, not {type(key).__name__}")
+            if len(key) < _SHORTEST_KEY or not any(key):
+                raise ValueError(f"a key has at least {_SHORTEST_KEY} bytes, not all of them zero")
+        self._keys = tuple(_derived(bytes(key)) for key in given)
+        self._first = bytes(given[0])
 
     @property
     def is_secret(self) -> bool:
@@ -65,6 +73,10 @@ class Seal:
 
     def __repr__(self) -> str:
         return f"<Seal with {len(self._keys)} keys>"
+
+    def key_for(self, use: str) -> bytes:
+        """Return a key for another use, which tells nothing of the ring's own."""
+        return hmac.digest(self._first, b"trunkline " + use.encode(), "sha256")
 
     def seal(self, payload: bytes, bound_to: bytes) -> str:
         """Return `payload` as a text that only opens when it is bound to the same."""
@@ -121,7 +133,7 @@ def _opened(key: _Key, head: bytes, body: bytes, bound_to: bytes) -> bytes:
 
 
 def _mac(key: _Key, head: bytes, payload: bytes, bound_to: bytes) -> bytes:
-    # The lengths are part of it, so that nothing can move from one into the other.
+    # Of a fixed length, so that nothing can move from one into the other.
     bound = hashlib.sha256(bound_to).digest()
     return hmac.digest(key.sign, head + bound + payload, "sha256")
 

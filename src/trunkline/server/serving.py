@@ -204,7 +204,7 @@ def _call_tool(
     connection.jobs.begin(_TOOL, entry, values, context)
 
 
-def _is_retry(params: ToolCall | _Retry) -> bool:
+def _is_retry(params: Any) -> bool:
     """Say whether a request brings something back from an earlier attempt."""
     return params.input_responses is not UNSET or params.request_state is not UNSET
 
@@ -220,12 +220,13 @@ def _resume(context: Context, params: ToolCall | _Retry) -> bool:
     return True
 
 
-def _may_begin(context: Context) -> bool:
+def _may_begin(
+    context: Context, params: GetPromptRequestParams | ReadResourceRequestParams
+) -> bool:
     """Take in what a request brings back, if its revision has that; say whether to go on."""
-    if not context._surface.asks_in_results:
+    if not context._surface.asks_in_results or not _is_retry(params):
         return True
-    params = _read_retry.decode(_params(context._asked))
-    return not _is_retry(params) or _resume(context, params)
+    return _resume(context, _read_retry.decode(_params(context._asked)))
 
 
 def _no_such_tool(connection: Connection, asked: Asked, surface: Surface, name: str) -> None:
@@ -284,14 +285,15 @@ def _read(connection: Connection, asked: Asked, caller: Caller | None, surface: 
     if not app.has_resources:
         _not_offered(connection, asked, surface)
         return
-    uri = _read_resource.decode(_params(asked)).uri
+    params = _read_resource.decode(_params(asked))
+    uri = params.uri
     for entry, variables in app.find_resources(uri):
         try:
             values = _converted(entry, variables)
         except ValidationError:
             continue  # no resource of that family has such a name
         context = Context(connection, asked, surface, caller, entry.owner, uri)
-        if _may_begin(context):
+        if _may_begin(context, params):
             connection.jobs.begin(_RESOURCE, entry, values, context)
         return
     connection.answer(asked, _missing(surface, uri), surface.policy)
@@ -360,7 +362,7 @@ def _get_prompt(
         connection.refuse(asked, surface.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
         return
     context = Context(connection, asked, surface, caller, entry.owner, entry.name)
-    if _may_begin(context):
+    if _may_begin(context, params):
         connection.jobs.begin(_PROMPT, entry, values, context)
 
 

@@ -88,7 +88,7 @@ class TaskAsker:
             del running.waits[key]
         return _result(reply, question)
 
-    async def once(self, key: str, work: Callable[[], Awaitable[Raw]], *, is_secret: bool) -> Raw:
+    async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
         """Do it: nothing is run again here."""
         return await work()
 

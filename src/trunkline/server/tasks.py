@@ -37,6 +37,7 @@ from ..store.failures import StoreClosed, StoreError, StoreFull
 from . import task_forms as forms
 from .connection import MOST_BACKLOG, Connection
 from .context import Context
+from .course import course_of
 from .entries import ToolEntry
 from .extensions import declares
 from .failures import as_redacted
@@ -161,7 +162,7 @@ class Tasks:
         """
         admission = admitted(self.app, context, entry, wish)
         if admission is not None and admission.is_task:
-            course = context._course or context._new_course()
+            course = course_of(context)
             course.begin = partial(self._begin, ttl=admission.ttl)
         return admission is not None
 

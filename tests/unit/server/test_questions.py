@@ -13,7 +13,7 @@ from tests.unit.server.rounds_wire import EVERYTHING
 from tests.unit.server.wire import Wire, connected
 from trunkline import Context, Server
 from trunkline.errors import PeerError, RequestEnded
-from trunkline.server import Answer, ServerLimits
+from trunkline.server import Accepted, ServerLimits
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 WITH_FORMS = HANDSHAKES[2:]
@@ -86,7 +86,7 @@ def test_a_form_is_a_request_and_its_answer_a_typed_value(revision: str) -> None
             content = {"city": "Oslo", "seat": "window"}
             answered(wire, question, {"action": "accept", "content": content})
             reply = await wire.answer(1)
-        expected = repr(Answer("accept", Trip("Oslo", 3, "window")))
+        expected = repr(Accepted(Trip("Oslo", 3, "window")))
         assert reply["result"]["content"][0]["text"] == expected
 
     asyncio.run(main())
@@ -302,7 +302,7 @@ def test_questions_put_together_are_sent_together() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("key", ["", "x" * 201, 7])
+@pytest.mark.parametrize("key", ["", "x" * 201, 7, "\ud800"])
 def test_a_key_that_cannot_be_one_is_refused(key: Any) -> None:
     app = Server("tests")
 
@@ -310,7 +310,7 @@ def test_a_key_that_cannot_be_one_is_refused(key: Any) -> None:
     async def plan(context: Context) -> str:
         try:
             context.elicit("Where to?", str, key=key)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             return str(error)
         return "asked"
 
@@ -318,7 +318,7 @@ def test_a_key_that_cannot_be_one_is_refused(key: Any) -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "plan")
             text = (await wire.answer(1))["result"]["content"][0]["text"]
-            assert "a key is a text of 1 to 200 characters" in text
+            assert "a key" in text
 
     asyncio.run(main())
 
@@ -397,5 +397,226 @@ def test_the_time_a_user_thinks_is_not_the_handlers() -> None:
             late = (await wire.answer(2))["result"]
             assert late["isError"]
             assert "ran out of time" in late["content"][0]["text"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda ctx: ctx.elicit(5, str), id="message"),
+        pytest.param(lambda ctx: ctx.elicit_url("x", "not an address"), id="address"),
+        pytest.param(lambda ctx: ctx.elicit_url("x", "javascript:alert(1)"), id="scheme"),
+        pytest.param(lambda ctx: ctx.elicit("x", str, timeout="5"), id="timeout text"),
+        pytest.param(lambda ctx: ctx.elicit("x", str, timeout=float("nan")), id="timeout nan"),
+        pytest.param(lambda ctx: ctx.roots(timeout=0), id="timeout zero"),
+        pytest.param(lambda ctx: ctx.elicit("x", dict[str, int]), id="form"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent(ask: Any) -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def plan(context: Context) -> str:
+        try:
+            ask(context)
+        except (TypeError, ValueError) as error:
+            return type(error).__name__
+        return "asked"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "plan")
+            text = (await wire.answer(1))["result"]["content"][0]["text"]
+            assert text in ("TypeError", "ValueError")
+            assert len(wire.got) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("revision", "declared", "tool"),
+    [
+        ("2025-06-18", {"elicitation": {"url": {}}}, "visit"),
+        ("2024-11-05", {"sampling": {"tools": {}}}, "use_tools"),
+        ("2025-06-18", {"elicitation": {}}, "several"),
+    ],
+)
+def test_what_a_revision_does_not_have_counts_as_not_declared(
+    revision: str, declared: dict[str, Any], tool: str
+) -> None:
+    app = planner()
+
+    @app.tool
+    async def use_tools(context: Context) -> str:
+        assert not context.client.can("sampling.tools")
+        own = {"name": "t", "inputSchema": {"type": "object"}}
+        await context.sample("Hm?", max_tokens=1, tools=[own])
+        return "asked"
+
+    @app.tool
+    async def several(context: Context) -> str:
+        await context.elicit("Which?", list[Literal["a", "b"]])
+        return "asked"
+
+    async def main() -> None:
+        async with connected(app, revision, declared) as wire:
+            wire.call(1, tool)
+            reply = await wire.answer(1)
+            assert reply["error"]["code"] == -32600
+            assert len(wire.got) == 1
+
+    asyncio.run(main())
+
+
+def test_a_cancel_is_not_caught_by_a_thread_that_catches_errors() -> None:
+    app = Server("tests")
+    went_on: list[str] = []
+    ended = threading.Event()
+
+    @app.tool
+    def blocking(context: Context) -> str:
+        try:
+            try:
+                context.elicit("Name?", str).wait()
+            except Exception:  # noqa: BLE001  # what this test is about
+                went_on.append("caught")
+            went_on.append("went on")
+        finally:
+            ended.set()
+        return "done"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "blocking")
+            async with asyncio.timeout(5):
+                await asked(wire)
+            wire.tell("notifications/cancelled", {"requestId": 1})
+            assert await asyncio.to_thread(ended.wait, 5)
+
+    asyncio.run(main())
+    assert went_on == []
+
+
+def test_a_thread_is_let_go_when_its_handler_runs_out_of_time() -> None:
+    app = Server("tests")
+    ended = threading.Event()
+
+    async def forever() -> None:
+        await asyncio.sleep(60)
+
+    @app.tool(timeout=0.05)
+    def stuck(context: Context) -> str:
+        try:
+            return str(context.once("x", forever).wait())
+        finally:
+            ended.set()
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "stuck")
+            assert (await wire.answer(1))["result"]["isError"]
+            assert await asyncio.to_thread(ended.wait, 5)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("timeout", [None, 5.0])
+def test_a_question_is_withdrawn_when_the_handler_that_put_it_has_ended(
+    timeout: float | None,
+) -> None:
+    app = Server("tests")
+    raised: list[BaseException] = []
+
+    @app.tool(timeout=timeout)
+    async def leave(context: Context) -> str:
+        async def background(number: int) -> None:
+            try:
+                if number:
+                    await asyncio.sleep(0.05)
+                await context.elicit(f"Still there {number}?", str)
+            except RequestEnded as error:
+                raised.append(error)
+
+        context.app.left = [asyncio.create_task(background(each)) for each in (0, 1)]
+        await asyncio.sleep(0.01)
+        return "gone"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "leave")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+                await wire.answer(1)
+                await asyncio.gather(*app.left)  # type: ignore[attr-defined]  # set above
+            notes = [each for each in wire.got if each.get("method") == "notifications/cancelled"]
+            assert [each["params"]["requestId"] for each in notes] == [question["id"]]
+
+    asyncio.run(main())
+    assert len(raised) == 2
+
+
+def test_a_client_that_does_not_answer_fills_no_log(caplog: Any) -> None:
+    async def main() -> None:
+        async with connected(planner(), "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "summarise")
+            async with asyncio.timeout(5):
+                question = await asked(wire)
+            error = {"code": -1, "message": "User rejected sampling request"}
+            wire.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+            result = (await wire.answer(1))["result"]
+            assert result["isError"]
+            assert "did not get an answer" in result["content"][0]["text"]
+
+    asyncio.run(main())
+    assert "got no answer to its question" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_questions_can_be_made_tasks_of() -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def both(context: Context) -> str:
+        async with asyncio.TaskGroup() as group:
+            one = group.create_task(context.elicit("One?", str))
+            two = group.create_task(context.elicit("Two?", str))
+        return f"{one.result().content} {two.result().content}"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "both")
+            async with asyncio.timeout(5):
+                first, second = await asked(wire), await asked(wire)
+            for question, text in ((second, "b"), (first, "a")):
+                answered(wire, question, {"action": "accept", "content": {"value": text}})
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == "a b"
+
+    asyncio.run(main())
+
+
+def test_threads_of_one_handler_get_keys_of_their_own() -> None:
+    app = Server("tests")
+
+    @app.tool
+    def many(context: Context) -> str:
+        keys: list[Any] = []
+
+        def put() -> None:
+            keys.append(context.elicit("Same?", str))
+
+        threads = [threading.Thread(target=put) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert context._course is not None
+        return f"{len(keys)} {sorted(context._course._keys)[-1]}"
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "many")
+            text = (await wire.answer(1))["result"]["content"][0]["text"]
+            assert text == "8 elicitation-8"
 
     asyncio.run(main())

@@ -7,15 +7,17 @@ import base64
 import json
 import sys
 from collections.abc import Callable, Coroutine
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
-from tests.unit.server.rounds_wire import EVERYTHING, accepted, attempt
+from tests.unit.server.rounds_wire import EVERYTHING, accepted, attempt, meta
 from tests.unit.server.wire import PER_REQUEST, Wire, connected
-from trunkline import Context, Server
-from trunkline.errors import Refusal
+from trunkline import Client, Context, Server, ToolError
+from trunkline.errors import Refusal, RequestEnded
+from trunkline.jsonrpc import Policy
 from trunkline.server import ServerLimits
 from trunkline.server.rounds import Rounds
 from trunkline.server.sealing import Seal
@@ -666,7 +668,7 @@ def test_two_clients_that_race_with_one_state_both_get_their_answer() -> None:
 
 def test_a_server_with_an_older_key_of_the_ring_finishes_what_it_began() -> None:
     old, new = greeter(), greeter()
-    new.rounds = Rounds(Seal([b"n" * 32, KEY]), new.limits)
+    new.rounds.seal = Seal([b"n" * 32, KEY])
 
     async def main() -> None:
         async with connected(old, PER_REQUEST) as one:
@@ -682,7 +684,7 @@ def test_a_server_with_an_older_key_of_the_ring_finishes_what_it_began() -> None
 
 def test_a_server_without_the_key_refuses_the_state() -> None:
     one, other = greeter(), greeter()
-    other.rounds = Rounds(Seal([b"o" * 32]), other.limits)
+    other.rounds.seal = Seal([b"o" * 32])
 
     async def main() -> None:
         async with connected(one, PER_REQUEST) as wire:
@@ -869,16 +871,6 @@ def test_what_is_kept_cannot_be_read_by_the_client_with_encryption() -> None:
     run(work, app)
 
 
-def test_messages_of_the_rounds_are_json_that_any_client_can_send_back() -> None:
-    async def work(wire: Wire) -> None:
-        first = (await attempt(wire, 1, CALL))["result"]
-        assert json.loads(json.dumps(first)) == first
-        assert isinstance(first["requestState"], str)
-        assert first["requestState"].isascii()
-
-    run(work, greeter())
-
-
 def test_questions_of_tasks_side_by_side_keep_their_keys_from_run_to_run() -> None:
     app = Server("tests", state_keys=[KEY])
 
@@ -913,3 +905,281 @@ def test_questions_of_tasks_side_by_side_keep_their_keys_from_run_to_run() -> No
         assert result["content"][0]["text"] == "1 12 12"
 
     run(work, app)
+
+
+@pytest.mark.parametrize("on_thread", [False, True])
+def test_a_question_inside_once_is_refused_wherever_it_runs(on_thread: bool) -> None:
+    app = Server("tests")
+
+    if on_thread:
+
+        @app.tool
+        def knot(context: Context) -> str:
+            try:
+                return str(context.once("k", lambda: context.elicit("?", str).wait()).wait())
+            except RuntimeError as error:
+                return str(error)
+    else:
+
+        @app.tool
+        async def knot(context: Context) -> str:
+            async def ask() -> str:
+                return (await context.elicit("Inside?", bool)).action
+
+            try:
+                return await context.once("ask", ask, type=str)
+            except RuntimeError as error:
+                return str(error)
+
+    async def work(wire: Wire) -> None:
+        reply = await attempt(wire, 1, {"name": "knot"})
+        assert "cannot be asked inside once" in reply["result"]["content"][0]["text"]
+
+    run(work, app)
+
+
+def test_another_server_may_ask_its_own_client_inside_once() -> None:
+    inner = Server("inner")
+
+    @inner.tool
+    async def ask(context: Context) -> str:
+        return (await context.elicit("Inner?", str)).content or ""
+
+    app = Server("tests")
+
+    @app.tool
+    async def outer(context: Context) -> str:
+        async def work() -> str:
+            async with Client(inner, on_elicit=lambda _: {"value": "yes"}) as client:
+                return str((await client.call_tool("ask")).value)
+
+        return await context.once("k", work, type=str)
+
+    async def work(wire: Wire) -> None:
+        reply = await attempt(wire, 1, {"name": "outer"})
+        assert reply["result"]["content"][0]["text"] == "yes"
+
+    run(work, app)
+
+
+def test_a_handler_that_waits_for_what_its_question_brings_is_ended_all_the_same() -> None:
+    app = Server("tests", state_keys=[KEY])
+
+    @app.tool
+    async def queued(context: Context) -> str:
+        queue: asyncio.Queue[str] = asyncio.Queue()
+
+        async def ask() -> None:
+            try:
+                await queue.put((await context.elicit("?", str)).content or "")
+            except BaseException:  # noqa: BLE001  # or it would be reported as never looked at
+                return
+
+        context.app.kept = asyncio.create_task(ask())
+        return await queue.get()
+
+    async def work(wire: Wire) -> None:
+        first = (await attempt(wire, 1, {"name": "queued"}))["result"]
+        assert first["resultType"] == "input_required"
+        key = next(iter(first["inputRequests"]))
+        last = await attempt(
+            wire,
+            2,
+            {"name": "queued"},
+            state=first["requestState"],
+            responses={key: accepted(value="aha")},
+        )
+        assert last["result"]["content"][0]["text"] == "aha"
+
+    run(work, app)
+
+
+def test_tasks_whose_order_differs_get_their_own_answers() -> None:
+    app = Server("tests", state_keys=[KEY])
+    turns = iter([(0.0, 0.02), (0.02, 0.0), (0.02, 0.0)])
+
+    @app.tool
+    async def branches(context: Context) -> str:
+        waits = next(turns)
+
+        async def branch(name: str, seconds: float) -> str:
+            await asyncio.sleep(seconds)
+            return f"{name} {(await context.elicit(f'{name}?', str)).content}"
+
+        return ", ".join(await asyncio.gather(branch("delete", waits[0]), branch("keep", waits[1])))
+
+    async def work(wire: Wire) -> None:
+        call = {"name": "branches"}
+        state, responses = None, None
+        for number in range(3):
+            reply = await attempt(wire, number, call, state=state, responses=responses)
+            result = reply["result"]
+            if result["resultType"] == "complete":
+                break
+            state = result["requestState"]
+            responses = {
+                key: accepted(value=f"to {each['params']['message']}")
+                for key, each in result["inputRequests"].items()
+            }
+        assert result["content"][0]["text"] == "delete to delete?, keep to keep?"
+
+    run(work, app)
+
+
+def test_two_tasks_cannot_ask_the_same_without_keys(caplog: Any) -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def branches(context: Context) -> str:
+        async def branch() -> str:
+            return (await context.elicit("Sure?", str)).content or ""
+
+        return ", ".join(await asyncio.gather(branch(), branch()))
+
+    async def work(wire: Wire) -> None:
+        reply = await attempt(wire, 1, {"name": "branches"})
+        assert reply["result"]["isError"]
+
+    run(work, app)
+    assert "give each a key" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["beside", "after", "instead"])
+def test_a_handler_that_fails_beside_its_question_has_failed(how: str) -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def fails(context: Context) -> str:
+        async def fail() -> None:
+            raise ToolError("The well is dry.")
+
+        if how == "beside":
+            await asyncio.gather(context.elicit("Sure?", bool), fail())
+        elif how == "after":
+            await asyncio.gather(context.elicit("Sure?", bool), return_exceptions=True)
+            await fail()
+        try:
+            await context.elicit("Sure?", bool, key="other")
+        except BaseException:  # noqa: BLE001  # what this test is about
+            raise ToolError("It did not work out.") from None
+        return "done"
+
+    async def work(wire: Wire) -> None:
+        result = (await attempt(wire, 1, {"name": "fails"}))["result"]
+        if how == "instead":
+            # What came of the end of the round is that end.
+            assert result["resultType"] == "input_required"
+        else:
+            assert result["content"][0]["text"] == "The well is dry."
+
+    run(work, app)
+
+
+def test_a_state_is_no_good_for_a_number_that_only_rounds_to_the_same() -> None:
+    app = Server("tests", state_keys=[KEY])
+
+    @app.tool
+    async def pay(context: Context, amount: Decimal) -> str:
+        await context.elicit("Sure?", bool, key="sure")
+        return str(amount)
+
+    async def work(wire: Wire) -> None:
+        one, other = "10000000000000000.01", "10000000000000000.99"
+        frame = json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "tools/call",
+                "params": {"name": "pay", "arguments": {"amount": "AMOUNT"}, "_meta": meta()},
+            }
+        )
+        wire.near.send(frame.replace('"AMOUNT"', one).encode())
+        state = (await wire.answer(1))["result"]["requestState"]
+        for id, amount, is_good in ((2, other, False), (3, one, True)):
+            again = json.loads(frame)
+            again["id"] = id
+            again["params"] |= {
+                "requestState": state,
+                "inputResponses": {"sure": accepted(value=True)},
+            }
+            wire.near.send(json.dumps(again).replace('"AMOUNT"', amount).encode())
+            reply = await wire.answer(id)
+            assert ("result" in reply) is is_good
+
+    run(work, app)
+
+
+def test_a_state_is_no_good_at_a_server_of_another_name() -> None:
+    one, other = greeter(), greeter()
+    other.rounds = Rounds(Seal([KEY]), other.limits, server="another")
+
+    async def main() -> None:
+        async with connected(one, PER_REQUEST) as wire:
+            first = (await attempt(wire, 1, CALL))["result"]
+        async with connected(other, PER_REQUEST) as wire:
+            reply = await attempt(wire, 1, CALL, state=first["requestState"])
+        assert reply["error"]["code"] == -32602
+
+    asyncio.run(main())
+
+
+def test_asking_works_under_another_name_of_the_method() -> None:
+    app = greeter(policy=Policy.mcp(PER_REQUEST).but(method_names="accept-bare"))
+
+    async def work(wire: Wire) -> None:
+        first = await attempt(wire, 1, CALL, method="tool/execute")
+        last = await attempt(
+            wire,
+            2,
+            CALL,
+            state=first["result"]["requestState"],
+            responses={"who": accepted(name="Ada")},
+        )
+        assert last["result"]["content"][0]["text"] == "Hello Ada"
+
+    run(work, app)
+
+
+def test_what_a_request_brings_back_counts_as_held_while_it_waits() -> None:
+    app = Server("tests", limits=ServerLimits(in_flight=1, waiting_bytes=1000))
+    gate = asyncio.Event()
+
+    @app.tool
+    async def hold() -> str:
+        await gate.wait()
+        return "done"
+
+    async def work(wire: Wire) -> None:
+        params = {"name": "hold", "_meta": meta()}
+        wire.ask(1, "tools/call", params)
+        wire.ask(2, "tools/call", {**params, "inputResponses": {"x": "y" * 5000}})
+        assert "retryAfterMs" in (await wire.answer(2))["error"]["data"]
+        gate.set()
+        await wire.answer(1)
+
+    run(work, app)
+
+
+def test_a_background_task_that_asks_after_the_answer_is_told_that_it_is_too_late() -> None:
+    app = Server("tests")
+    raised: list[BaseException] = []
+
+    @app.tool
+    async def leave(context: Context) -> str:
+        async def background() -> None:
+            await asyncio.sleep(0.02)
+            try:
+                await context.elicit("Still there?", str)
+            except RequestEnded as error:
+                raised.append(error)
+
+        context.app.left = asyncio.create_task(background())
+        return "gone"
+
+    async def work(wire: Wire) -> None:
+        await attempt(wire, 1, {"name": "leave"})
+        async with asyncio.timeout(5):
+            await app.left  # type: ignore[attr-defined]  # set above
+
+    run(work, app)
+    assert len(raised) == 1

@@ -102,3 +102,20 @@ def test_a_ring_without_keys_has_one_of_its_own() -> None:
     text = Seal([]).seal(b"payload", b"")
     with pytest.raises(BrokenSeal):
         Seal([]).open(text, b"")
+
+
+@pytest.mark.parametrize("keys", [b"k" * 32, "k" * 32, bytearray(32), ["k" * 32], [1000], [None]])
+def test_what_is_no_list_of_bytes_is_no_ring(keys: Any) -> None:
+    with pytest.raises(TypeError):
+        Seal(keys)
+
+
+def test_a_key_of_nothing_but_zeros_is_refused() -> None:
+    with pytest.raises(ValueError, match="zero"):
+        Seal([bytes(48)])
+
+
+def test_a_key_for_another_use_is_another_key() -> None:
+    seal = Seal([NEW])
+    assert seal.key_for("cursors") == Seal([NEW, OLD]).key_for("cursors")
+    assert len({seal.key_for("cursors"), seal.key_for("others"), NEW}) == 3

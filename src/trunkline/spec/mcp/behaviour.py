@@ -25,11 +25,25 @@ class AskingNeed(NamedTuple):
     when: Window
 
 
-# Beside the capability of the method itself. What a revision does not know cannot be declared in
-# it, and so cannot be asked.                          [MCP 2025-11-25, client/sampling, client/elicitation]
+# Beside the capability of the method itself. What a revision does not have counts as not declared,
+# and so cannot be asked.                              [MCP 2025-11-25, client/sampling, client/elicitation]
 ASKING_NEEDS: Final = (
     AskingNeed("sampling/createMessage", "tools", None, "sampling.tools", ALWAYS),
     AskingNeed("sampling/createMessage", "toolChoice", None, "sampling.tools", ALWAYS),
+    AskingNeed(
+        "sampling/createMessage",
+        "includeContext",
+        "thisServer",
+        "sampling.context",
+        Window(V2025_11_25),
+    ),
+    AskingNeed(
+        "sampling/createMessage",
+        "includeContext",
+        "allServers",
+        "sampling.context",
+        Window(V2025_11_25),
+    ),
     AskingNeed("elicitation/create", "mode", "form", "elicitation.form", Window(V2025_11_25)),
     AskingNeed("elicitation/create", "mode", "url", "elicitation.url", ALWAYS),
 )
