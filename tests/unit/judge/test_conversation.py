@@ -270,3 +270,65 @@ def test_whatever_is_said_is_judged(seed: int) -> None:
             talk.feed(again)
     talk.end()
     assert set(talk.outcomes()) == {row.id for row in requirements()}
+
+
+def _round_trip(*states: str | None) -> list[str]:
+    """Return the rules broken by calls that are alike, each asked back and sent again at once."""
+    talk = Conversation()
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    }
+    found: list[Any] = []
+
+    def say(sender: Any, message: dict[str, Any]) -> None:
+        found.extend(talk.feed({"jsonrpc": "2.0", **message}, sender))
+
+    def call(id: int, which: int, **more: Any) -> None:
+        params = {"name": "t", "arguments": {"which": which}, "_meta": meta, **more}
+        say("client", {"id": id, "method": "tools/call", "params": params})
+
+    alike = len(set(states)) == len(states)
+    for number, state in enumerate(states):
+        call(number, 0 if alike else number)
+        result = {
+            "resultType": "input_required",
+            "inputRequests": {"r": {"method": "roots/list"}},
+            "requestState": state,
+        }
+        say("server", {"id": number, "result": result})
+    for number, state in enumerate(states):
+        answers = {"r": {"roots": []}}
+        call(100 + number, 0 if alike else number, inputResponses=answers, requestState=state)
+    return [each.rule for each in found if each.rule.startswith("mcp.rounds.")]
+
+
+def test_calls_that_are_alike_and_asked_back_at_once_are_told_apart_by_their_state() -> None:
+    assert _round_trip("one", "two", "three") == []
+
+
+def test_a_state_that_was_given_to_several_calls_is_no_ones_alone() -> None:
+    assert _round_trip("same", "same") == []
+
+
+@pytest.mark.parametrize(("declared", "is_asked"), [({}, False), ({"elicitation": {}}, True)])
+def test_only_who_answers_some_elicitation_must_refuse_another_mode_by_its_params(
+    declared: dict[str, Any], is_asked: bool
+) -> None:
+    talk = Conversation()
+
+    def say(sender: Any, message: dict[str, Any]) -> list[str]:
+        return [each.rule for each in talk.feed({"jsonrpc": "2.0", **message}, sender)]
+
+    info = {"name": "tests", "version": "1"}
+    opening = {"protocolVersion": "2025-11-25", "capabilities": declared, "clientInfo": info}
+    say("client", {"id": 1, "method": "initialize", "params": opening})
+    answer = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}
+    say("server", {"id": 1, "result": answer})
+    say("client", {"method": "notifications/initialized"})
+    url = {"mode": "url", "message": "Go", "url": "https://x.test/", "elicitationId": "1"}
+    say("server", {"id": 7, "method": "elicitation/create", "params": url})
+    unknown = {"code": -32601, "message": "Method not found"}
+    broken = say("client", {"id": 7, "error": unknown})
+    assert ("mcp.elicitation.undeclared-refused" in broken) is is_asked

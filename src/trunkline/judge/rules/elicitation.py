@@ -54,7 +54,9 @@ def _watch_elicitation(
     if declared is not None:
         kept = is_declared(params, declared)
         notes.check("mcp.elicitation.declared-mode", kept, f"{where}/mode", mode)
-        if not kept and seen.kind == "request" and seen.call is not None:
+        # Who answers no elicitation at all does not know the method.
+        is_other_mode = "elicitation" in declared and not kept
+        if is_other_mode and seen.kind == "request" and seen.call is not None:
             seen.call.extra.append(("mcp.elicitation.undeclared-refused", -32602))
     url = params.get("url")
     if mode == "url" and type(url) is str:

@@ -12,6 +12,9 @@ __all__ = ["METHODS", "remember_round", "watch_rounds"]
 
 METHODS: Final = ("tools/call", "prompts/get", "resources/read")
 _KINDS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
+# Calls that are alike and asked back at once, and requests that one state was given to. A client
+# makes as many as it likes; beyond this they are not told apart.
+_ALIKE: Final = 64
 
 
 def watch_rounds(seen: Seen, state: State, notes: Notes) -> None:
@@ -58,9 +61,9 @@ def _watch_retry(seen: Seen, state: State, notes: Notes) -> None:
     assert seen.call.likeness is not None
     given: Any = seen.params.get("requestState")
     if type(given) is str and given in state.round_states:
-        kept = state.round_states[given] == seen.call.likeness
+        kept = seen.call.likeness in state.round_states[given]
         notes.check("mcp.rounds.state-not-shared", kept, "/params/requestState", given)
-    asked = state.rounds.pop(seen.call.likeness, None)
+    asked = _round_of(seen.call.likeness, given, state)
     if asked is None:
         return
     missing = asked.keys - object_at(seen.params, "inputResponses").keys()
@@ -76,6 +79,18 @@ def _watch_retry(seen: Seen, state: State, notes: Notes) -> None:
     seen.call.missing_keys = bool(missing)
 
 
+def _round_of(likeness: int, given: Any, state: State) -> Round | None:
+    """Take out the round that a request goes on with: of calls alike, by its state."""
+    found = state.rounds.pop(likeness, ())
+    if not found:
+        return None
+    chosen = next((each for each in found if each.state == given), found[-1])
+    rest = tuple(each for each in found if each is not chosen)
+    if rest:
+        state.rounds[likeness] = rest
+    return chosen
+
+
 def remember_round(seen: Seen, state: State) -> None:
     """Remember what a result asks for, until the request is sent again."""
     result, call = seen.result, seen.call
@@ -85,6 +100,10 @@ def remember_round(seen: Seen, state: State) -> None:
         return
     text = result.get("requestState")
     keys = frozenset(object_at(result, "inputRequests"))
-    state.rounds[call.likeness] = Round(call.id, call.likeness, keys, text)
+    others = state.rounds.get(call.likeness, ())[-_ALIKE + 1 :]
+    state.rounds[call.likeness] = (*others, Round(call.id, call.likeness, keys, text))
     if type(text) is str:
-        state.round_states[text] = call.likeness
+        # A server that puts nothing into it may give the same to several.
+        before = state.round_states.get(text, frozenset())
+        if len(before) < _ALIKE:
+            state.round_states[text] = before | {call.likeness}
