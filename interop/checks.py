@@ -12,7 +12,18 @@ from typing import Any, Final, NamedTuple
 
 from trunkline.spec.revisions import REVISIONS, Window
 
-__all__ = ["ANY", "Check", "Checks", "Unexpected", "describe", "expect", "leaf", "raised", "until"]
+__all__ = [
+    "ANY",
+    "PATIENCE",
+    "Check",
+    "Checks",
+    "Unexpected",
+    "describe",
+    "expect",
+    "leaf",
+    "raised",
+    "until",
+]
 
 # No answer here takes a second; a machine that is busy may take several.
 PATIENCE: Final = 5.0

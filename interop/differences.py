@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from trunkline.spec.revisions import V2026_07_28, Window
+from trunkline.spec.revisions import V2025_11_25, V2026_07_28, Window
 
 from .checks import ANY
 
 __all__ = ["DIFFERENCES", "Difference", "difference"]
 
 HANDSHAKE: Final = Window(until=V2026_07_28)
+PER_REQUEST: Final = Window(V2026_07_28)
+CORE: Final = Window(V2025_11_25, V2026_07_28)
+
+# Reasons that several rows have.
+NO_SUBSCRIBE: Final = "it has no resources/subscribe"
+NO_END: Final = "it keeps its streams to itself, and gives no way to end one"
+NO_TASKS: Final = "it has no tasks of 2025-11-25, and no place for them: extensions came later"
 
 
 class Difference(NamedTuple):
@@ -27,6 +34,12 @@ class Difference(NamedTuple):
 
 
 DIFFERENCES: Final = (
+    Difference(
+        "client",
+        "a call asks to be a task",
+        CORE,
+        "its session sends `task`, and then refuses the task for lack of the result of a tool",
+    ),
     Difference("MCPServer", "a list has pages", ANY, "it gives every list as one page"),
     Difference(
         "MCPServer",
@@ -46,12 +59,22 @@ DIFFERENCES: Final = (
         HANDSHAKE,
         "it answers -32602 in every revision; before 2026-07-28 the number is -32002",
     ),
+    Difference("MCPServer", "who subscribed is told", HANDSHAKE, NO_SUBSCRIBE),
+    Difference("MCPServer", "who listens is told", HANDSHAKE, NO_SUBSCRIBE),
+    Difference("MCPServer", "streams are told apart", HANDSHAKE, NO_SUBSCRIBE),
     Difference(
         "MCPServer",
-        "who subscribed is told",
+        "that lists change is declared",
         HANDSHAKE,
-        "it has no resources/subscribe",
+        "it declares no listChanged with a handshake, and yet tells",
     ),
+    Difference("MCPServer", "a stream ends in order", PER_REQUEST, NO_END),
+    Difference("MCPServer", "a stream that ended is opened again", PER_REQUEST, NO_END),
+    Difference("MCPServer", "a task is followed", CORE, NO_TASKS),
+    Difference("MCPServer", "a task is cancelled", CORE, NO_TASKS),
+    Difference("MCPServer", "a task asks", CORE, NO_TASKS),
+    Difference("MCPServer", "tasks are listed", CORE, NO_TASKS),
+    Difference("MCPServer", "a task of nobody is refused", CORE, NO_TASKS),
     Difference(
         "MCPServer",
         "an unknown prompt is refused",

@@ -9,7 +9,16 @@ from typing import Any, Final, Literal, NamedTuple, TextIO
 
 from trunkline.spec.revisions import REVISIONS, V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28
 
-from . import official_client, our_client
+from . import (
+    official_client,
+    official_client_asked,
+    official_client_tasks,
+    official_client_told,
+    our_client,
+    our_client_asked,
+    our_client_tasks,
+    our_client_told,
+)
 from .checks import Checks
 
 __all__ = ["PARTS", "Exchange", "exchanges"]
@@ -31,6 +40,27 @@ PROBE: Final = 8.0
 HURRY: Final = 0.05
 # How long the old servers may say nothing: they are quick to start.
 OLD_PROBE: Final = 1.0
+
+THEIR_CHECKS: Final = Checks(
+    [
+        *official_client.CHECKS,
+        *official_client_asked.CHECKS,
+        *official_client_tasks.CHECKS,
+        *official_client_told.CHECKS,
+    ]
+)
+THEIR_SESSION_CHECKS: Final = Checks([*official_client_tasks.CORE_CHECKS, *THEIR_CHECKS])
+THEIR_BUSY_CHECKS: Final = Checks([*official_client.BUSY_CHECKS, *official_client_told.BUSY_CHECKS])
+THEIR_MUTE_CHECKS: Final = official_client_asked.MUTE_CHECKS
+OUR_CHECKS: Final = Checks(
+    [
+        *our_client.CHECKS,
+        *our_client_asked.CHECKS,
+        *our_client_tasks.CHECKS,
+        *our_client_told.CHECKS,
+    ]
+)
+OUR_BUSY_CHECKS: Final = Checks([*our_client_told.BUSY_CHECKS, *our_client.BUSY_CHECKS])
 
 Open = Callable[[list[str], TextIO], AbstractAsyncContextManager[Any]]
 
@@ -58,7 +88,11 @@ class Exchange(NamedTuple):
 
 def exchanges() -> list[Exchange]:
     """Return all there are."""
-    found = [_theirs(each, each, each) for each in sorted(REVISIONS) if each != V2026_07_28]
+    found = [
+        _theirs(each, each, each, checks=THEIR_SESSION_CHECKS)
+        for each in sorted(REVISIONS)
+        if each != V2026_07_28
+    ]
     found += [
         _theirs("legacy", "legacy", V2025_11_25),
         _theirs("auto", "auto", V2026_07_28),
@@ -68,17 +102,22 @@ def exchanges() -> list[Exchange]:
         _theirs("auto>2025", "auto", V2025_06_18, V2025_06_18),
         _theirs("auto>2026", "auto", V2026_07_28, V2026_07_28),
         _refused("legacy>2026", V2026_07_28),
-        _theirs("busy", "legacy", V2025_11_25, checks=official_client.BUSY_CHECKS),
-        _theirs("busy auto", "auto", V2026_07_28, checks=official_client.BUSY_CHECKS),
+        _theirs("busy", "legacy", V2025_11_25, checks=THEIR_BUSY_CHECKS),
+        _theirs("busy auto", "auto", V2026_07_28, checks=THEIR_BUSY_CHECKS),
+        _theirs("ending", "auto", V2026_07_28, checks=official_client_told.ENDING_CHECKS),
+        _theirs("mute", "legacy", V2025_11_25, checks=THEIR_MUTE_CHECKS, answers=False),
+        _theirs("mute auto", "auto", V2026_07_28, checks=THEIR_MUTE_CHECKS, answers=False),
     ]
     for part, peer, server in OFFICIAL:
         ours = partial(_ours, part, peer, (server,))
-        busy = our_client.BUSY_CHECKS
+        busy, mute = OUR_BUSY_CHECKS, our_client_asked.MUTE_CHECKS
         found.append(ours("auto", None, V2026_07_28))
         found.append(ours("hurried", None, V2026_07_28, probe=HURRY))
         found += [ours(each, each, each) for each in sorted(REVISIONS)]
         found.append(ours("busy", V2025_11_25, V2025_11_25, checks=busy))
         found.append(ours("busy auto", None, V2026_07_28, checks=busy))
+        found.append(ours("mute", V2025_11_25, V2025_11_25, checks=mute, answers=False))
+        found.append(ours("mute auto", None, V2026_07_28, checks=mute, answers=False))
     for manner in OLD:
         old = partial(_ours, "D", "old", ("interop.old_server", manner))
         checks = our_client.OLD_CHECKS
@@ -91,10 +130,11 @@ def _theirs(
     mode: str,
     revision: str,
     *offered: str,
-    checks: Checks = official_client.CHECKS,
+    checks: Checks = THEIR_CHECKS,
+    answers: bool = True,
 ) -> Exchange:
     def opened(command: list[str], log: TextIO) -> AbstractAsyncContextManager[Any]:
-        return official_client.opened(command, mode, log)
+        return official_client.opened(command, mode, log, answers=answers)
 
     server = ("interop.our_server", *offered)
     return Exchange("A", title, "client", "server", server, opened, checks, revision)
@@ -115,9 +155,10 @@ def _ours(
     revision: str,
     *,
     probe: float = PROBE,
-    checks: Checks = our_client.CHECKS,
+    checks: Checks = OUR_CHECKS,
+    answers: bool = True,
 ) -> Exchange:
     def opened(command: list[str], _: TextIO) -> AbstractAsyncContextManager[Any]:
-        return our_client.opened(command, pinned, probe)
+        return our_client.opened(command, pinned, probe, answers=answers)
 
     return Exchange(part, title, peer, "client", server, opened, checks, revision)

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Final
+from typing import Any, Final
 
 __all__ = [
+    "ANSWERS",
+    "DECLINE",
+    "DISMISS",
     "HELLO",
     "INSTRUCTIONS",
     "LINK",
+    "NAMED",
+    "OFFICIAL_TOOLS",
+    "OUR_TOOLS",
+    "PAGE",
     "PIXEL",
     "PROMPTS",
+    "REFUSE",
     "RESOURCES",
     "SOUND",
+    "STALL",
     "STYLES",
     "TEMPLATES",
     "TOOLS",
@@ -26,6 +35,8 @@ __all__ = [
 INSTRUCTIONS: Final = "Ask for one city at a time."
 HELLO: Final = "Grüße, 世界 \U0001f30d"
 LINK: Final = "https://example.com/atlas"
+# Where a user is sent.
+PAGE: Final = "https://example.com/pay?for=Oslo"
 STYLES: Final = ("short", "long", "kind")
 
 # In the order in which they are registered, which is the order in which they are listed.
@@ -47,11 +58,49 @@ TOOLS: Final = (
     "ask_model",
     "ask_user",
     "ask_roots",
+    "ask_page",
+    "ask_form",
+    "ask_choices",
+    "ask_often",
+    "ask_together",
+    "ask_tool",
+    "pay_first",
+    "brew",
+    "brew_asking",
+    "brew_failing",
+    "brew_slow",
     "who",
 )
+# What only our server offers, after all else: word on the way through several rounds, a task from
+# the middle on, one that is nothing else, and the end of the server.
+OUR_TOOLS: Final = ("ask_steps", "brew_later", "brew_only", "leave")
+# What only servers of the official SDK offer, after all else: an answer without a question, one
+# question after another without end, one that was not declared to be welcome, and the end of
+# every stream.
+OFFICIAL_TOOLS: Final = ("come_back", "ask_forever", "ask_anyway", "hush")
 RESOURCES: Final = ("note://hello", "note://pixel", "note://more")
-TEMPLATES: Final = ("city://{name}", "street://{city}/{street}", "year://{year}")
-PROMPTS: Final = ("review", "greet", "plain")
+TEMPLATES: Final = ("city://{name}", "street://{city}/{street}", "year://{year}", "safe://{name}")
+PROMPTS: Final = ("review", "greet", "plain", "guide")
+
+# What the user of either client fills in, wherever a form has such a field.
+ANSWERS: Final[dict[str, Any]] = {
+    "city": "Oslo",
+    "day": "Sunday",
+    "persons": 2,
+    "price": 9.5,
+    "breakfast": False,
+    "extras": ["sauna", "dog"],
+    "sure": True,
+}
+# Questions that the user does not agree to, and turns away from.
+DECLINE: Final = "May I know your age?"
+DISMISS: Final = "Are you still there?"
+# Begins a question whose answer is what follows.
+NAMED: Final = "Name it: "
+# One that takes half a minute to answer.
+STALL: Final = "What will the weather be?"
+# One that is no question for the user at all.
+REFUSE: Final = "What is your password?"
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

@@ -11,6 +11,8 @@ import warnings
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from math import ceil
+from pathlib import Path
 from typing import Any, TextIO
 
 import anyio
@@ -19,6 +21,7 @@ from mcp import Client
 from mcp.client.session import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from trunkline.spec.revisions import (
     V2025_03_26,
@@ -30,37 +33,71 @@ from trunkline.spec.revisions import (
 
 from .checks import ANY, Checks, expect, leaf, raised, until
 from .menu import (
+    ANSWERS,
+    DECLINE,
+    DISMISS,
     HELLO,
     INSTRUCTIONS,
     LINK,
+    NAMED,
+    OUR_TOOLS,
     PIXEL,
     PROMPTS,
+    REFUSE,
     RESOURCES,
     SOUND,
+    STALL,
     TEMPLATES,
     TOOLS,
 )
+from .official_tasks import TaskExtension
 
-__all__ = ["BUSY_CHECKS", "CHECKS", "REFUSED_CHECKS", "Talk", "opened", "refused"]
+__all__ = [
+    "BUSY_CHECKS",
+    "CHECKS",
+    "HANDSHAKE",
+    "REFUSED_CHECKS",
+    "STRUCTURED",
+    "WITH_PAGES",
+    "Talk",
+    "every",
+    "opened",
+    "refused",
+    "said",
+    "until_given_up",
+]
 
 # What is deprecated still has to work.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 HANDSHAKE = Window(until=V2026_07_28)
 STRUCTURED = Window(V2025_06_18)
+# Since when a user can be sent to a page, and a model be given tools.
+WITH_PAGES = Window(V2025_11_25)
 CHECKS = Checks()
 BUSY_CHECKS = Checks()
 REFUSED_CHECKS = Checks()
 
 
 class Talk:
-    """One connection: the session, and what was heard on it."""
+    """One connection: the session, and what was heard on it and asked by it."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: list[str]) -> None:
+        # Of `tee`, which the command begins with.
+        self.recording = Path(command[3])
+        # A `Client` where it speaks the revision, or else a session: they have verbs in common.
+        self.caller: Any = None
         self.session: Any = None
+        # What a session is made of, where there is no `Client`.
+        self.dispatcher: JSONRPCDispatcher[Any] | None = None
         self.revision = ""
         self.logs: list[types.LoggingMessageNotificationParams] = []
         self.notes: list[Any] = []
+        self.acknowledged: list[types.SubscriptionFilter] = []
+        self.asked: list[Any] = []
+        # Questions that nobody wanted an answer to any more.
+        self.called_off = 0
+        self.tasks = TaskExtension()
         self.faults: list[Exception] = []
         self.refusal: Any = None
         self.left_behind: list[asyncio.Task[Any]] = []
@@ -73,68 +110,120 @@ class Talk:
         """Take note of a notification, or of a line that the SDK could not read."""
         if isinstance(message, Exception):
             self.faults.append(message)
-        else:
-            self.notes.append(message.method)
+            return
+        self.notes.append(message.method)
+        if isinstance(message, types.SubscriptionsAcknowledgedNotification):
+            self.acknowledged.append(message.params.notifications)
 
+    async def sample(self, context: Any, params: Any) -> Any:
+        """Answer as a model would, which uses the first tool that it is given."""
+        self.asked.append(params)
+        if params.tools:
+            use = types.ToolUseContent(id="1", name=params.tools[0].name, input={"city": "Oslo"})
+            return types.CreateMessageResultWithTools(
+                role="assistant", content=[use], model="oracle", stop_reason="toolUse"
+            )
+        # One message of one block is all that is asked, though a later revision has lists.
+        content = params.messages[0].content
+        block = content[0] if isinstance(content, list) else content
+        return types.CreateMessageResult(
+            role="assistant",
+            content=types.TextContent(text=f"{block.text} That way."),
+            model="oracle",
+        )
 
-async def _sample(context: Any, params: Any) -> types.CreateMessageResult:
-    text = f"{params.messages[0].content.text} That way."
-    content = types.TextContent(text=text)
-    return types.CreateMessageResult(role="assistant", content=content, model="oracle")
+    async def elicit(self, context: Any, params: Any) -> types.ElicitResult | types.ErrorData:
+        """Fill in a form as far as there are answers, or agree to visit a page."""
+        self.asked.append(params)
+        if isinstance(params, types.ElicitRequestURLParams):
+            return types.ElicitResult(action="accept")
+        if params.message.startswith(NAMED):
+            named = params.message.removeprefix(NAMED)
+            return types.ElicitResult(action="accept", content={"city": named})
+        if params.message == STALL:
+            await self._stall()
+        if params.message == REFUSE:
+            return types.ErrorData(code=-1, message="not this user")
+        if params.message == DECLINE:
+            return types.ElicitResult(action="decline")
+        if params.message == DISMISS:
+            return types.ElicitResult(action="cancel")
+        wanted = params.requested_schema["properties"]
+        return types.ElicitResult(action="accept", content={each: ANSWERS[each] for each in wanted})
 
+    async def _stall(self) -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            self.called_off += 1
+            raise
 
-async def _elicit(context: Any, params: Any) -> types.ElicitResult:
-    wanted = list(params.requested_schema["properties"])
-    return types.ElicitResult(action="accept", content={wanted[0]: "Oslo"})
-
-
-async def _roots(context: Any) -> types.ListRootsResult:
-    return types.ListRootsResult(roots=[types.Root(uri="file:///home/oslo")])
+    async def roots(self, context: Any) -> types.ListRootsResult:
+        """Say where the client works."""
+        self.asked.append("roots")
+        return types.ListRootsResult(roots=[types.Root(uri="file:///home/oslo")])
 
 
 @asynccontextmanager
-async def opened(command: list[str], mode: str, log: TextIO) -> AsyncIterator[Talk]:
-    """Open a connection; `mode` is one that `Client` has, or a revision with a handshake."""
-    talk = Talk()
-    async with _opened(talk, command, mode, log):
+async def opened(
+    command: list[str], mode: str, log: TextIO, *, answers: bool = True
+) -> AsyncIterator[Talk]:
+    """Open a connection; `mode` is one that `Client` has, or a revision with a handshake.
+
+    One that does not answer can be asked nothing, and says so.
+    """
+    talk = Talk(command)
+    async with _opened(talk, command, mode, log, answers):
         yield talk
     await asyncio.gather(*talk.left_behind, return_exceptions=True)
 
 
 @asynccontextmanager
-async def _opened(talk: Talk, command: list[str], mode: str, log: TextIO) -> AsyncIterator[None]:
+async def _opened(
+    talk: Talk, command: list[str], mode: str, log: TextIO, answers: bool
+) -> AsyncIterator[None]:
     callbacks: dict[str, Any] = {
-        "sampling_callback": _sample,
-        "elicitation_callback": _elicit,
-        "list_roots_callback": _roots,
         "logging_callback": talk.on_log,
         "message_handler": talk.on_message,
         "client_info": types.Implementation(name="theirs", version="2.3.0"),
         "log_level": "warning",
     }
+    if answers:
+        tools = types.SamplingToolsCapability()
+        callbacks |= {
+            "sampling_callback": talk.sample,
+            "sampling_capabilities": types.SamplingCapability(tools=tools),
+            "elicitation_callback": talk.elicit,
+            "list_roots_callback": talk.roots,
+        }
     transport = stdio_client(StdioServerParameters(command=command[0], args=command[1:]), log)
     if HANDSHAKE.holds(mode):
-        async with transport as streams, ClientSession(*streams, **callbacks) as session:
-            await _shake_hands(session, mode)
-            talk.session, talk.revision = session, session.protocol_version or ""
-            yield
+        async with transport as streams:
+            talk.dispatcher = JSONRPCDispatcher(*streams)
+            async with ClientSession(dispatcher=talk.dispatcher, **callbacks) as session:
+                await _shake_hands(session, mode)
+                talk.caller = talk.session = session
+                talk.revision = session.protocol_version or ""
+                yield
     else:
-        async with Client(transport, mode=mode, **callbacks) as client:
-            talk.session, talk.revision = client.session, client.protocol_version
+        extensions = [talk.tasks] if answers else []
+        async with Client(transport, mode=mode, extensions=extensions, **callbacks) as client:
+            talk.caller, talk.session = client, client.session
+            talk.revision = client.protocol_version
             yield
 
 
 @asynccontextmanager
 async def refused(command: list[str], log: TextIO) -> AsyncIterator[Talk]:
     """Try to open a connection by a handshake that is refused; nothing is left to close."""
-    talk = Talk()
+    talk = Talk(command)
     talk.refusal = await raised(_try(talk, command, log), MCPError)
     yield talk
 
 
 async def _try(talk: Talk, command: list[str], log: TextIO) -> None:
     try:
-        async with _opened(talk, command, "legacy", log):
+        async with _opened(talk, command, "legacy", log, True):
             pass
     except ExceptionGroup as group:
         raise leaf(group) from None
@@ -145,8 +234,8 @@ async def _shake_hands(session: ClientSession, revision: str) -> None:
     params = types.InitializeRequestParams(
         protocol_version=revision,
         capabilities=types.ClientCapabilities(
-            sampling=types.SamplingCapability(),
-            elicitation=types.ElicitationCapability() if STRUCTURED.holds(revision) else None,
+            sampling=_sampling(revision),
+            elicitation=_elicitation(revision),
             roots=types.RootsCapability(list_changed=True),
         ),
         client_info=types.Implementation(name="theirs", version="2.3.0"),
@@ -158,7 +247,20 @@ async def _shake_hands(session: ClientSession, revision: str) -> None:
     await session.send_notification(types.InitializedNotification())
 
 
-async def _every(listing: Any, member: str) -> tuple[list[Any], int]:
+def _sampling(revision: str) -> types.SamplingCapability:
+    if WITH_PAGES.holds(revision):
+        return types.SamplingCapability(tools=types.SamplingToolsCapability())
+    return types.SamplingCapability()
+
+
+def _elicitation(revision: str) -> types.ElicitationCapability | None:
+    if WITH_PAGES.holds(revision):
+        form, url = types.FormElicitationCapability(), types.UrlElicitationCapability()
+        return types.ElicitationCapability(form=form, url=url)
+    return types.ElicitationCapability() if STRUCTURED.holds(revision) else None
+
+
+async def every(listing: Any, member: str) -> tuple[list[Any], int]:
     """Return what all pages hold, and how many there are."""
     found: list[Any] = []
     cursor, pages = None, 0
@@ -174,12 +276,13 @@ async def _every(listing: Any, member: str) -> tuple[list[Any], int]:
 
 async def _one(talk: Talk, name: str, arguments: dict[str, Any] | None = None) -> Any:
     """Return the only block of what a tool gives."""
-    result = await talk.session.call_tool(name, arguments or {})
+    result = await talk.caller.call_tool(name, arguments or {})
     expect((len(result.content), bool(result.is_error)), (1, False), "blocks, and failure")
     return result.content[0]
 
 
-async def _said(talk: Talk, name: str, arguments: dict[str, Any] | None = None) -> str:
+async def said(talk: Talk, name: str, arguments: dict[str, Any] | None = None) -> str:
+    """Return the text that a tool gives."""
     return str((await _one(talk, name, arguments)).text)
 
 
@@ -223,9 +326,9 @@ async def ping_is_answered(talk: Talk) -> None:
 @CHECKS.about(ANY)
 async def tools_are_listed_in_pages(talk: Talk) -> None:
     """All tools, in order, two to a page."""
-    found, pages = await _every(talk.session.list_tools, "tools")
-    expect([tool.name for tool in found], list(TOOLS))
-    expect(pages, len(TOOLS) // 2, "pages")
+    found, pages = await every(talk.session.list_tools, "tools")
+    expect([tool.name for tool in found], [*TOOLS, *OUR_TOOLS])
+    expect(pages, ceil(len(found) / 2), "pages")
     tools = {tool.name: tool for tool in found}
     expect(tools["add"].input_schema["required"], ["a", "b"])
     output = tools["add"].output_schema
@@ -235,26 +338,29 @@ async def tools_are_listed_in_pages(talk: Talk) -> None:
         expect(output["properties"]["result"]["type"], "integer")
     else:
         expect(output["type"], "integer")
+    execution = tools["brew"].execution
+    wanted = "optional" if talk.revision == V2025_11_25 else None
+    expect(execution and execution.task_support, wanted, "whether it may be a task")
 
 
 @CHECKS.about(ANY)
 async def resources_are_listed_in_pages(talk: Talk) -> None:
     """All resources, two to a page."""
-    found, pages = await _every(talk.session.list_resources, "resources")
+    found, pages = await every(talk.session.list_resources, "resources")
     expect(([str(each.uri) for each in found], pages), (list(RESOURCES), 2))
 
 
 @CHECKS.about(ANY)
 async def templates_are_listed_in_pages(talk: Talk) -> None:
     """All templates, two to a page."""
-    found, pages = await _every(talk.session.list_resource_templates, "resource_templates")
+    found, pages = await every(talk.session.list_resource_templates, "resource_templates")
     expect(([each.uri_template for each in found], pages), (list(TEMPLATES), 2))
 
 
 @CHECKS.about(ANY)
 async def prompts_are_listed_in_pages(talk: Talk) -> None:
     """All prompts, two to a page."""
-    found, pages = await _every(talk.session.list_prompts, "prompts")
+    found, pages = await every(talk.session.list_prompts, "prompts")
     expect(([each.name for each in found], pages), (list(PROMPTS), 2))
     needed = {each.name: each.required for each in found[0].arguments}
     expect(bool(needed["code"]) and not needed["style"], True, "what is required")
@@ -274,7 +380,7 @@ async def a_cursor_of_nobody_is_refused(talk: Talk) -> None:
 @CHECKS.about(ANY)
 async def a_text_comes_back_as_it_went(talk: Talk) -> None:
     """Text of any kind survives both ways."""
-    expect(await _said(talk, "echo", {"text": HELLO}), HELLO)
+    expect(await said(talk, "echo", {"text": HELLO}), HELLO)
 
 
 @CHECKS.about(ANY)
@@ -283,7 +389,7 @@ async def many_calls_at_once_are_told_apart(talk: Talk) -> None:
     sums: dict[int, str] = {}
 
     async def add(number: int) -> None:
-        sums[number] = await _said(talk, "add", {"a": number, "b": 1})
+        sums[number] = await said(talk, "add", {"a": number, "b": 1})
 
     async with anyio.create_task_group() as group:
         for number in range(50):
@@ -377,7 +483,7 @@ async def an_unknown_tool_is_refused(talk: Talk) -> None:
 @CHECKS.about(ANY)
 async def the_server_knows_who_is_asking(talk: Talk) -> None:
     """A handler is told the name of the client, and the revision."""
-    expect(await _said(talk, "who"), f"theirs {talk.revision}")
+    expect(await said(talk, "who"), f"theirs {talk.revision}")
 
 
 # -- meanwhile -------------------------------------------------------------------------------
@@ -413,7 +519,7 @@ async def the_log_begins_at_its_level(talk: Talk) -> None:
 @CHECKS.about(ANY)
 async def a_call_that_is_cancelled_stops(talk: Talk) -> None:
     """The handler of a call that was given up is cancelled."""
-    before = int(await _said(talk, "given_up"))
+    before = int(await said(talk, "given_up"))
     with anyio.CancelScope() as scope:
 
         async def begun(*_: Any) -> None:
@@ -421,22 +527,23 @@ async def a_call_that_is_cancelled_stops(talk: Talk) -> None:
 
         await talk.session.call_tool("slow", {}, progress_callback=begun)
     expect(scope.cancelled_caught, True, "the call was cancelled")
-    await _until_given_up(talk, before + 1)
+    await until_given_up(talk, before + 1)
 
 
 @CHECKS.about(ANY)
 async def a_call_that_takes_too_long_stops(talk: Talk) -> None:
     """A call that times out at the client is cancelled at the server."""
-    before = int(await _said(talk, "given_up"))
+    before = int(await said(talk, "given_up"))
     call = talk.session.call_tool("slow", {}, read_timeout_seconds=0.5)
     await raised(call, MCPError)
-    await _until_given_up(talk, before + 1)
+    await until_given_up(talk, before + 1)
 
 
-async def _until_given_up(talk: Talk, wanted: int) -> None:
+async def until_given_up(talk: Talk, wanted: int) -> None:
+    """See that so many handlers were cancelled."""
     # A handler is cancelled in its own time, beside what is asked next.
     for _ in range(20):
-        found = int(await _said(talk, "given_up"))
+        found = int(await said(talk, "given_up"))
         if found >= wanted:
             break
         await asyncio.sleep(0.05)
@@ -510,68 +617,6 @@ async def arguments_are_completed(talk: Talk) -> None:
     template = types.ResourceTemplateReference(uri="city://{name}")
     result = await talk.session.complete(template, {"name": "name", "value": "O"})
     expect(result.completion.values, ["Oslo", "Ottawa"])
-
-
-# -- what a server tells and asks ------------------------------------------------------------
-
-
-@CHECKS.about(HANDSHAKE)
-async def who_subscribed_is_told(talk: Talk) -> None:
-    """A resource that changes is told to whoever subscribed, and to no one else."""
-    updated = "notifications/resources/updated"
-    await talk.session.call_tool("touch", {})
-    await talk.session.subscribe_resource("note://hello")
-    await talk.session.call_tool("touch", {})
-    await until(lambda: updated in talk.notes, "update")
-    await talk.session.unsubscribe_resource("note://hello")
-    await talk.session.call_tool("touch", {})
-    await talk.session.call_tool("echo", {"text": "what was sent before is here by now"})
-    expect(talk.notes.count(updated), 1, "updates")
-
-
-@CHECKS.about(HANDSHAKE)
-async def the_model_of_the_client_is_asked(talk: Talk) -> None:
-    """A handler asks for sampling."""
-    expect(await _said(talk, "ask_model"), "oracle said Which way? That way.")
-
-
-@CHECKS.about(Window(V2025_06_18, V2026_07_28))
-async def the_user_of_the_client_is_asked(talk: Talk) -> None:
-    """A handler asks for elicitation."""
-    expect(await _said(talk, "ask_user"), "accept {'city': 'Oslo'}")
-
-
-@CHECKS.about(HANDSHAKE)
-async def the_roots_of_the_client_are_asked(talk: Talk) -> None:
-    """A handler asks for the roots."""
-    expect(await _said(talk, "ask_roots"), "file:///home/oslo")
-
-
-@CHECKS.about(Window(V2026_07_28))
-async def nothing_is_asked_on_the_wire(talk: Talk) -> None:
-    """A handler that asks where a server may not fails, and nothing hangs."""
-    for name in ("ask_model", "ask_user", "ask_roots"):
-        result = await talk.session.call_tool(name, {})
-        expect(result.is_error, True, name)
-
-
-@CHECKS.about(ANY)
-async def a_list_that_grows_is_told(talk: Talk) -> None:
-    """A tool that is added is told where the revision tells it so, and is there at once."""
-    await talk.session.call_tool("grow", {})
-    if HANDSHAKE.holds(talk.revision):
-        changed = "notifications/tools/list_changed"
-        await until(lambda: changed in talk.notes, "word of the change")
-        expect(talk.notes.count(changed), 1, "words of the change")
-    found, _ = await _every(talk.session.list_tools, "tools")
-    expect([tool.name for tool in found], [*TOOLS, "grown"])
-    expect(await _said(talk, "grown", {"a": 2, "b": 2}), "4")
-
-
-@CHECKS.about(ANY)
-async def every_line_could_be_read(talk: Talk) -> None:
-    """The SDK took every line for a message."""
-    expect(talk.faults, [])
 
 
 # -- closing in the middle -------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The menu, with the low-level `Server` of the official SDK.
 
-It has what `MCPServer` leaves out: lists in pages, subscriptions to a resource and a log level.
+It has what `MCPServer` leaves out: lists in pages, subscriptions to a resource, a log level and
+the end of a stream.
 """
 
 from __future__ import annotations
@@ -12,14 +13,25 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+from mcp.server.extension import compose_tool_call_handler
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
-from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError, UrlElicitationRequiredError
 
+from . import official_questions as questions
 from .menu import (
     HELLO,
     INSTRUCTIONS,
     LINK,
+    OFFICIAL_TOOLS,
     PIXEL,
     PROMPTS,
     RESOURCES,
@@ -28,6 +40,8 @@ from .menu import (
     TEMPLATES,
     TOOLS,
 )
+from .official_low_asking import Round, ask, come_back
+from .official_tasks import CoreTaskServing, TaskServing
 
 # Logging, sampling and roots still have to work for those who use them.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
@@ -41,8 +55,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "add": {"a": NUMBER, "b": NUMBER},
     "forecast": {"city": TEXT},
     "steps": {"count": NUMBER},
+    "brew": {"cups": NUMBER},
 }
-CITY = {"type": "object", "properties": {"city": TEXT}, "required": ["city"]}
 OUTPUTS: dict[str, dict[str, Any]] = {
     "add": {"type": "object", "properties": {"result": NUMBER}, "required": ["result"]},
     "forecast": {
@@ -52,8 +66,13 @@ OUTPUTS: dict[str, dict[str, Any]] = {
     },
 }
 
-tools = list(TOOLS)
+tools = [*TOOLS, *OFFICIAL_TOOLS]
+prompts = list(PROMPTS)
+resources = list(RESOURCES)
+bus = InMemorySubscriptionBus()
+listening = ListenHandler(bus)
 given_up_calls = 0
+tickets = 0
 level = "debug"
 subscribed: set[str] = set()
 
@@ -67,7 +86,10 @@ def _page(items: Any, params: types.PaginatedRequestParams | None) -> tuple[list
 def _tool(name: str) -> types.Tool:
     properties = ARGUMENTS.get(name, {})
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    return types.Tool(name=name, input_schema=schema, output_schema=OUTPUTS.get(name))
+    support = types.ToolExecution(task_support="optional") if name.startswith("brew") else None
+    return types.Tool(
+        name=name, input_schema=schema, output_schema=OUTPUTS.get(name), execution=support
+    )
 
 
 def _text(text: str) -> types.CallToolResult:
@@ -86,7 +108,7 @@ async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
 
 async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
     """List the resources."""
-    found, rest = _page(RESOURCES, params)
+    found, rest = _page(resources, params)
     rows = [types.Resource(name=uri.rpartition("/")[2], uri=uri) for uri in found]
     return types.ListResourcesResult(resources=rows, next_cursor=rest)
 
@@ -100,13 +122,15 @@ async def list_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesRe
 
 async def list_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
     """List the prompts."""
-    found, rest = _page(PROMPTS, params)
+    found, rest = _page(prompts, params)
     return types.ListPromptsResult(
         prompts=[types.Prompt(name=name) for name in found], next_cursor=rest
     )
 
 
-async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def call_tool(
+    ctx: Any, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
     """Call a tool."""
     tool = _TOOLS.get(params.name)
     if tool is None:
@@ -115,6 +139,11 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
     missing = set(ARGUMENTS.get(params.name, {})) - set(arguments)
     if missing:
         raise MCPError(code=types.INVALID_PARAMS, message=f"missing: {', '.join(sorted(missing))}")
+    if params.name in _ASKING:
+        try:
+            return _text(await _ASKING[params.name](ctx, params))
+        except Round as questions_first:
+            return questions_first.result
     return await tool(ctx, **arguments)
 
 
@@ -172,14 +201,18 @@ async def _chatter(ctx: Any) -> types.CallToolResult:
 
 
 async def _slow(ctx: Any) -> types.CallToolResult:
-    global given_up_calls
     await ctx.session.report_progress(0)
     try:
         await anyio.sleep(30)
     except asyncio.CancelledError:
-        given_up_calls += 1
+        _give_up()
         raise
     return _text("at last")
+
+
+def _give_up() -> None:
+    global given_up_calls
+    given_up_calls += 1
 
 
 async def _given_up(ctx: Any) -> types.CallToolResult:
@@ -188,30 +221,40 @@ async def _given_up(ctx: Any) -> types.CallToolResult:
 
 async def _grow(ctx: Any) -> types.CallToolResult:
     tools.append("grown")
+    prompts.append("grown")
+    resources.append("note://grown")
     await ctx.session.send_tool_list_changed()
+    await ctx.session.send_prompt_list_changed()
+    await ctx.session.send_resource_list_changed()
+    for event in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()):
+        await bus.publish(event)
     return _text("grown")
 
 
 async def _touch(ctx: Any) -> types.CallToolResult:
-    for uri in sorted(subscribed):
-        await ctx.session.send_resource_updated(uri)
+    if "note://hello" in subscribed:
+        await ctx.session.send_resource_updated("note://hello")
+    await bus.publish(ResourceUpdated("note://hello"))
     return _text("touched")
 
 
-async def _ask_model(ctx: Any) -> types.CallToolResult:
-    asked = types.SamplingMessage(role="user", content=types.TextContent(text="Which way?"))
-    answer = await ctx.session.create_message([asked], max_tokens=10)
-    return _text(f"{answer.model} said {answer.content.text}")
+async def _brew(ctx: Any, cups: int) -> types.CallToolResult:
+    return _text(f"{cups} cups")
 
 
-async def _ask_user(ctx: Any) -> types.CallToolResult:
-    answer = await ctx.session.elicit_form("Which city?", CITY)
-    return _text(f"{answer.action} {answer.content}")
+async def _brew_failing(ctx: Any) -> types.CallToolResult:
+    text = types.TextContent(text="no beans")
+    return types.CallToolResult(content=[text], is_error=True)
 
 
-async def _ask_roots(ctx: Any) -> types.CallToolResult:
-    answer = await ctx.session.list_roots()
-    return _text(" ".join(str(root.uri) for root in answer.roots))
+async def _brew_slow(ctx: Any) -> types.CallToolResult:
+    await anyio.sleep(30)
+    return _text("at last")
+
+
+async def _hush(ctx: Any) -> types.CallToolResult:
+    listening.close()
+    return _text("hushed")
 
 
 async def _who(ctx: Any) -> types.CallToolResult:
@@ -219,10 +262,115 @@ async def _who(ctx: Any) -> types.CallToolResult:
     return _text(f"{params.client_info.name if params else ''} {ctx.protocol_version}")
 
 
-_TOOLS = {name: globals()[f"_{name}"] for name in TOOLS}
+# -- asking ----------------------------------------------------------------------------------
 
 
-async def read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
+async def _ask_model(ctx: Any, params: Any) -> str:
+    answer = (await ask(ctx, params, way=questions.model("Which way?")))["way"]
+    return f"{answer.model} said {answer.content.text}"
+
+
+async def _ask_user(ctx: Any, params: Any) -> str:
+    message = (params.arguments or {}).get("message", "Which city?")
+    answer = (await ask(ctx, params, city=questions.form(message, questions.CITY)))["city"]
+    return f"{answer.action} {(answer.content or {}).get('city')}"
+
+
+async def _ask_roots(ctx: Any, params: Any) -> str:
+    answer = (await ask(ctx, params, roots=questions.roots()))["roots"]
+    return " ".join(str(root.uri) for root in answer.roots)
+
+
+async def _ask_page(ctx: Any, params: Any) -> str:
+    # An id is required in the revision that has a handshake, and gone from the next.
+    id = None if ctx.protocol_version == "2026-07-28" else "page-1"
+    answer = (await ask(ctx, params, page=questions.page(id)))["page"]
+    if id is not None:
+        await ctx.session.send_elicit_complete(id)
+    return str(answer.action)
+
+
+async def _ask_form(ctx: Any, params: Any) -> str:
+    answer = await ask(ctx, params, trip=questions.form("Which trip?", questions.TRIP))
+    trip = answer["trip"].content
+    return " ".join(str(trip[each]) for each in ("day", "persons", "price", "breakfast", "city"))
+
+
+async def _ask_choices(ctx: Any, params: Any) -> str:
+    answer = await ask(ctx, params, room=questions.form("Which extras?", questions.ROOM))
+    return " ".join(answer["room"].content["extras"])
+
+
+async def _ask_often(ctx: Any, params: Any) -> str:
+    global tickets
+    asked: dict[str, Any] = {"city": questions.form("Which city?", questions.CITY)}
+    city = (await ask(ctx, params, **asked))["city"].content["city"]
+    about = questions.model(f"What is {city}?")
+    said = (await ask(ctx, params, about=about))["about"].content.text
+    sure = (await ask(ctx, params, sure=questions.form("Are you sure?", questions.SURE)))["sure"]
+    tickets += 1
+    return f"{city}: {said} {sure.action}, {tickets} sold"
+
+
+async def _ask_together(ctx: Any, params: Any) -> str:
+    city, way = questions.form("Which city?", questions.CITY), questions.model("Which way?")
+    answers = await ask(ctx, params, city=city, way=way, roots=questions.roots())
+    where = answers["roots"].roots[0].uri
+    return f"{answers['city'].content['city']} {answers['way'].content.text} {where}"
+
+
+async def _ask_tool(ctx: Any, params: Any) -> str:
+    said = (await ask(ctx, params, weather=questions.tool_user()))["weather"]
+    blocks = said.content if isinstance(said.content, list) else [said.content]
+    (use,) = (block for block in blocks if isinstance(block, types.ToolUseContent))
+    return f"{said.stop_reason} {use.name} {use.input['city']}"
+
+
+async def _pay_first(ctx: Any) -> types.CallToolResult:
+    page = questions.page("page-1").params
+    assert isinstance(page, types.ElicitRequestURLParams)
+    raise UrlElicitationRequiredError([page])
+
+
+async def _brew_asking(ctx: Any, params: Any) -> str:
+    city, way = questions.form("Which city?", questions.CITY), questions.model("Which way?")
+    answers = await ask(ctx, params, city=city, way=way)
+    return f"{answers['city'].content['city']} {answers['way'].content.text}"
+
+
+async def _come_back(ctx: Any, params: Any) -> str:
+    return f"back with {come_back(ctx, params)}"
+
+
+async def _ask_forever(ctx: Any, params: Any) -> str:
+    if ctx.protocol_version != "2026-07-28":
+        return "not here"
+    asked = questions.form("Which city?", questions.CITY)
+    raise Round(types.InputRequiredResult(input_requests={"city": asked}, request_state="again"))
+
+
+async def _ask_anyway(ctx: Any, params: Any) -> str:
+    asked = questions.form("Which city?", questions.CITY)
+    if ctx.protocol_version == "2026-07-28":
+        raise Round(types.InputRequiredResult(input_requests={"city": asked}))
+    answer = await ctx.session.send_request(asked, types.ElicitResult)
+    return str(answer.action)
+
+
+_TOOLS = {name: globals()[f"_{name}"] for name in (*TOOLS, *OFFICIAL_TOOLS)}
+_ASKING = {
+    name: tool
+    for name, tool in _TOOLS.items()
+    if name.startswith("ask_") or name in ("brew_asking", "come_back")
+}
+
+
+# -- the rest --------------------------------------------------------------------------------
+
+
+async def read_resource(
+    ctx: Any, params: Any
+) -> types.ReadResourceResult | types.InputRequiredResult:
     """Read a resource."""
     uri = str(params.uri)
     contents: list[Any] = []
@@ -234,6 +382,14 @@ async def read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
     elif uri.startswith("city://"):
         name = uri.removeprefix("city://")
         contents = [types.TextResourceContents(uri=uri, text=f"{name} is a city.")]
+    elif uri.startswith("safe://"):
+        name = uri.removeprefix("safe://")
+        asked = questions.form(f"Open {name}?", questions.SURE)
+        try:
+            answer = (await ask(ctx, params, sure=asked))["sure"]
+        except Round as questions_first:
+            return questions_first.result
+        contents = [types.TextResourceContents(uri=uri, text=f"{name}: {answer.action}")]
     else:
         # The number was another one before it was -32602.
         code = -32602 if ctx.protocol_version == "2026-07-28" else -32002
@@ -241,13 +397,20 @@ async def read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
     return types.ReadResourceResult(contents=contents)
 
 
-async def get_prompt(ctx: Any, params: Any) -> types.GetPromptResult:
+async def get_prompt(ctx: Any, params: Any) -> types.GetPromptResult | types.InputRequiredResult:
     """Fill in a prompt."""
-    given = params.arguments or {}
+    given = dict(params.arguments or {})
+    if params.name == "guide":
+        try:
+            asked = questions.form("Which city?", questions.CITY)
+            given["city"] = (await ask(ctx, params, city=asked))["city"].content["city"]
+        except Round as questions_first:
+            return questions_first.result
     said = {
         "review": [("user", f"Review this in {given.get('style')} form: {given.get('code')}")],
         "greet": [("user", f"I am {given.get('name')}."), ("assistant", HELLO)],
         "plain": [("user", "Go on.")],
+        "guide": [("user", f"Guide me through {given.get('city')}.")],
     }.get(params.name)
     if said is None:
         raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown prompt: {params.name}")
@@ -286,25 +449,31 @@ async def set_level(ctx: Any, params: Any) -> types.EmptyResult:
 
 async def main() -> None:
     """Serve standard input and output."""
+    long_work = TaskServing(_give_up)
     server = Server(
         "theirs, low",
         version="1.0.0",
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        on_call_tool=compose_tool_call_handler([long_work], call_tool),
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
         on_subscribe_resource=subscribe,
         on_unsubscribe_resource=unsubscribe,
+        on_subscriptions_listen=listening,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_completion=complete,
         on_set_logging_level=set_level,
     )
-    told = NotificationOptions(tools_changed=True, resources_changed=True)
+    server.extensions[long_work.identifier] = long_work.settings()
+    CoreTaskServing(_give_up, long_work).install(server)
+    told = NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
     async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options(told))
+        options = server.create_initialization_options(told)
+        options.capabilities.tasks = CoreTaskServing.declared()
+        await server.run(reading, writing, options)
 
 
 if __name__ == "__main__":

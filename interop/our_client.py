@@ -11,8 +11,24 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from trunkline import Call, Client, ConnectionLost, PeerError, Stdio, TimedOut, ToolFailed
-from trunkline.mcp.types import CreateMessageResult, TextContent
+from trunkline import (
+    Call,
+    Client,
+    ConnectionLost,
+    ErrorKind,
+    PeerError,
+    Refusal,
+    Stdio,
+    TimedOut,
+    ToolFailed,
+)
+from trunkline.mcp.types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestParams,
+    TextContent,
+    ToolUseContent,
+)
 from trunkline.spec.revisions import (
     V2025_03_26,
     V2025_06_18,
@@ -22,19 +38,37 @@ from trunkline.spec.revisions import (
 
 from .checks import ANY, Checks, expect, raised, until
 from .menu import (
+    ANSWERS,
+    DECLINE,
+    DISMISS,
     HELLO,
     INSTRUCTIONS,
     LINK,
+    NAMED,
+    OFFICIAL_TOOLS,
     PIXEL,
     PROMPTS,
+    REFUSE,
     RESOURCES,
     SOUND,
+    STALL,
     TEMPLATES,
     TOOLS,
 )
 from .recordings import connections, first_method
 
-__all__ = ["BUSY_CHECKS", "CHECKS", "OLD_CHECKS", "Talk", "opened"]
+__all__ = [
+    "BUSY_CHECKS",
+    "CHECKS",
+    "HANDSHAKE",
+    "OLD_CHECKS",
+    "STRUCTURED",
+    "Talk",
+    "declared",
+    "opened",
+    "said",
+    "until_given_up",
+]
 
 HANDSHAKE = Window(until=V2026_07_28)
 STRUCTURED = Window(V2025_06_18)
@@ -51,16 +85,28 @@ class Forecast(Struct):
 
 
 class Talk:
-    """One connection: the client, and what was heard on it."""
+    """One connection: the client, what was heard on it, and what it was asked."""
 
-    def __init__(self, command: list[str], revision: str | None, probe_timeout: float) -> None:
+    def __init__(
+        self, command: list[str], revision: str | None, probe_timeout: float, answers: bool
+    ) -> None:
         # Of `tee`, which the command begins with.
         self.recording = Path(command[3])
         self.logs: list[Any] = []
         self.lists: list[str] = []
         self.updated: list[str] = []
         self.others: list[str] = []
+        self.asked: list[Any] = []
+        # Questions that nobody wanted an answer to any more.
+        self.called_off = 0
         self.progress: list[tuple[float, float | None, str | None]] = []
+        handlers: dict[str, Any] = {
+            "roots": self.roots,
+            "on_sample": self.sample,
+            "sampling_tools": True,
+            "on_elicit": self.elicit,
+            "on_elicit_url": self.visit,
+        }
         self.client = Client(
             Stdio(command),
             revision=revision,
@@ -68,13 +114,12 @@ class Talk:
             timeout=5.0,
             connect_timeout=10.0,
             probe_timeout=probe_timeout,
-            roots=["file:///home/oslo"],
-            on_sample=_sample,
-            on_elicit=_elicit,
             on_log=self.logs.append,
             on_list_changed=self.lists.append,
             on_resource_updated=self.updated.append,
             on_notification=lambda method, params: self.others.append(method),
+            tasks=answers,
+            **(handlers if answers else {}),
         )
 
     @property
@@ -86,33 +131,71 @@ class Talk:
         """Take note of a report of progress."""
         self.progress.append((progress, total, message))
 
+    async def sample(self, params: CreateMessageRequestParams) -> CreateMessageResult:
+        """Answer as a model would, which uses the first tool that it is given."""
+        self.asked.append(params)
+        if params.tools:
+            use = ToolUseContent("1", {"city": "Oslo"}, params.tools[0].name)
+            return CreateMessageResult([use], "oracle", "assistant", stop_reason="toolUse")
+        content: Any = params.messages[0].content
+        block = content[0] if isinstance(content, list) else content
+        return CreateMessageResult(TextContent(f"{block.text} That way."), "oracle", "assistant")
 
-async def _sample(params: Any) -> CreateMessageResult:
-    text = f"{params.messages[0].content.text} That way."
-    return CreateMessageResult(TextContent(text), "oracle", "assistant")
+    async def elicit(self, params: ElicitRequestParams) -> dict[str, Any] | str | None:
+        """Fill in a form as far as there are answers."""
+        self.asked.append(params)
+        if params.message.startswith(NAMED):
+            return {"city": params.message.removeprefix(NAMED)}
+        if params.message == STALL:
+            await self._stall()
+        if params.message == REFUSE:
+            raise Refusal(ErrorKind.USER_REJECTED)
+        if params.message == DECLINE:
+            return None
+        if params.message == DISMISS:
+            return "cancel"
+        assert params.requested_schema is not UNSET
+        return {each: ANSWERS[each] for each in params.requested_schema["properties"]}
 
+    async def _stall(self) -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            self.called_off += 1
+            raise
 
-async def _elicit(params: Any) -> dict[str, Any]:
-    return {next(iter(params.requested_schema["properties"])): "Oslo"}
+    def visit(self, params: ElicitRequestParams) -> bool:
+        """Agree to visit a page."""
+        self.asked.append(params)
+        return True
+
+    def roots(self) -> list[str]:
+        """Say where the client works."""
+        self.asked.append("roots")
+        return ["file:///home/oslo"]
 
 
 @asynccontextmanager
 async def opened(
-    command: list[str], revision: str | None, probe_timeout: float
+    command: list[str], revision: str | None, probe_timeout: float, *, answers: bool = True
 ) -> AsyncIterator[Talk]:
-    """Open a connection, in a revision or in whichever is found."""
-    talk = Talk(command, revision, probe_timeout)
+    """Open a connection, in a revision or in whichever is found.
+
+    One that does not answer can be asked nothing, and says so.
+    """
+    talk = Talk(command, revision, probe_timeout, answers)
     async with talk.client:
         yield talk
 
 
-async def _said(talk: Talk, name: str, arguments: dict[str, Any] | None = None) -> str:
+async def said(talk: Talk, name: str, arguments: dict[str, Any] | None = None) -> str:
+    """Return the text that a tool gives."""
     result = await talk.client.call_tool(name, arguments or {})
     expect(result.is_error, False, result.text)
     return result.text
 
 
-def _declared(talk: Talk, *names: str) -> None:
+def declared(talk: Talk, *names: str) -> None:
     """See that the server says that it can do something, before it is asked to."""
     found: Any = talk.client.server_capabilities
     for name in names:
@@ -157,7 +240,7 @@ async def ping_is_answered(talk: Talk) -> None:
 async def tools_are_listed(talk: Talk) -> None:
     """All tools, in order, over all pages."""
     found = await talk.client.list_tools()
-    expect([tool.name for tool in found], list(TOOLS))
+    expect([tool.name for tool in found], [*TOOLS, *OFFICIAL_TOOLS])
     tools = {tool.name: tool for tool in found}
     expect(tools["add"].input_schema["required"], ["a", "b"])
     if STRUCTURED.holds(talk.revision):
@@ -198,7 +281,7 @@ async def a_list_has_pages(talk: Talk) -> None:
 @CHECKS.about(ANY)
 async def a_text_comes_back_as_it_went(talk: Talk) -> None:
     """Text of any kind survives both ways."""
-    expect(await _said(talk, "echo", {"text": HELLO}), HELLO)
+    expect(await said(talk, "echo", {"text": HELLO}), HELLO)
 
 
 @CHECKS.about(ANY)
@@ -287,7 +370,7 @@ async def an_unknown_method_is_refused(talk: Talk) -> None:
 @CHECKS.about(ANY)
 async def the_server_knows_who_is_asking(talk: Talk) -> None:
     """A handler is told the name of the client, and the revision."""
-    expect(await _said(talk, "who"), f"ours {talk.revision}")
+    expect(await said(talk, "who"), f"ours {talk.revision}")
 
 
 # -- meanwhile -------------------------------------------------------------------------------
@@ -308,7 +391,7 @@ async def progress_is_reported(talk: Talk) -> None:
 async def the_log_begins_at_its_level(talk: Talk) -> None:
     """Only lines of the level that was asked for are sent."""
     if HANDSHAKE.holds(talk.revision):
-        _declared(talk, "logging")
+        declared(talk, "logging")
     await talk.client.set_log_level("warning")
     talk.logs.clear()
     await talk.client.call_tool("chatter")
@@ -329,18 +412,18 @@ async def lines_of_the_log_are_heard(talk: Talk) -> None:
 @CHECKS.about(ANY)
 async def a_call_that_is_cancelled_stops(talk: Talk) -> None:
     """The handler of a call that was given up is cancelled."""
-    before = int(await _said(talk, "given_up"))
+    before = int(await said(talk, "given_up"))
     call = await _begun(talk)
     call.cancel()
-    await _until_given_up(talk, before + 1)
+    await until_given_up(talk, before + 1)
 
 
 @CHECKS.about(ANY)
 async def a_call_that_takes_too_long_stops(talk: Talk) -> None:
     """A call that times out here is cancelled there."""
-    before = int(await _said(talk, "given_up"))
+    before = int(await said(talk, "given_up"))
     await raised(talk.client.call_tool("slow", timeout=0.5), TimedOut)
-    await _until_given_up(talk, before + 1)
+    await until_given_up(talk, before + 1)
 
 
 async def _begun(talk: Talk) -> Call[Any]:
@@ -351,10 +434,11 @@ async def _begun(talk: Talk) -> Call[Any]:
     return call
 
 
-async def _until_given_up(talk: Talk, wanted: int) -> None:
+async def until_given_up(talk: Talk, wanted: int) -> None:
+    """See that so many handlers were cancelled."""
     # A handler is cancelled in its own time, beside what is asked next.
     for _ in range(20):
-        found = int(await _said(talk, "given_up"))
+        found = int(await said(talk, "given_up"))
         if found >= wanted:
             break
         await asyncio.sleep(0.05)
@@ -421,60 +505,6 @@ async def arguments_are_completed(talk: Talk) -> None:
     expect(found.values, ["Oslo", "Ottawa"])
 
 
-# -- what a server tells and asks ------------------------------------------------------------
-
-
-@CHECKS.about(HANDSHAKE)
-async def who_subscribed_is_told(talk: Talk) -> None:
-    """A resource that changes is told."""
-    _declared(talk, "resources", "subscribe")
-    await talk.client.subscribe("note://hello")
-    await talk.client.call_tool("touch")
-    await until(lambda: "note://hello" in talk.updated, "update")
-    await talk.client.unsubscribe("note://hello")
-
-
-@CHECKS.about(HANDSHAKE)
-async def our_model_is_asked(talk: Talk) -> None:
-    """The server asks for sampling."""
-    expect(await _said(talk, "ask_model"), "oracle said Which way? That way.")
-
-
-@CHECKS.about(Window(V2025_06_18, V2026_07_28))
-async def our_user_is_asked(talk: Talk) -> None:
-    """The server asks for elicitation."""
-    expect(await _said(talk, "ask_user"), "accept {'city': 'Oslo'}")
-
-
-@CHECKS.about(HANDSHAKE)
-async def our_roots_are_asked(talk: Talk) -> None:
-    """The server asks for the roots."""
-    expect(await _said(talk, "ask_roots"), "file:///home/oslo")
-
-
-@CHECKS.about(HANDSHAKE)
-async def that_roots_changed_may_be_told(talk: Talk) -> None:
-    """The server takes word of new roots, and goes on."""
-    talk.client.notify_roots_changed()
-    expect(await _said(talk, "echo", {"text": "still here"}), "still here")
-
-
-@CHECKS.about(ANY)
-async def a_list_that_grows_is_told(talk: Talk) -> None:
-    """A tool that is added is told where the revision tells it so, and is there at once."""
-    await talk.client.call_tool("grow")
-    if HANDSHAKE.holds(talk.revision):
-        await until(lambda: "tools" in talk.lists, "word of the change")
-    found = await talk.client.list_tools(fresh=True)
-    expect([tool.name for tool in found], [*TOOLS, "grown"])
-
-
-@CHECKS.about(ANY)
-async def nothing_unknown_was_heard(talk: Talk) -> None:
-    """Each notification went to whom it is for."""
-    expect(talk.others, [])
-
-
 # -- old servers -----------------------------------------------------------------------------
 
 
@@ -488,7 +518,7 @@ async def the_old_revision_is_spoken(talk: Talk) -> None:
 async def tools_are_listed_and_called(talk: Talk) -> None:
     """What came before does not confuse what comes now."""
     expect([tool.name for tool in await talk.client.list_tools()], ["hi"])
-    expect(await _said(talk, "hi"), "hi")
+    expect(await said(talk, "hi"), "hi")
 
 
 @OLD_CHECKS.about(ANY)
@@ -496,7 +526,7 @@ async def it_can_be_connected_to_again(talk: Talk) -> None:
     """A client that was closed connects anew."""
     await talk.client.close()
     await talk.client.connect()
-    expect(await _said(talk, "hi"), "hi")
+    expect(await said(talk, "hi"), "hi")
 
 
 @OLD_CHECKS.about(ANY)

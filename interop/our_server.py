@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Literal
 
 from msgspec import Struct
 
-from trunkline import Context, Server, ToolError
+from trunkline import Context, ErrorKind, Refusal, Server, TaskSettings, ToolError
 from trunkline.mcp.types import (
-    CreateMessageRequestParams,
+    CreateMessageResult,
     EmbeddedResource,
     PromptMessage,
     ResourceContents,
     ResourceLink,
-    SamplingMessage,
     TextContent,
+    ToolUseContent,
 )
 from trunkline.spec.revisions import REVISIONS
 
-from .menu import HELLO, INSTRUCTIONS, LINK, PIXEL, SOUND, STYLES
+from .menu import HELLO, INSTRUCTIONS, LINK, PAGE, PIXEL, SOUND, STYLES
 
 app = Server(
     "ours",
@@ -31,8 +32,11 @@ app = Server(
     instructions=INSTRUCTIONS,
     revisions=sys.argv[1:] or REVISIONS,
     page_size=2,
+    # So short that the checks need not wait long.
+    tasks=TaskSettings(poll_interval=0.1),
 )
 given_up_calls = 0
+tickets = 0
 
 
 class Forecast(Struct):
@@ -40,6 +44,34 @@ class Forecast(Struct):
 
     city: str
     days: list[str]
+
+
+class City(Struct):
+    """Where to."""
+
+    city: str
+
+
+class Trip(Struct):
+    """A form with a field of each kind that every revision has."""
+
+    day: Literal["Friday", "Sunday"]
+    persons: int
+    price: float
+    breakfast: bool
+    city: str = "Bergen"
+
+
+class Room(Struct):
+    """A form of which several things can be chosen."""
+
+    extras: list[Literal["sauna", "dog", "view"]]
+
+
+class Sure(Struct):
+    """Whether the user means it."""
+
+    sure: bool
 
 
 @app.tool
@@ -127,8 +159,10 @@ def given_up() -> int:
 
 @app.tool
 async def grow() -> str:
-    """Add a tool."""
+    """Add a tool, a prompt and a resource."""
     app.add_tool("grown", add)
+    app.add_prompt("grown", plain)
+    app.add_resource("note://grown", more)
     return "grown"
 
 
@@ -139,34 +173,182 @@ async def touch() -> str:
     return "touched"
 
 
+# -- asking ----------------------------------------------------------------------------------
+
+
 @app.tool
 async def ask_model(ctx: Context) -> str:
     """Ask the model of the client."""
-    asked = CreateMessageRequestParams(10, [SamplingMessage(TextContent("Which way?"), "user")])
-    answer = await ctx.request("sampling/createMessage", asked, timeout=5)
-    return f"{answer.model} said {answer.content.text}"
+    answer = await ctx.sample("Which way?", max_tokens=10)
+    return f"{answer.model} said {_text(answer)}"
 
 
 @app.tool
-async def ask_user(ctx: Context) -> str:
+async def ask_user(ctx: Context, message: str = "Which city?") -> str:
     """Ask the user of the client."""
-    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    params = {"message": "Which city?", "requestedSchema": schema}
-    answer = await ctx.request("elicitation/create", params, timeout=5)
-    return f"{answer.action} {answer.content}"
+    answer = await ctx.elicit(message, City)
+    return f"{answer.action} {answer.content and answer.content.city}"
 
 
 @app.tool
 async def ask_roots(ctx: Context) -> str:
     """Ask where the client works."""
-    answer = await ctx.request("roots/list", timeout=5)
-    return " ".join(root.uri for root in answer.roots)
+    return " ".join(root.uri for root in await ctx.roots())
+
+
+@app.tool
+def ask_page(ctx: Context) -> str:
+    """Send the user to a page, from a thread."""
+    return ctx.elicit_url("Pay here.", PAGE).wait().action
+
+
+@app.tool
+async def ask_form(ctx: Context) -> str:
+    """Have the user fill in a form with a field of each kind."""
+    trip = (await ctx.elicit("Which trip?", Trip)).content
+    assert trip is not None
+    return f"{trip.day} {trip.persons} {trip.price} {trip.breakfast} {trip.city}"
+
+
+@app.tool
+async def ask_choices(ctx: Context) -> str:
+    """Have the user choose several."""
+    room = (await ctx.elicit("Which extras?", Room)).content
+    assert room is not None
+    return " ".join(room.extras)
+
+
+@app.tool
+async def ask_often(ctx: Context) -> str:
+    """Ask one thing after the other, and sell one ticket."""
+    city = (await ctx.elicit("Which city?", City)).content
+    assert city is not None
+    ticket = await ctx.once("ticket", _sold, type=int)
+    said = await ctx.sample(f"What is {city.city}?", max_tokens=10)
+    sure = await ctx.elicit("Are you sure?", Sure)
+    return f"{city.city}: {_text(said)} {sure.action}, {ticket} sold"
+
+
+@app.tool
+async def ask_together(ctx: Context) -> str:
+    """Ask three things at once."""
+    asked = (
+        ctx.elicit("Which city?", City),
+        ctx.sample("Which way?", max_tokens=10),
+        ctx.roots(),
+    )
+    city, said, roots = await asyncio.gather(*asked)
+    return f"{city.content.city} {_text(said)} {roots[0].uri}"
+
+
+@app.tool
+async def ask_tool(ctx: Context) -> str:
+    """Have the model of the client use a tool."""
+    said = await ctx.sample("Is it raining?", max_tokens=10, tools=[forecast])
+    blocks = said.content if isinstance(said.content, list) else [said.content]
+    (use,) = (block for block in blocks if isinstance(block, ToolUseContent))
+    return f"{said.stop_reason} {use.name} {use.input['city']}"
+
+
+def _text(answer: CreateMessageResult) -> str:
+    assert isinstance(answer.content, TextContent)
+    return answer.content.text
+
+
+def _sold() -> int:
+    global tickets
+    tickets += 1
+    return tickets
+
+
+@app.tool
+def pay_first() -> str:
+    """Refuse, until the user has been to a page."""
+    page = {"mode": "url", "message": "Pay here.", "url": PAGE, "elicitationId": "page-1"}
+    raise Refusal(
+        ErrorKind.URL_ELICITATION_REQUIRED, "There is a price.", data={"elicitations": [page]}
+    )
+
+
+# -- long work -------------------------------------------------------------------------------
+
+
+@app.tool(task="optional")
+async def brew(cups: int) -> str:
+    """Take a moment."""
+    await asyncio.sleep(0.05)
+    return f"{cups} cups"
+
+
+@app.tool(task="optional")
+async def brew_asking(ctx: Context) -> str:
+    """Ask in the middle."""
+    city = (await ctx.elicit("Which city?", City)).content
+    said = await ctx.sample("Which way?", max_tokens=10)
+    return f"{city and city.city} {_text(said)}"
+
+
+@app.tool(task="optional")
+async def brew_failing() -> str:
+    """Fail in the end."""
+    await asyncio.sleep(0.01)
+    raise ToolError("no beans")
+
+
+@app.tool(task="optional")
+async def brew_slow() -> str:
+    """Take half a minute, if nobody minds."""
+    global given_up_calls
+    try:
+        await asyncio.sleep(30)
+    except asyncio.CancelledError:
+        given_up_calls += 1
+        raise
+    return "at last"
+
+
+# -- the rest ----------------------------------------------------------------------------------
 
 
 @app.tool
 def who(ctx: Context) -> str:
     """Tell who is asking, in which revision."""
     return f"{ctx.client.name} {ctx.revision}"
+
+
+# -- ours alone -------------------------------------------------------------------------------
+
+
+@app.tool
+async def ask_steps(ctx: Context) -> str:
+    """Report each step, with a question after each."""
+    for step in (1, 2, 3):
+        await ctx.progress(step, 3, f"step {step}")
+        await ctx.log("warning", f"this is {step}", "steps")
+        await ctx.elicit(f"Step {step}?", Sure)
+    return "3 steps"
+
+
+@app.tool(task="optional", task_start="handler")
+async def brew_later(ctx: Context) -> str:
+    """Ask, become a task, and ask again."""
+    city = await ctx.elicit("Which city?", City)
+    is_task = await ctx.become_task()
+    sure = await ctx.elicit("Are you sure?", Sure)
+    return f"{city.content and city.content.city} {is_task} {sure.action}"
+
+
+@app.tool(task="required")
+async def brew_only() -> str:
+    """Be a task, or nothing."""
+    return "brewed"
+
+
+@app.tool
+def leave() -> str:
+    """End the server."""
+    app.stop()
+    return "left"
 
 
 @app.resource("note://hello", mime_type="text/plain")
@@ -208,6 +390,13 @@ def year(year: int) -> str:
     return f"{year} was long."
 
 
+@app.resource("safe://{name}")
+async def safe(ctx: Context, name: str) -> str:
+    """Give what is in a safe, if the user agrees."""
+    answer = await ctx.elicit(f"Open {name}?", Sure)
+    return f"{name}: {answer.action}"
+
+
 @app.prompt
 def review(code: str, style: str = "short") -> str:
     """Ask for a review."""
@@ -227,6 +416,13 @@ def greet(name: str) -> list[PromptMessage]:
 def plain() -> str:
     """Ask nothing in particular."""
     return "Go on."
+
+
+@app.prompt
+async def guide(ctx: Context) -> str:
+    """Ask for a guide to a city that the user names."""
+    answer = await ctx.elicit("Which city?", City)
+    return f"Guide me through {answer.content and answer.content.city}."
 
 
 @app.complete(prompt="review", argument="style")

@@ -24,6 +24,7 @@ __all__ = [
     "first_method",
     "judged",
     "processes",
+    "sent",
     "summed_up",
 ]
 
@@ -64,6 +65,18 @@ def first_method(path: Path) -> str:
             if isinstance(entry, TraceEntry) and isinstance(entry.raw, str):
                 return str(json.loads(entry.raw).get("method"))
     return ""
+
+
+def sent(path: Path, sender: str, method: str | None = None) -> list[dict[str, Any]]:
+    """Return the requests and notifications of a side so far, of one method or of all."""
+    found: list[dict[str, Any]] = []
+    with path.open(encoding="utf-8") as lines:
+        for entry in read_trace(lines):
+            if isinstance(entry, TraceEntry) and entry.sender == sender:
+                message = json.loads(str(entry.raw))
+                if "method" in message and method in (None, message["method"]):
+                    found.append(message)
+    return found
 
 
 def judged(path: Path, our_side: str) -> Judged:

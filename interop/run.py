@@ -28,7 +28,7 @@ from .recordings import PROVOKED, all_ended, connections, judged, processes, sum
 # What one check, one exchange and all of it may take, in seconds.
 CHECK_LIMIT: Final = 12.0
 EXCHANGE_LIMIT: Final = 40.0
-LIMIT: Final = 88.0
+LIMIT: Final = 110.0
 AT_ONCE: Final = 3
 
 ROOT: Final = Path(__file__).resolve().parent.parent

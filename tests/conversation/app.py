@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta, Struct
@@ -35,6 +37,7 @@ from trunkline.mcp import (
     ResourceLink,
     TextContent,
 )
+from trunkline.skills import Skills
 from trunkline.spec.revisions import LATEST, REVISIONS
 
 # What no peer may ever be shown: it is in exceptions that were not meant for one.
@@ -50,6 +53,7 @@ VERBATIM: Final[dict[str, Any]] = {
     "required": ["size"],
     "description": "as written",
 }
+SKILLS: Final = Path(__file__).with_name("skills")
 INSTRUCTIONS: Final = "Say what you need, and no more."
 PAGE: Final = 7
 CITIES: Final = [f"{country}-{number:03}" for country in ("no", "se") for number in range(125)]
@@ -529,6 +533,20 @@ def only_tools() -> Server:
     return app
 
 
+def crashing() -> Server:
+    """Return the example, which may end as no server should where it is a process."""
+    app = example()
+
+    @app.tool
+    async def crash() -> str:
+        """End at once."""
+        if __name__ == "__main__":
+            os._exit(3)
+        raise RuntimeError("scripts run in this process")
+
+    return app
+
+
 def extended() -> Server:
     """Return a server with an extension of its own."""
     stars = Extension("com.example/stars", settings={"most": 5}, result_types=("starred",))
@@ -554,6 +572,12 @@ def extended() -> Server:
     return app
 
 
+def skilled() -> Server:
+    """Return a server that publishes skills, one to a page."""
+    skills = Skills(SKILLS, directory_read=True)
+    return Server("skilled", page_size=1, extensions=[skills])
+
+
 _HANDSHAKES: Final = [revision for revision in REVISIONS if revision != LATEST]
 
 VARIANTS: Final[dict[str, Callable[[], Server]]] = {
@@ -561,7 +585,10 @@ VARIANTS: Final[dict[str, Callable[[], Server]]] = {
     "wrapped": wrapped,
     "only-tools": only_tools,
     "extended": extended,
+    "skilled": skilled,
+    "crashing": crashing,
     "asking": asking,
+    "asking-erlmcp": lambda: asking(policy=Policy.erlmcp()),
     "tasks": tasks,
     "tasks-erlmcp": lambda: tasks(policy=Policy.erlmcp()),
     "empty": lambda: Server("empty"),

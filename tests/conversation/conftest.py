@@ -83,6 +83,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     places = [
         (transport, revision)
         for transport, kind in TRANSPORTS.items()
+        if not ruled.over or transport in ruled.over
         for revision in (
             ruled.revisions if kind.is_cheap or not ruled.is_fresh else ruled.revisions[-1:]
         )

@@ -37,12 +37,14 @@ class Interview:
         self.raw = raw
         self._method = method
         self._params = params
+        self.arguments: Json = params.get("arguments", {})
         self._meta = meta
         # The ids under which it was sent, and what it was answered in between.
         self.ids = [raw.start(method, params, **meta)]
         self.rounds: list[Json] = []
         self._open: list[Json] = []
-        self._seen: set[Any] = set()
+        # Requests of the server that are not about this one, or were answered.
+        self._seen: set[Any] = {each["id"] for each in raw.received if "id" in each}
 
     @classmethod
     def of_tool(cls, raw: Raw, name: str, **arguments: Any) -> Interview:

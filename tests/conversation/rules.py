@@ -35,6 +35,8 @@ class Ruled(NamedTuple):
     # Whether it wants a connection of its own: where that is costly, it is played in the
     # newest of its revisions alone.
     is_fresh: bool
+    # The transports that it is about, by name; all of them if it names none.
+    over: tuple[str, ...]
     # The findings of the judge that it provokes, and those that it may provoke: a judge that
     # sees only the wire cannot know what a faulty message was meant to be.
     provokes: frozenset[str]
@@ -46,6 +48,7 @@ def rule(
     since: str = V2024_11_05,
     until: str | None = None,
     fresh: bool = False,
+    over: tuple[str, ...] = (),
     provokes: tuple[str, ...] = (),
     may_provoke: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
@@ -63,7 +66,7 @@ def rule(
         raise LookupError(f"no revision has {', '.join(ids)} between {since} and {until}")
 
     def mark(script: F) -> F:
-        ruled = Ruled(ids, played, fresh, frozenset(provokes), frozenset(may_provoke))
+        ruled = Ruled(ids, played, fresh, over, frozenset(provokes), frozenset(may_provoke))
         script.ruled = ruled  # type: ignore[attr-defined]
         return script
 

@@ -60,6 +60,8 @@ class Record:
     def __init__(self, transport: str) -> None:
         self.lines: list[tuple[str, bytes]] = []
         self.findings: list[tuple[str, Finding]] = []
+        # What the judge itself failed with, if it did.
+        self.failure: Exception | None = None
         self._transport = transport
         self.renew()
 
@@ -69,7 +71,11 @@ class Record:
 
     def add(self, sender: Any, line: bytes) -> None:
         self.lines.append((sender, line))
-        found = self._judge.feed(line, sender, self._transport)
+        try:
+            found = self._judge.feed(line, sender, self._transport)
+        except Exception as error:  # noqa: BLE001  # told at the end, or a script would wait for it
+            self.failure = self.failure or error
+            return
         self.findings += [(sender, each) for each in found]
 
     def since(self, count: int) -> list[tuple[str, Finding]]:
@@ -731,6 +737,20 @@ class Talk:
         await client.connect()
         return client, record
 
+    async def neighbours(self, variant: str, revisions: list[str]) -> list[Client]:
+        """Return clients of one and the same server, which has to be in this process."""
+        app = VARIANTS[variant]()
+        clients = [Client(Tap(app, self._judged_record()), revision=each) for each in revisions]
+        for client in clients:
+            self._closers.append(client.close)
+            await client.connect()
+        return clients
+
+    def _judged_record(self) -> Record:
+        record = self.record()
+        self._judged.append((record, 0, ("server", "client")))
+        return record
+
     async def finish(self) -> None:
         """Close what the script opened."""
         for close in reversed(self._closers):
@@ -738,6 +758,9 @@ class Talk:
 
     def judge(self) -> None:
         """Fail if anything can be held against a side, other than what was provoked."""
+        for record, _, _ in self._judged:
+            if record.failure is not None:
+                raise record.failure
         found = [
             (sender, finding)
             for record, count, senders in self._judged

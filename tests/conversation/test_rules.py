@@ -16,28 +16,17 @@ HERE: Final = Path(__file__).parent
 # Statements that no script is about, by why. A range is first and last.
 ELSEWHERE: Final[dict[str, list[tuple[int, int]]]] = {
     "of streamable HTTP, which is no transport here yet": [(64, 64), (80, 98), (110, 127)],
-    "of rounds, subscriptions and tasks, which are not served yet": [
-        (47, 47),
-        (76, 77),
-        (130, 139),
-        (167, 168),
-    ],
     "of what a client keeps, or of what it makes of a server that breaks the rules: tests of "
     "the client have a server that does": [
-        (16, 17),
+        (16, 16),
         (19, 19),
         (44, 44),
         (61, 62),
         (65, 65),
-        (146, 147),
-        (149, 149),
+        (147, 147),
         (159, 159),
     ],
     "of processes: tests of the transport have those": [(71, 74)],
-    "of extensions and sampling with tools, of which nothing is said here": [
-        (50, 51),
-        (166, 166),
-    ],
     "judged on all that is said, and never the subject": [(20, 20)],
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conversation.rules import rule
 from tests.conversation.talking import PREFIX, Raw, Talk
-from trunkline.spec.revisions import V2026_07_28
+from trunkline.spec.revisions import V2025_11_25, V2026_07_28
 
 NEW = V2026_07_28
 KEY = f"{PREFIX}subscriptionId"
@@ -94,6 +94,50 @@ async def test_a_server_that_ends_answers_its_streams(talk: Talk) -> None:
         assert result["resultType"] == "complete"
         assert raw.received[-1]["id"] == id
         assert len(of_stream(raw, id)) == 2
+
+
+@rule("BP-067", "BP-142", since=NEW, fresh=True)
+async def test_a_session_and_a_stream_on_one_connection_are_each_told_in_their_way(
+    talk: Talk,
+) -> None:
+    raw = await talk.line(opened=False)
+    raw.revision = V2025_11_25
+    await raw.shake_hands()
+    await raw.result("resources/subscribe", {"uri": "note://text"})
+    raw.revision = NEW
+    id, _ = await listen(raw, resourceSubscriptions=["note://text"])
+    await raw.call("touch", uris=["note://text"])
+    told = await raw.told("notifications/resources/updated", 2)
+    await raw.settle()
+    plain = {"uri": "note://text"}
+    assert [each for each in told if "_meta" not in each] == [plain]
+    assert [each for each in told if "_meta" in each] == [{**plain, "_meta": {KEY: id}}]
+
+
+@rule("BP-141", "BP-005", since=NEW, fresh=True)
+async def test_streams_that_ask_for_the_same_are_each_told_and_an_id_can_be_used_again(
+    talk: Talk,
+) -> None:
+    raw = await talk.line()
+    one, _ = await listen(raw, "one", promptsListChanged=True)
+    two, _ = await listen(raw, "two", promptsListChanged=True, toolsListChanged=False)
+    await raw.call("grow", kind="tool", names=["new"])
+    await raw.call("grow", kind="prompt", names=["new"])
+    await raw.told("notifications/prompts/list_changed", 2)
+    await raw.settle()
+    assert len(of_stream(raw, one)) == len(of_stream(raw, two)) == 2
+    raw.notify("notifications/cancelled", {"requestId": "one"})
+    await raw.settle()
+    raw.received.clear()
+    again, honoured = await listen(raw, "one", toolsListChanged=True)
+    assert honoured == {"toolsListChanged": True}
+    await raw.call("shrink", kind="tool", names=["new"])
+    await raw.told("notifications/tools/list_changed")
+    await raw.settle()
+    assert [each["method"] for each in of_stream(raw, again)][1:] == [
+        "notifications/tools/list_changed"
+    ]
+    assert of_stream(raw, two) == []
 
 
 @rule("BP-140", since=NEW)

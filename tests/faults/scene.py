@@ -6,6 +6,7 @@ No wait is without an end, and no test asks how long something took.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import select
@@ -82,6 +83,33 @@ def _new(before: set[tuple[str, object]]) -> set[tuple[str, object]]:
     return _held() - before
 
 
+def timers() -> list[asyncio.TimerHandle]:
+    """Return what the running loop is still to call later."""
+    scheduled: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]  # there is no other way to see them
+    return [each for each in scheduled if not each.cancelled()]
+
+
+def alive(*kinds: type) -> list[object]:
+    """Return the objects of some classes that anybody still holds."""
+    gc.collect()
+    return [each for each in gc.get_objects() if type(each) in kinds]
+
+
+async def grown(work: Callable[[int], Awaitable[object]], times: int, first: int = 100) -> int:
+    """Do something again and again; return by how many blocks of memory that has grown.
+
+    The first times do not count: whatever is kept for good is kept by then.
+    """
+    for n in range(first):
+        await work(n)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for n in range(first, first + times):
+        await work(n)
+    gc.collect()
+    return sys.getallocatedblocks() - before
+
+
 def until(
     is_so: Callable[[], object],
     otherwise: str | Callable[[], str] = "it did not happen",
@@ -104,7 +132,7 @@ async def until_async(is_so: Callable[[], object], otherwise: str = "it did not 
         await asyncio.sleep(0.005)
 
 
-def run(script: Callable[[], Awaitable[T]]) -> T:
+def run(script: Callable[[], Awaitable[T]], *, timers_too: bool = False) -> T:
     """Run a script on a loop of its own; when it is done, nothing may be left of it."""
 
     async def bounded() -> T:
@@ -114,6 +142,8 @@ def run(script: Callable[[], Awaitable[T]]) -> T:
         await until_async(
             lambda: asyncio.all_tasks() == {here}, f"tasks are left: {asyncio.all_tasks()}"
         )
+        if timers_too:
+            await until_async(lambda: not timers(), f"timers are left: {timers()}")
         return value
 
     with nothing_left():

@@ -1,7 +1,8 @@
 """A server with handlers of every kind of bad manners; started by the tests beside it.
 
-`server.py '{"grace": 0.5}'` sets limits; a second argument sets the largest message, and
-`SLOW_START` in the environment names a file that the lifespan waits for.
+`server.py '{"grace": 0.5}'` sets limits; a second argument sets the largest message. In the
+environment `SLOW_START` names a file that the lifespan waits for, and `STATE_KEY` is what seals
+the answers that a client carries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from trunkline import Context, Server, ServerLimits
+from trunkline import Context, Server, ServerLimits, TaskSettings
 from trunkline.jsonrpc import Limits, Policy
 
 
@@ -46,7 +47,15 @@ size = int(sys.argv[2]) if len(sys.argv) > 2 else None
 policy = Policy() if size is None else Policy().but(limits=Limits(stdio=size))
 logging.basicConfig(level=os.environ.get("LEVEL", "WARNING"), format="%(levelname)s %(message)s")
 
-app = Server("faults", limits=ServerLimits(**given), policy=policy, lifespan=lifespan)
+keys = [os.environ["STATE_KEY"].encode()] if "STATE_KEY" in os.environ else []
+app = Server(
+    "faults",
+    limits=ServerLimits(**given),
+    policy=policy,
+    lifespan=lifespan,
+    state_keys=keys,
+    tasks=TaskSettings(poll_interval=0.05),
+)
 
 kept: list[Any] = []
 
@@ -365,6 +374,53 @@ async def asks(ctx: Context, timeout: float = 3600) -> str:
 @app.tool
 async def asks_for_roots(ctx: Context) -> str:
     return str(len((await ctx.request("roots/list")).roots))
+
+
+def _says_how_asking_ended(error: BaseException) -> None:
+    print(f"asking ended: {type(error).__name__}", file=sys.stderr, flush=True)
+
+
+@app.tool
+async def asks_the_user(ctx: Context) -> str:
+    try:
+        answer = await ctx.elicit("What is your name?", str, key="name")
+    except BaseException as error:
+        _says_how_asking_ended(error)
+        raise
+    return f"Hello, {answer.content}!"
+
+
+@app.tool
+def asks_the_user_from_a_thread(ctx: Context) -> str:
+    try:
+        answer = ctx.elicit("What is your name?", str, key="name").wait()
+    except BaseException as error:
+        _says_how_asking_ended(error)
+        raise
+    return f"Hello, {answer.content}!"
+
+
+@app.tool(task="optional")
+async def long_work(path: str) -> str:
+    """Go on until a file is there; tell, beside it, how this began and ended."""
+    Path(path + ".begun").touch()
+    try:
+        while not Path(path).exists():
+            await asyncio.sleep(0.005)
+    except BaseException as error:
+        Path(path + ".ended").write_text(type(error).__name__)
+        raise
+    return "done at last"
+
+
+@app.tool
+async def changes(uri: str, times: int = 1, size: int = 0, rounds: int = 1) -> str:
+    """Say that a resource has changed, and others like it, again and again."""
+    for _ in range(rounds):
+        for n in range(times):
+            app.notify_resource_updated(uri + (f"{n:0{size}}" if size else ""))
+        await asyncio.sleep(0.01)
+    return "told"
 
 
 if __name__ == "__main__":

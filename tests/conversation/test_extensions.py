@@ -1,0 +1,96 @@
+"""Extensions of a server's own: who is offered them, and what others get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Raw as RawJson
+
+from tests.conversation.rules import rule
+from tests.conversation.talking import PREFIX, Talk
+from trunkline import ClientExtension
+from trunkline.errors import PeerError, RemoteProtocolError
+from trunkline.spec.revisions import V2026_07_28
+
+NEW = V2026_07_28
+STARS = "com.example/stars"
+
+
+def declaring(**settings: Any) -> dict[str, Any]:
+    return {f"{PREFIX}clientCapabilities": {"extensions": {STARS: settings}}}
+
+
+@rule("BP-050", "BP-039")
+async def test_an_extension_is_advertised_where_there_are_any(talk: Talk) -> None:
+    raw = await talk.able_line("extended")
+    if talk.is_new:
+        found = (await raw.result("server/discover"))["capabilities"]
+        assert found["extensions"] == {STARS: {"most": 5}}
+    else:
+        fresh = await talk.line("extended", opened=False)
+        assert "extensions" not in (await fresh.shake_hands())["capabilities"]
+
+
+@rule("BP-051", since=NEW)
+async def test_who_declares_an_extension_is_served_by_it(talk: Talk) -> None:
+    raw = await talk.able_line("extended")
+    found = await raw.result("stars/list", {"limit": 3}, **declaring())
+    assert (found["stars"], found["resultType"]) == ([0, 1, 2], "complete")
+    error = await raw.error("stars/list", {"limit": "many"}, **declaring())
+    assert error["code"] == -32602
+
+
+@rule("BP-051", "BP-047", "BP-046", since=NEW)
+async def test_who_does_not_is_told_what_is_missing(talk: Talk) -> None:
+    raw = await talk.able_line("extended")
+    await raw.result("stars/list", **declaring())
+    error = await raw.error("stars/list")
+    assert error["code"] == -32021
+    assert error["data"]["requiredCapabilities"] == {"extensions": {STARS: {}}}
+    assert (await raw.result("stars/count"))["count"] == 5
+
+
+@rule("BP-051", "BP-015", since=NEW)
+async def test_a_result_of_an_extension_goes_to_who_declared_it(talk: Talk) -> None:
+    raw = await talk.able_line("extended")
+    plain = await raw.call("star")
+    assert (plain["resultType"], plain["content"][0]["text"]) == ("complete", "plain")
+    starred = await raw.result("tools/call", {"name": "star"}, **declaring(colour="red"))
+    assert (starred["resultType"], starred["colour"]) == ("starred", "red")
+    assert "content" not in starred
+
+
+@rule("BP-021", until=NEW)
+async def test_before_there_were_extensions_there_is_nothing_of_it(talk: Talk) -> None:
+    raw = await talk.able_line("extended")
+    for method in ("stars/list", "stars/count"):
+        assert (await raw.error(method))["code"] == -32601
+    assert await raw.text("star") == "plain"
+
+
+@rule("BP-051", "BP-050", since=NEW, fresh=True, provokes=("mcp.method.unknown",))
+async def test_our_client_has_an_extension_and_completes_its_results(talk: Talk) -> None:
+    seen: list[bytes] = []
+
+    async def complete(_: Any, __: Any, raw: Any) -> RawJson:
+        seen.append(bytes(raw))
+        return RawJson(b'{"resultType":"complete","content":[{"type":"text","text":"done"}]}')
+
+    own = ClientExtension(STARS, {"colour": "blue"}, {"starred": complete})
+    client = await talk.connect("extended", extensions=[own])
+    assert (await client.call_tool("star")).text == "done"
+    assert b'"blue"' in seen[0]
+    assert (await client.request("stars/list", {"limit": 1}))["stars"] == [0]
+
+
+@rule("BP-017", "BP-051", since=NEW, fresh=True, provokes=("mcp.method.unknown",))
+async def test_our_client_takes_no_result_whose_type_it_cannot_complete(talk: Talk) -> None:
+    client = await talk.connect("extended", extensions={STARS: {}})
+    with pytest.raises(RemoteProtocolError, match="starred"):
+        await client.call_tool("star")
+    plain = await talk.connect("extended")
+    assert (await plain.call_tool("star")).text == "plain"
+    with pytest.raises(PeerError) as caught:
+        await plain.request("stars/list")
+    assert caught.value.code == -32021
