@@ -8,6 +8,7 @@ import gc
 import json
 import logging
 import os
+import random
 import signal
 import threading
 from collections.abc import Callable
@@ -948,6 +949,143 @@ def test_a_handler_that_does_not_end_with_its_round_runs_out_of_its_time() -> No
         async with connected(server.app, PER_REQUEST) as wire:
             reply = await attempt(wire, 1, {"name": "runs_out"})
             assert "ran out of time" in texts_of(reply)
+
+    run(script, timers_too=True)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="what a TaskGroup of the handler raises is a failure that nobody expected"
+)
+@pytest.mark.parametrize("revision", [HANDSHAKE, PER_REQUEST])
+@pytest.mark.parametrize("fault", ["undeclared", "misfit"])
+def test_what_a_client_did_wrong_is_told_as_that_though_tasks_of_the_handler_asked(
+    fault: str, revision: str
+) -> None:
+    async def script() -> None:
+        server = Interviewer()
+
+        @server.app.tool
+        async def grouped(ctx: Context) -> str:
+            async with asyncio.TaskGroup() as group:
+                asked = group.create_task(asks(ctx))
+            return asked.result()
+
+        async def asks(ctx: Context) -> str:
+            return str((await ctx.elicit("Name?", str, key="name")).content)
+
+        able = {} if fault == "undeclared" else ABLE
+        async with connected(server.app, revision, able) as wire:
+            params = {"name": "grouped", "arguments": {}}
+            if revision == PER_REQUEST:
+                reply = await attempt(wire, 1, params, capabilities=able)
+                if fault == "misfit":
+                    state, bad = reply["result"]["requestState"], {"name": accepted(value=7)}
+                    reply = await attempt(wire, 2, params, state=state, responses=bad)
+            else:
+                wire.ask(1, "tools/call", params)
+                if fault == "misfit":
+                    (question,) = await wire.until(1)
+                    bad = {"result": accepted(value=7)}
+                    wire.send({"jsonrpc": "2.0", "id": question["id"], **bad})
+                reply = await wire.answer(1)
+            # As it is where the handler asks by itself.
+            assert "error" in reply, reply
+
+    run(script, timers_too=True)
+
+
+# In whatever order
+
+ANSWERS: dict[str, Any] = {
+    "elicitation/create": accepted(value="v"),
+    "roots/list": {"roots": []},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "model": "m",
+        "content": {"type": "text", "text": "x"},
+    },
+}
+
+
+class Erratic:
+    """A client that calls, cancels, answers, answers wrongly or twice, or does not, by chance."""
+
+    def __init__(self, wire: Wire, chance: random.Random, revision: str) -> None:
+        self.wire = wire
+        self._chance = chance
+        self._is_new = revision == PER_REQUEST
+        self._sent: dict[int, dict[str, Any]] = {}
+        self._seen = 0
+
+    def send(self, params: dict[str, Any]) -> None:
+        id = len(self._sent)
+        self._sent[id] = params
+        self.wire.ask(id, "tools/call", params)
+
+    def act(self) -> None:
+        what = self._chance.random()
+        if what < 0.4:
+            name = self._chance.choice(["mixed", "threaded", "hello", "counts", "impatient"])
+            self.send({"name": name, **({"_meta": meta()} if self._is_new else {})})
+        elif what < 0.55 and self._sent:
+            cancel(self.wire, self._chance.choice(list(self._sent)))
+        for message in self.wire.got[self._seen :]:
+            self._answer(message)
+        self._seen = len(self.wire.got)
+
+    def _given(self, method: str) -> Any:
+        wrong = [{}, {"action": "maybe"}, 5, {"action": "decline"}]
+        return self._chance.choice(wrong) if self._chance.random() < 0.1 else ANSWERS[method]
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        result = message.get("result", {})
+        if message.get("method") in ANSWERS:
+            for _ in range(self._chance.choice([0, 1, 1, 1, 2])):
+                given = self._given(message["method"])
+                self.wire.send({"jsonrpc": "2.0", "id": message["id"], "result": given})
+        elif result.get("resultType") == "input_required" and self._chance.random() < 0.9:
+            asked = result["inputRequests"].items()
+            given = {key: self._given(each["method"]) for key, each in asked}
+            carried = {"inputResponses": given, "requestState": result["requestState"]}
+            self.send({**self._sent[message["id"]], **carried})
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_in_whatever_order_a_client_calls_cancels_and_answers_nothing_is_left(seed: int) -> None:
+    chance = random.Random(seed)
+    revision = (HANDSHAKE, PER_REQUEST)[seed % 2]
+    how = ("leave", "stop", "stop at once")[seed % 3]
+
+    async def script() -> None:
+        server = Interviewer(ask_timeout=chance.choice([0.05, 5.0]))
+
+        @server.app.tool
+        async def mixed(ctx: Context) -> str:
+            async def branch(name: str) -> Any:
+                await ctx.once(name, lambda: asyncio.sleep(0, name))
+                return await ctx.elicit(name, str, key=f"ask {name}")
+
+            asked = (branch("a"), branch("b"), ctx.roots(), ctx.sample("Hi", max_tokens=3))
+            return str(len(await asyncio.gather(*asked)))
+
+        @server.app.tool
+        def threaded(ctx: Context) -> str:
+            ctx.once("a", int).wait()
+            ctx.elicit("b", str).wait()
+            return str(ctx.elicit("c", str).wait().content)
+
+        async with connected(server.app, revision, EVERYTHING) as wire:
+            client = Erratic(wire, chance, revision)
+            for _ in range(60):
+                client.act()
+                await asyncio.sleep(chance.choice([0, 0, 0, 0.001]))
+            if how != "leave":
+                server.app.stop(at_once=how != "stop")
+                await until_async(lambda: wire.ended)
+        answered = replies(wire)
+        assert len(answered) == len(set(map(str, answered)))
+        assert server.app.in_flight == 0
+        assert not server.app.connections
 
     run(script, timers_too=True)
 

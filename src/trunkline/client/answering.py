@@ -14,6 +14,9 @@ The rules that live here, and only here:
   their defaults. To go to a page is consent, and has no content.
 * An address is shown to the user by the handler, or not at all: nothing is opened here.
                                                   [MCP 2026-07-28, client/elicitation]
+* Such an address is one of http or https, and names a host. To open any other may run a script
+  or show a file, so no handler is called for it.
+* A root is a `file://` URI; any other is not sent.              [MCP 2025-11-25, client/roots]
 * A plain function may wait for a user, so it gets a thread.
 """
 
@@ -23,7 +26,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -42,13 +45,24 @@ from ..mcp.types import (
     ToolResultContent,
     ToolUseContent,
 )
+from ..redaction import show
 from ..spec import lookup
 from .failures import current_task, outlast
-from .forms import fit
 from .reading import decoder, where_and_what
-from .threads import Threads
 
-__all__ = ["AT_ONCE", "Answering", "Handlers", "OnElicit", "OnElicitUrl", "OnSample", "Roots"]
+if TYPE_CHECKING:
+    from .threads import Threads
+
+__all__ = [
+    "AT_ONCE",
+    "Answering",
+    "Handlers",
+    "OnElicit",
+    "OnElicitUrl",
+    "OnSample",
+    "Roots",
+    "as_root",
+]
 
 T = TypeVar("T")
 
@@ -83,8 +97,9 @@ class Answering:
 
     __slots__ = ("_handlers", "_running", "_threads")
 
-    def __init__(self, handlers: Handlers, threads: Threads) -> None:
+    def __init__(self, handlers: Handlers, threads: Callable[[], Threads]) -> None:
         self._handlers = handlers
+        # Asked for when a handler needs one: all connections of a client share them.
         self._threads = threads
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -207,7 +222,7 @@ class Answering:
     async def _list_roots(self) -> ListRootsResult:
         roots = self._handlers.roots
         given: RootsGiven = await self._call(roots) if callable(roots) else roots or ()
-        return ListRootsResult([root if isinstance(root, Root) else Root(root) for root in given])
+        return ListRootsResult([as_root(each) for each in given])
 
     async def _sample(self, params: CreateMessageRequestParams) -> CreateMessageResult:
         given = await self._call(self._handlers.on_sample, params)
@@ -227,6 +242,9 @@ class Answering:
                 given = ElicitResult("accept", content=given)
             answer = _elicited(given, "on_elicit", "a dict")
             if answer.action == "accept":
+                # Imported here: few servers have forms to fill in.
+                from .forms import fit
+
                 schema = {} if params.requested_schema is UNSET else params.requested_schema
                 content = {} if answer.content is UNSET else answer.content
                 return ElicitResult("accept", answer.meta, fit(schema, content))
@@ -236,8 +254,21 @@ class Answering:
         """Return what a handler gives, wherever it has to run."""
         if inspect.iscoroutinefunction(handler):
             return await handler(*args)
-        given = await self._threads.run(partial(handler, *args))
+        given = await self._threads().run(partial(handler, *args))
         return await given if inspect.isawaitable(given) else given
+
+
+def as_root(given: Root | str) -> Root:
+    """Return a root as it is sent.
+
+    Raises:
+        ValueError: it is no `file://` URI.
+    """
+    root = given if isinstance(given, Root) else Root(given)
+    # A scheme is the same in capitals.  [RFC 3986, section 3.1]
+    if not isinstance(root.uri, str) or not root.uri.lower().startswith("file://"):
+        raise ValueError(f"a root is a file:// URI, not {show(root.uri)}")
+    return root
 
 
 def _elicited(given: Any, handler: str, also: str) -> ElicitResult:
@@ -255,12 +286,25 @@ def _no_answer(handler: str, expected: str, given: Any) -> NoReturn:
 
 
 def _check_address(url: str | UnsetType, where: str) -> None:
+    if url is UNSET or not _is_page(url):
+        rule = "mcp.type.required" if url is UNSET else "mcp.type.format"
+        expected = "the address of a page, by http or https and with a host"
+        raise RemoteProtocolError(rule, where=where, expected=expected)
+
+
+def _is_page(url: str) -> bool:
     # Imported here: few servers send their users anywhere.
+    from urllib.parse import urlsplit
+
     from ..judge.formats import FORMATS
 
-    if url is UNSET or not FORMATS["uri"][1](url):
-        rule = "mcp.type.required" if url is UNSET else "mcp.type.format"
-        raise RemoteProtocolError(rule, where=where, expected="the address of a page")
+    if not FORMATS["uri"][1](url):
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the host or the port is none
+        return False
 
 
 def _check_balance(messages: list[SamplingMessage], where: str) -> None:

@@ -7,7 +7,7 @@ is not even imported.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RemoteProtocolError
 from ..jsonrpc.faults import UNREADABLE
@@ -18,9 +18,7 @@ from .reading import decoder
 if TYPE_CHECKING:
     from ..judge import Finding
 
-__all__ = ["Checks", "Validate", "checks"]
-
-Validate: TypeAlias = Literal["off", "warn", "raise"]
+__all__ = ["Checks"]
 
 
 class Checks:
@@ -63,13 +61,6 @@ class Checks:
     def forget(self) -> None:
         """Be done with a frame."""
         self._faults.clear()
-
-
-def checks(validate: Validate, transport: str, complaints: Complaints) -> Checks | None:
-    """Return what judges a conversation, or None where nothing does."""
-    if validate == "off":
-        return None
-    return Checks(transport, complaints, raises=validate == "raise")
 
 
 def _ids_of_batch(frame: bytes) -> list[Any]:

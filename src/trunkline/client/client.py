@@ -18,7 +18,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -44,9 +44,9 @@ from .answering import (
     OnElicitUrl,
     OnSample,
     Roots,
+    as_root,
 )
 from .caching import Cache, fresh_until
-from .checks import Validate, checks
 from .declaring import capabilities, extended
 from .failures import Complaints, log
 from .notices import (
@@ -58,16 +58,16 @@ from .notices import (
     OnResourceUpdated,
 )
 from .opening import Offer, agree
-from .options import LEVELS, check_choice, check_count, check_seconds
-from .reading import read
-from .rounds import INPUT_REQUIRED, Rounds
+from .options import LEVELS, Validate, check_choice, check_count, check_seconds
+from .reading import INPUT_REQUIRED, read
 from .session import CLOSED, Agreement, Era, OnProgress, Question, Session
 from .targets import Given, forget, remember, remembered, target_of
 from .tasks import TASK, TaskVerbs
-from .threads import Threads
 
 if TYPE_CHECKING:
+    from .checks import Checks
     from .extensions import Extensions
+    from .threads import Threads
 
 __all__ = ["Client"]
 
@@ -85,8 +85,9 @@ class Client(TaskVerbs):
     server declared no capability for.
 
     What the server asks is answered by `roots`, `on_sample`, `on_elicit` and `on_elicit_url`, and
-    only what is given here is declared; a call during which it asks more than `max_rounds` times
-    is given up. `sampling_tools` says that `on_sample` takes tools. `extensions` are declared:
+    only what is given here is declared; roots are `file://` URIs. In 2026-07-28 a call during
+    which it asks more than `max_rounds` times is given up; requests of the handshake revisions
+    are not counted. `sampling_tools` says that `on_sample` takes tools. `extensions` are declared:
     settings by id, or a list of `ClientExtension`; `tasks` declares that of tasks. What the server
     tells goes to `on_log`, `on_progress`, `on_list_changed`, `on_resource_updated`, and all else
     to `on_notification`. All may be async.
@@ -162,12 +163,15 @@ class Client(TaskVerbs):
         self._level = logging_level
         self._subscribed = {}
         self._submitting = set()
-        self._resolvers = {INPUT_REQUIRED: Rounds(self._ask_by, max_rounds).resolve}
+        self._max_rounds = max_rounds
+        self._resolvers = {INPUT_REQUIRED: self._resolve_input}
+        self._takes_tasks = tasks
+        self._task_support = None
+        self._tool_changes = 0
         if tasks:
             self._resolvers[TASK] = self._resolve_task
         self._resolvers.update(resolvers)
         self._cache = Cache() if cache else None
-        self._threads = Threads(AT_ONCE)
         self._session: Session | None = None
         self._is_connecting = False
         self._opening: Session | None = None
@@ -248,11 +252,11 @@ class Client(TaskVerbs):
             self._policy,
             timeout=self._timeout,
             max_timeout=self._max_timeout,
-            answering=Answering(self._handlers, self._threads),
-            notices=Notices(self._listeners, complaints, self._cache),
+            answering=Answering(self._handlers, lambda: self._threads),
+            notices=Notices(self._listeners, complaints, self._cache, self._forget_tools),
             complaints=complaints,
             on_progress=self._on_progress,
-            checks=checks(self._validate, transport.name, complaints),
+            checks=self._judging(transport.name, complaints),
         )
         try:
             async with asyncio.timeout(self._connect_timeout) as limit:
@@ -271,9 +275,26 @@ class Client(TaskVerbs):
             self._opening = None
         return session
 
+    @cached_property
+    def _threads(self) -> Threads:
+        """The threads of handlers that are no coroutines, made when the first needs one."""
+        from .threads import Threads
+
+        return Threads(AT_ONCE)
+
+    def _judging(self, transport: str, complaints: Complaints) -> Checks | None:
+        """Return what judges a conversation, or None where nothing does."""
+        if self._validate == "off":
+            return None
+        # Imported here, as above: it is for those who write servers.
+        from .checks import Checks
+
+        return Checks(transport, complaints, raises=self._validate == "raise")
+
     async def _begin(self, session: Session) -> None:
         await session.transport.connect()
         agreement, discovered = await self._agree(session)
+        self._forget_tools()
         if self._cache is not None:
             self._cache.clear()
             self._keep(discovered)
@@ -405,4 +426,4 @@ def _kept(roots: Roots | None) -> Roots | None:
         return roots
     if isinstance(roots, str):
         raise ValueError("roots are a list of file:// URIs, not one text")
-    return list(roots)
+    return [as_root(each) for each in roots]

@@ -34,9 +34,10 @@ OnResourceUpdated: TypeAlias = Callable[[str], object]
 # A server decides how much it tells; what its client cannot follow is dropped from here on.
 WAITING: Final = 1000
 
+_NEW_TOOLS: Final = "notifications/tools/list_changed"
 # What lists have changed, by notification: its name for the user, and the methods that list it.
 _LISTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "notifications/tools/list_changed": ("tools", ("tools/list",)),
+    _NEW_TOOLS: ("tools", ("tools/list",)),
     "notifications/prompts/list_changed": ("prompts", ("prompts/list",)),
     "notifications/resources/list_changed": (
         "resources",
@@ -59,12 +60,20 @@ class Listeners(NamedTuple):
 class Notices:
     """Tells what comes in to whoever listens."""
 
-    __slots__ = ("_cache", "_complaints", "_listeners", "_task", "_waiting")
+    __slots__ = ("_cache", "_complaints", "_listeners", "_on_new_tools", "_task", "_waiting")
 
-    def __init__(self, listeners: Listeners, complaints: Complaints, cache: Cache | None) -> None:
+    def __init__(
+        self,
+        listeners: Listeners,
+        complaints: Complaints,
+        cache: Cache | None,
+        on_new_tools: Callable[[], object],
+    ) -> None:
         self._listeners = listeners
         self._complaints = complaints
         self._cache = cache
+        # Told when the list of tools is not what it was, before any listener is.
+        self._on_new_tools = on_new_tools
         # Made when it is needed: most servers tell nothing, and an empty one is not small.
         self._waiting: deque[tuple[str, Awaitable[Any]]] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -102,7 +111,9 @@ class Notices:
         return listener is not None
 
     def drop_kept(self, method: str, uri: str | None = None) -> None:
-        """Forget the results that a notification makes stale."""
+        """Forget the results that a notification makes stale, and what else is known by them."""
+        if method == _NEW_TOOLS:
+            self._on_new_tools()
         if self._cache is None:
             return
         if uri is not None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from ..mcp.types import LoggingLevel
 from ..redaction import show
 
-__all__ = ["LEVELS", "check_choice", "check_count", "check_seconds"]
+__all__ = ["LEVELS", "Validate", "check_choice", "check_count", "check_seconds"]
 
 LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
+
+# What becomes of a message of the server that breaks a rule.
+Validate: TypeAlias = Literal["off", "warn", "raise"]
 
 
 def check_choice(what: str, given: object, choices: Iterable[object]) -> None:

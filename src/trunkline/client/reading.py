@@ -26,6 +26,7 @@ from ..spec.revisions import V2026_07_28, Window
 
 __all__ = [
     "COMPLETE",
+    "INPUT_REQUIRED",
     "PER_REQUEST",
     "NotComplete",
     "decoder",
@@ -39,6 +40,7 @@ __all__ = [
 PER_REQUEST: Final = Window(V2026_07_28)
 
 COMPLETE: Final = "complete"
+INPUT_REQUIRED: Final = "input_required"
 
 # One for each result of the protocol, and for each type that callers ask for.
 _DECODERS_KEPT: Final = 512

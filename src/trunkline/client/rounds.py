@@ -34,13 +34,11 @@ from ..spec import lookup
 from .answering import Answering
 from .failures import current_task
 from .forms import Misfit
-from .reading import decoder, result_type, where_and_what
+from .reading import INPUT_REQUIRED, decoder, result_type, where_and_what
 from .session import Question, Session
 from .threads import NoThreadFree
 
-__all__ = ["INPUT_REQUIRED", "Asking", "Rounds", "fulfil"]
-
-INPUT_REQUIRED: Final = "input_required"
+__all__ = ["Asking", "Rounds", "fulfil"]
 
 # Sends a request by a connection, or by the one that takes over from it.
 Ask: TypeAlias = Callable[[Session, Question], Awaitable[tuple[Raw, Session]]]

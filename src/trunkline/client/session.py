@@ -22,7 +22,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Raw
 from msgspec.json import encode
@@ -33,6 +33,7 @@ from ..jsonrpc.framing import Oversize
 from ..jsonrpc.ledger import Pending, Stray
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.messages import Notification, Reply, Request, RequestId
+from ..jsonrpc.named import peer_error
 from ..jsonrpc.peer import Peer, Problem, StrayReply
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import LOG_LEVEL
@@ -44,17 +45,18 @@ from ..mcp.types import (
     ServerCapabilities,
 )
 from ..redaction import show
-from ..spec.profiles import profile
 from ..transports.base import HIGH_WATER, Frame, Transport
 from .answering import Answering
-from .asked import Answers
-from .checks import Checks
 from .failures import Complaints, current_task
 from .listening import Streams
 from .notices import Notices
 from .permitted import sendable
 from .questions import OnProgress, Question, Waiter
 from .waiting import Waiting, Watch
+
+if TYPE_CHECKING:
+    from .asked import Answers
+    from .checks import Checks
 
 __all__ = ["CLOSED", "Agreement", "Era", "OnProgress", "Question", "Session", "error_from"]
 
@@ -127,7 +129,8 @@ class Session:
         self._checks = checks
         # Who answers what the server asks, in either era.
         self.answering = answering
-        self._answers = Answers(answering, complaints, self._think)
+        # What takes the requests of the server; made when the first comes.
+        self._answers: Answers | None = None
         self._notices = notices
         self._complaints = complaints
         self.streams = Streams(self, notices, complaints)
@@ -491,12 +494,17 @@ class Session:
             self._complaints.say(text, show(asked.method))
             self._peer.drop(asked)
         else:
+            if self._answers is None:
+                # Imported here: most servers ask nothing.
+                from .asked import Answers
+
+                self._answers = Answers(self.answering, self._complaints, self._think)
             is_busy = not self._is_read(asked.id)
             self._answers.take(asked, self._peer, self.policy, is_busy=is_busy)
 
     def _think(self, is_busy: bool) -> None:
         """Stop the clock of calls while something that the server asked is being answered."""
-        self._now = self._waiting.now  # from now on: until then they are the same
+        self._now = self._waiting.begin  # from now on: until then they are the same
         if is_busy:
             self._waiting.hold()
         else:
@@ -520,7 +528,8 @@ class Session:
         if method == "notifications/progress":
             self._progressed(params)
         elif method == "notifications/cancelled" and not self.is_per_request:
-            self._answers.cancel(params, self._peer)
+            if self._answers is not None:
+                self._answers.cancel(params, self._peer)
         elif not self.streams.take(method, params):
             self._notices.take(method, params)
 
@@ -566,14 +575,7 @@ def error_from(reply: Reply, method: str, policy: Policy) -> PeerError:
     error = reply.error
     if error is UNSET:
         raise ValueError("this reply carries a result")
-    row = profile(policy.codes).meaning(error.code, policy.revision)
-    return PeerError(
-        error.code,
-        error.message,
-        None if error.data is UNSET else error.data,
-        method=method,
-        kind="" if row is None else str(row.symbol),
-    )
+    return peer_error(error, method, policy)
 
 
 def _look_at(future: Awaitable[Any]) -> None:

@@ -7,6 +7,10 @@ The rules that live here, and only here:
 * Since 2026-07-28 the server decides what becomes a task; in 2025-11-25 the client asks for it,
   and some tools have to be asked. Before there are none, and a call is a call.
                               [MCP 2025-11-25, basic/utilities/tasks; SEP-2663]
+* A call that was refused is made a second time, in the other way, only where the list of tools
+  says that its tool runs in no other: the error may be that of a tool that has run. Where the
+  list is known, the call is made in the right way at once.
+* What a list says is known until the server says that it has changed, or the connection does.
 * A caller who waits for a result and goes away, or runs out of time, ends the task as well. One
   who holds the task does not.
 """
@@ -14,14 +18,15 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET, Raw
 
 from ..errors import IdsExhausted, PeerError, TimedOut, TrunklineError
 from ..jsonrpc.named import named_error
-from ..mcp.types import CallToolRequestParams, ListTasksResult, Task, TaskMetadata
+from ..mcp.types import ListTasksResult, Task, TaskMetadata, Tool
 from ..spec.kinds import ErrorKind
 from .calls import Call, Gate
 from .changes import ChangeVerbs
@@ -29,9 +34,9 @@ from .options import check_seconds
 from .permitted import declares, refuse
 from .questions import OnProgress, Question
 from .reading import COMPLETE, result_type
-from .resolving import complete
 from .results import ToolResult, tool_result
 from .session import Session
+from .submitting import tool_call
 
 if TYPE_CHECKING:
     from .following import Following
@@ -50,6 +55,10 @@ TASK: Final = "task"
 _CORE_RESULT: Final = "tasks/result"
 # What a server of the core declares that takes calls of tools as tasks.
 _TAKES_TASKS: Final = "tasks.requests.tools.call"
+# What a tool says of itself that runs only as a task; and one that never does, which is what one
+# is that says nothing.
+_REQUIRED: Final = "required"
+_FORBIDDEN: Final = "forbidden"
 
 
 class _BecameTask(BaseException):
@@ -86,12 +95,19 @@ class _TaskGate(Gate):
         if again is None:
             super().set_exception(error)
         else:
-            self._call._task = again
-            again.add_done_callback(self._completed)
+            self.wait_for(again)
+
+    def wait_for(self, task: _Again) -> None:
+        """End the call as a task ends."""
+        self._call._task = task
+        task.add_done_callback(self._completed)
 
 
 class TaskVerbs(ChangeVerbs):
     """What a client has to do with tasks."""
+
+    # Whether calls may become tasks that nobody asked to.
+    _takes_tasks: bool
 
     @overload
     async def call_tool_as_task(
@@ -143,9 +159,9 @@ class TaskVerbs(ChangeVerbs):
         """
         if ttl is not None:
             check_seconds("ttl", ttl)
-        fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
-        question = Question("tools/call", CallToolRequestParams, fields, timeout, on_progress, meta)
-        begun = await self._begin_task(question, ttl)
+        given = UNSET if arguments is None else arguments
+        question = tool_call(name, given, timeout, on_progress, meta)
+        begun = await self._begin_task(question, name, ttl)
         if begun.following is None:
             result = tool_result(begun.raw, result_type, begun.session.revision)
             return _task_call(self, result_type, result=result)
@@ -230,15 +246,43 @@ class TaskVerbs(ChangeVerbs):
             following.cancel_aside()
             raise
 
-    def _must_be_task(self, error: PeerError) -> bool:
+    def _is_refusal(self, error: PeerError, kind: ErrorKind) -> bool:
+        """Say whether an error has the number of one about tasks, which others may have too."""
         session = self._session
-        if session is None or not _takes_tasks(session):
+        return session is not None and _can_ask(session) and error.code == _number(kind, session)
+
+    async def _must_be_task(self, error: PeerError, name: str, timeout: float | None) -> bool:
+        if not self._takes_tasks or not self._is_refusal(error, ErrorKind.TASK_REQUIRED):
             return False
-        return error.code == _number(ErrorKind.TASK_REQUIRED, session)
+        return await self._support_of(name, timeout) == _REQUIRED
+
+    async def _support_of(self, name: str, timeout: float | None) -> str | None:
+        """Return what the list of tools says of one and tasks; None where it says nothing of it."""
+        known = self._task_support
+        if known is None:
+            try:
+                known = _supports(await self.list_tools(timeout=self._seconds(timeout)))
+            except TrunklineError:
+                return None  # who has no list to show has not said it
+        return known.get(name)
+
+    def _learn_tools(self, tools: list[Tool]) -> None:
+        if self._takes_tasks and self._session is not None and _can_ask(self._session):
+            self._task_support = _supports(tools)
+
+    def _forget_tools(self) -> None:
+        """Know nothing of the tools any more: they have changed, or the connection has."""
+        self._tool_changes += 1
+        self._task_support = None
 
     async def _call_as_task(self, question: Question) -> tuple[Raw, Session]:
-        begun = await self._ask_as_task(question, None)
-        raw, session, following = begun
+        try:
+            raw, session, following = await self._ask_as_task(question, None)
+        except PeerError as error:
+            if self._is_refusal(error, ErrorKind.TASK_NOT_ALLOWED):
+                # The tools may have changed without a word: the next call finds out.
+                self._forget_tools()
+            raise
         if following is not None:
             raw = await self._to_the_end(session, following)
         return raw, session
@@ -246,17 +290,31 @@ class TaskVerbs(ChangeVerbs):
     def _start(
         self, call: Call[Any], question: Question, session: Session, future: asyncio.Future[Any]
     ) -> None:
-        if question.method != "tools/call" or not _takes_tasks(session):
+        name = question.fields.get("name")
+        may_be_task = question.method == "tools/call" and self._takes_tasks and _can_ask(session)
+        if not may_be_task or not isinstance(name, str):
             super()._start(call, question, session, future)
             return
+        gate = _TaskGate(call, partial(self._call_again, question, name))
+        if self._task_support is not None and self._task_support.get(name) == _REQUIRED:
+            gate.wait_for(self._keep_task(self._call_only_task(question)))
+        else:
+            call.sent_as(session.start(question, gate), session)
+
+    def _call_again(self, question: Question, name: str, error: PeerError) -> _Again | None:
+        """Begin to call a tool as a task, if it was refused because it is one."""
+        if not self._is_refusal(error, ErrorKind.TASK_REQUIRED):
+            return None
 
         async def run() -> Raw:
-            return (await self._call_as_task(question))[0]
+            if not await self._must_be_task(error, name, question.timeout):
+                raise error
+            return await self._call_only_task(question)
 
-        def call_again(error: PeerError) -> _Again | None:
-            return self._keep_task(run()) if self._must_be_task(error) else None
+        return self._keep_task(run())
 
-        call.sent_as(session.start(question, _TaskGate(call, call_again)), session)
+    async def _call_only_task(self, question: Question) -> Raw:
+        return (await self._call_as_task(question))[0]
 
     async def _ask_as_task(self, question: Question, ttl: float | None) -> _Begun:
         """Ask for a task; progress on the call is told for as long as that lasts."""
@@ -281,14 +339,17 @@ class TaskVerbs(ChangeVerbs):
 
     # -- in the open -------------------------------------------------------------------------
 
-    async def _begin_task(self, question: Question, ttl: float | None) -> _Begun:
+    async def _begin_task(self, question: Question, name: str, ttl: float | None) -> _Begun:
         """Call a tool, as a task where that is for us to say."""
         session = self._connected()
-        if _takes_tasks(session):
+        known = self._task_support or {}
+        if _can_ask(session) and known.get(name) != _FORBIDDEN:
             try:
                 return await self._ask_as_task(question, ttl)
             except PeerError as error:
-                if error.code != _number(ErrorKind.TASK_NOT_ALLOWED, session):
+                if not self._is_refusal(error, ErrorKind.TASK_NOT_ALLOWED):
+                    raise
+                if await self._support_of(name, question.timeout) != _FORBIDDEN:
                     raise
         raw, session = await self._ask(question)
         if not session.is_per_request or result_type(raw) == COMPLETE:
@@ -305,6 +366,8 @@ class TaskVerbs(ChangeVerbs):
         async def keep(_: Session, __: Question, raw: Raw) -> Raw:
             raise _BecameTask(raw)
 
+        from .resolving import complete
+
         resolvers = dict(self._resolvers)
         if TASK in resolvers:
             resolvers[TASK] = keep
@@ -316,7 +379,16 @@ def _nothing_to_go_on(_: Raw) -> NoReturn:
     raise TrunklineError("a result of the handshake is complete")
 
 
-def _takes_tasks(session: Session) -> bool:
+def _supports(tools: Iterable[Tool]) -> dict[str, str]:
+    """Return what tools say of themselves and tasks, by name."""
+    found: dict[str, str] = {}
+    for tool in tools:
+        said = UNSET if tool.execution is UNSET else tool.execution.task_support
+        found[tool.name] = _FORBIDDEN if said is UNSET else said
+    return found
+
+
+def _can_ask(session: Session) -> bool:
     """Say whether a call can ask to be a task, and this server takes it."""
     agreement = session.agreement
     if _CORE_RESULT not in session.methods or agreement is None:

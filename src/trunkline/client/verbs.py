@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from msgspec import UNSET, Raw, Struct
 
@@ -49,18 +49,19 @@ from ..mcp.types import (
     SetLevelRequestParams,
     Tool,
 )
-from .batches import CallBatch
 from .caching import Cache, fresh_until
 from .calls import Call, Gate
 from .failures import report
-from .listing import Page, every
 from .options import LEVELS, check_choice, check_seconds
 from .permitted import check_method, check_sendable
 from .reading import NotComplete, read, read_own
-from .resolving import Resolver, complete
 from .results import ToolResult, tool_result
 from .session import OnProgress, Question, Session
 from .submitting import Submitting, tool_call
+
+if TYPE_CHECKING:
+    from .batches import CallBatch
+    from .resolving import Resolver
 
 __all__ = ["Verbs"]
 
@@ -88,11 +89,17 @@ class Verbs(Submitting):
     # Whether calls are like any other: nobody listens to the progress of all, nothing is strict.
     _is_plain: bool
     _level: LoggingLevel | None
+    _max_rounds: int
     _max_timeout: float
     # By type of result, who completes what is not complete.
     _resolvers: dict[str, Resolver]
     _session: Session | None
     _strict: bool
+    # What the list of tools says of each and tasks, by name; None where it is not known, or where
+    # that makes no difference.
+    _task_support: dict[str, str] | None
+    # How often it had to be forgotten.
+    _tool_changes: int
     # In the order they were subscribed to.
     _subscribed: dict[str, None]
     # What sends calls once there is a new connection, and what completes their results: a loop
@@ -161,8 +168,10 @@ class Verbs(Submitting):
             RemoteProtocolError: the answer is no result of a tool.
         """
         given = UNSET if arguments is None else arguments
-        must_be_task = False
-        if self._is_plain and timeout is None and on_progress is None and meta is None:
+        known = self._task_support
+        must_be_task = known is not None and known.get(name) == "required"
+        is_plain = self._is_plain and timeout is None and on_progress is None and meta is None
+        if is_plain and not must_be_task:
             # What most calls are: nothing is made for them that they do not need.
             session = self._session or self._connected()
             params = CallToolRequestParams(name, session.meta, given)
@@ -172,7 +181,7 @@ class Verbs(Submitting):
             except IdsExhausted:
                 pass  # asked again below, by a new connection
             except PeerError as error:
-                must_be_task = self._must_be_task(error)
+                must_be_task = await self._must_be_task(error, name, None)
                 if not must_be_task:
                     raise
             except asyncio.CancelledError:
@@ -192,14 +201,18 @@ class Verbs(Submitting):
                     question, lambda raw, revision: tool_result(raw, result_type, revision)
                 )
             except PeerError as error:
-                if not self._must_be_task(error):
+                if not await self._must_be_task(error, name, timeout):
                     raise
         raw, session = await self._call_as_task(question)
         return tool_result(raw, result_type, session.revision)
 
     async def list_tools(self, *, fresh: bool = False, timeout: float | None = None) -> list[Tool]:
         """Return all tools, however many pages they take; `fresh` asks the server anew."""
-        return await self._every("tools/list", ListToolsResult, "tools", fresh, timeout)
+        changes = self._tool_changes
+        found = await self._every("tools/list", ListToolsResult, "tools", fresh, timeout)
+        if changes == self._tool_changes:
+            self._learn_tools(found)
+        return found
 
     async def tools_page(
         self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
@@ -423,6 +436,9 @@ class Verbs(Submitting):
 
     def batch(self) -> CallBatch:
         """Return a batch, where the revision sends such: `async with client.batch() as batch`."""
+        # Imported here: one revision has them.
+        from .batches import CallBatch
+
         return CallBatch(self._connected(), self._renew, strict=self._strict)
 
     # -- how it is asked ---------------------------------------------------------------------
@@ -439,7 +455,11 @@ class Verbs(Submitting):
         """Return a session that has ids left, in place of one that has none."""
         raise NotImplementedError
 
-    def _must_be_task(self, error: PeerError) -> bool:
+    def _learn_tools(self, tools: list[Tool]) -> None:
+        """Learn from the list of all tools which of them may be tasks."""
+        raise NotImplementedError
+
+    async def _must_be_task(self, error: PeerError, name: str, timeout: float | None) -> bool:
         """Say whether a call was refused because its tool only runs as a task."""
         raise NotImplementedError
 
@@ -474,8 +494,17 @@ class Verbs(Submitting):
         """Return the complete result that comes of one that is not."""
         if session.is_leaving:
             session = await self._renew(session)
+        # Imported here, as below: most results are complete, and most servers ask nothing.
+        from .resolving import complete
+
         with session.held():
             return await complete(self._resolvers, session, question, raw)
+
+    async def _resolve_input(self, session: Session, question: Question, raw: Raw) -> Raw:
+        """Complete a result of the type `input_required`: answer, and ask again."""
+        from .rounds import Rounds
+
+        return await Rounds(self._ask_by, self._max_rounds).resolve(session, question, raw)
 
     async def _do(
         self, method: str, kind: type[Struct], fields: dict[str, Any], timeout: float | None
@@ -586,6 +615,9 @@ class Verbs(Submitting):
     async def _every(
         self, method: str, kind: type[Struct], member: str, fresh: bool, timeout: float | None
     ) -> list[Any]:
+        # Imported here: many clients know the names of their tools.
+        from .listing import Page, every
+
         if timeout is not None:
             check_seconds("timeout", timeout)
         asks_anew = fresh

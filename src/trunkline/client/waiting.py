@@ -8,8 +8,9 @@ The rules that live here, and only here:
 
 * Progress gives a request its time again, up to a maximum.  [MCP 2025-11-25, basic/lifecycle]
 * A token is sent only where somebody listens, and is that of one call.
-* While a request of the server waits for a user of ours the clock of all calls stands still, for
-  as long as the longest call may take: nobody can tell which of them the server asks for.
+* While a request of the server waits for a user of ours the clock of all calls stands still:
+  nobody can tell which of them the server asks for. In all it stands for as long as the longest
+  call may take, however often the server asks, and has that time again once no call is awaited.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Waiting:
     """The deadlines of one connection. `on_late` is told of a call that has none left, and why."""
 
     __slots__ = (
+        "_left",
         "_let_go",
         "_loop",
         "_lost",
@@ -89,17 +91,32 @@ class Waiting:
         self._since: float | None = None
         self._let_go: asyncio.TimerHandle | None = None
         self._lost = 0.0
+        # How long it may stand yet, for as long as any call is awaited.
+        self._left = max_timeout
 
     def now(self) -> float:
         """Return the time that calls are measured by."""
         return (self._loop.time() if self._since is None else self._since) - self._lost
 
+    def begin(self) -> float:
+        """Return the time at which a call begins that is about to be sent."""
+        if not len(self._peer.ledger):
+            is_held = self._since is not None
+            self.go_on()
+            self._left = self._max_timeout
+            if is_held:  # so far it stood for nobody
+                self.hold()
+        return self.now()
+
     def hold(self) -> None:
-        """Stop the clock: somebody thinks."""
-        if self._since is None:
+        """Stop the clock, unless it has stood for too long already: somebody thinks."""
+        if not len(self._peer.ledger):
+            self._left = self._max_timeout
+        if self._since is None and self._left > 0:
             self._since = self._loop.time()
-            # A user who never answers must not keep calls for good.
-            self._let_go = self._loop.call_later(self._max_timeout, self.go_on)
+            # Neither a user who never answers may keep calls for good, nor a server that asks
+            # again and again.
+            self._let_go = self._loop.call_later(self._left, self.go_on)
 
     def go_on(self) -> None:
         """Let the clock go on; every call has as much time left as it had."""
@@ -107,7 +124,9 @@ class Waiting:
             return
         if self._let_go is not None:
             self._let_go.cancel()
-        self._lost += self._loop.time() - self._since
+        stood = self._loop.time() - self._since
+        self._lost += stood
+        self._left -= stood
         self._since = None
         when = self._peer.next_deadline()
         if when is not None and when < inf:

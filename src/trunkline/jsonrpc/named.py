@@ -1,4 +1,4 @@
-"""Errors by name: a symbol becomes the number that the policy's profile gives it."""
+"""Errors by name: a symbol becomes the number that the policy's profile gives it, and back."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 from msgspec import UNSET
 
+from ..errors import PeerError
 from ..spec.profiles import profile
 from .messages import ErrorObject
 from .policy import DEFAULT_POLICY, Policy
 
-__all__ = ["named_error"]
+__all__ = ["named_error", "peer_error"]
 
 
 def named_error(
@@ -40,6 +41,18 @@ def named_error(
     if stands_for is not None:
         data = _with_original(data, stands_for)
     return ErrorObject(number, text, data)
+
+
+def peer_error(error: ErrorObject, method: str, policy: Policy = DEFAULT_POLICY) -> PeerError:
+    """Return what the other side answered a request of ours with, as what a caller is told."""
+    row = profile(policy.codes).meaning(error.code, policy.revision)
+    return PeerError(
+        error.code,
+        error.message,
+        None if error.data is UNSET else error.data,
+        method=method,
+        kind="" if row is None else str(row.symbol),
+    )
 
 
 def _with_original(data: Any, number: int) -> Any:

@@ -327,7 +327,9 @@ class Conversation:
             version = seen.meta[PROTOCOL_VERSION]
             is_known = version in REVISIONS and not _HANDSHAKE.holds(version)
             return version if is_known else LATEST
-        if SUBSCRIPTION_ID in seen.meta or seen.method in _NEW:
+        # In a session it is a method that there is not.
+        in_session = self._state.session.phase == "agreed" and seen.kind == "request"
+        if SUBSCRIPTION_ID in seen.meta or (seen.method in _NEW and not in_session):
             return LATEST
         related = _related(seen, self._state)
         if related is not None:

@@ -37,6 +37,7 @@ from ..redaction import show
 from .adapters import read_model
 from .annotations import Header, bare, is_foreign_field, marked, plain
 from .callables import Handler
+from .dataclass_defaults import filler
 from .docstrings import Docstring, read
 from .schemas import NOTHING, check, default_shown, object_schema, schema_of
 from .sentences import explain
@@ -156,7 +157,8 @@ class Arguments:
 
     def _first_decode(self, raw: bytes | Raw) -> Any:
         hook = read_model if self._hooked else None
-        self.decode = Decoder(self.struct, dec_hook=hook).decode
+        decode, fill = Decoder(self.struct, dec_hook=hook).decode, filler(self.struct)
+        self.decode = decode if fill is None else lambda raw: fill(decode(raw))
         return self.decode(raw)
 
 

@@ -28,7 +28,6 @@ from ..errors import (
     ConnectionLost,
     InvalidMessage,
     LocalProtocolError,
-    PeerError,
     RequestEnded,
     TimedOut,
     TransportError,
@@ -38,7 +37,7 @@ from ..jsonrpc.framing import Oversize
 from ..jsonrpc.inbox import Asked
 from ..jsonrpc.ledger import Pending, Stray
 from ..jsonrpc.messages import Reply
-from ..jsonrpc.named import named_error
+from ..jsonrpc.named import named_error, peer_error
 from ..jsonrpc.peer import Peer, Problem
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import BadMeta, Caller, lacking
@@ -368,9 +367,7 @@ class Connection:
         if isinstance(reply, InvalidMessage):
             future.set_exception(reply)
         elif reply.error is not UNSET:
-            error = reply.error
-            data = None if error.data is UNSET else error.data
-            future.set_exception(PeerError(error.code, error.message, data, method=pending.method))
+            future.set_exception(peer_error(reply.error, pending.method, self._policy))
         else:
             future.set_result(reply.result)
 

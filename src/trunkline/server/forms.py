@@ -37,6 +37,7 @@ from ..errors import LocalProtocolError
 from ..mcp.tables import members
 from .adapters import is_model, read_model
 from .annotations import plain
+from .dataclass_defaults import filled
 from .docstrings import read as read_docstring
 from .form_fields import WHAT_FORMS_ASK, FormField, field_of, given, written
 from .raw_forms import raw_form
@@ -255,7 +256,7 @@ def _class_form(label: str, kind: Any, info: Any) -> Form:
         told = schema["properties"]
         schema["properties"] = {name: told[name] for name in _hints(kind) or told}
     names = {each.encode_name: each.name for each in info.fields}
-    return _members_form(label, kind, schema, names, lambda filled: convert(filled, kind))
+    return _members_form(label, kind, schema, names, lambda told: filled(convert(told, kind)))
 
 
 def _members_form(

@@ -44,6 +44,7 @@ from ..spec.lookup import method as method_row
 from . import asking
 from .adapters import read_model
 from .course import Asker, Course, Name, Question, course_of
+from .dataclass_defaults import filled
 from .encoding import OutputMismatch, encoded
 from .workers import deliver
 
@@ -330,7 +331,7 @@ def once(
         begun = _asker(context, course).once(chosen, run)
         raw = await asyncio.ensure_future(begun)
         try:
-            return Decoder(kind, dec_hook=read_model).decode(raw)
+            return filled(Decoder(kind, dec_hook=read_model).decode(raw))
         except ValidationError as error:
             text = f"what once({key!r}) gave is not {show(str(kind))}: {error}"
         raise TypeError(text)

@@ -26,6 +26,8 @@ from msgspec.json import Decoder, encode
 
 from ..errors import LocalProtocolError, PeerError, RequestEnded, TimedOut, ToolError
 from ..jsonrpc.messages import ErrorObject
+from ..jsonrpc.named import peer_error
+from ..jsonrpc.policy import Policy
 from ..mcp.types import InputRequest, ListRootsRequestParams
 from ..store.failures import StoreError
 from . import asking as asks
@@ -86,7 +88,7 @@ class TaskAsker:
             raise
         finally:
             del running.waits[key]
-        return _result(reply, question)
+        return _result(reply, question, running.surface.policy)
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
         """Do it: nothing is run again here."""
@@ -203,7 +205,7 @@ def _late(question: Question) -> TimedOut:
     return TimedOut("no answer from the client in time", method=question.method)
 
 
-def _result(reply: Reply, question: Question) -> Raw:
+def _result(reply: Reply, question: Question, policy: Policy) -> Raw:
     """Return what a reply brought.
 
     Raises:
@@ -214,6 +216,4 @@ def _result(reply: Reply, question: Question) -> Raw:
         return reply.result
     if reply.error is UNSET:
         raise _late(question)
-    error = reply.error
-    data = None if error.data is UNSET else error.data
-    raise PeerError(error.code, error.message, data, method=question.method)
+    raise peer_error(reply.error, question.method, policy)

@@ -72,6 +72,19 @@ def test_roots_are_a_list_or_what_a_function_gives() -> None:
     assert ask("roots/list", roots=later) == {"roots": [{"uri": "file:///c"}]}
 
 
+@pytest.mark.parametrize("uri", ["https://a.example", "/home", "file:/a", "", 5])
+def test_a_root_that_is_no_file_is_refused_before_anything_is_sent(uri: Any) -> None:
+    for given in (uri, Root(uri)):
+        with pytest.raises(ValueError, match="a root is a file:// URI, not") as caught:
+            Client(Place(), roots=["file:///a", given])
+        assert repr(uri) in str(caught.value)
+        assert ask("roots/list", roots=lambda given=given: ["file:///a", given]) == -32603
+
+
+def test_the_scheme_of_a_root_may_be_in_capitals() -> None:
+    assert ask("roots/list", roots=["FILE:///a"]) == {"roots": [{"uri": "FILE:///a"}]}
+
+
 def test_a_message_is_sampled_by_any_kind_of_function() -> None:
     threads: list[int] = []
 
@@ -130,6 +143,40 @@ def test_a_user_is_sent_to_a_page(given: Any, action: str) -> None:
 
     # To agree is all there is to it: what is entered there is not for this client to know.
     assert ask("elicitation/create", VISIT, on_elicit_url=answer) == {"action": action}
+
+
+NO_PAGES = [
+    "javascript:alert(1)",
+    "JavaScript://pay.example/%0aalert(1)",
+    "data:text/html,hi",
+    "file:///etc/passwd",
+    "ftp://pay.example/x",
+    "about:blank",
+    "https:",
+    "https:pay.example",
+    "https:///pay",
+    "http://:80/pay",
+    "http://user@/pay",
+    "https://[pay]/",
+    "https://pay.example:99999/",
+    "//pay.example",
+    "pay here",
+    "",
+]
+
+
+@pytest.mark.parametrize("url", NO_PAGES)
+def test_nobody_is_sent_to_what_is_no_page(url: str) -> None:
+    called: list[Any] = []
+    visit = VISIT | {"url": url}
+    assert ask("elicitation/create", visit, on_elicit_url=called.append) == -32602
+    assert called == []
+
+
+@pytest.mark.parametrize("url", ["http://pay.example", "HTTPS://u@pay.example:8443/x?y#z"])
+def test_a_page_is_one_of_http_or_https(url: str) -> None:
+    visit = VISIT | {"url": url}
+    assert ask("elicitation/create", visit, on_elicit_url=lambda _: True) == {"action": "accept"}
 
 
 def test_a_revision_without_pages_sends_nobody_to_one() -> None:

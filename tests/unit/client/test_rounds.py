@@ -351,6 +351,22 @@ def test_what_was_not_declared_is_not_answered(
     assert named in str(error)
 
 
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///x", "https:"])
+def test_nobody_is_sent_to_what_is_no_page(url: str) -> None:
+    page = {"method": PAGE["method"], "params": PAGE["params"] | {"url": url}}  # type: ignore[operator]
+    error = refused(asks(k=page), on_elicit_url=never)
+    assert (error.rule, error.where) == ("mcp.type.format", "/inputRequests/k/params/url")
+    assert "http or https" in str(error)
+
+
+def test_roots_that_are_no_files_end_the_call() -> None:
+    place = Place({"tools/call": asks(k=ROOTS)})
+    with pytest.raises(InputFailed, match="the handler raised ValueError") as caught:
+        use(place, lambda client: client.call_tool("book"), roots=lambda: ["https://a.example"])
+    assert "https://a.example" in str(caught.value.__cause__)
+    assert len(sent(place)) == 1
+
+
 def test_tools_for_a_model_are_not_taken_undeclared() -> None:
     with_tools = {"method": SAMPLE["method"], "params": SAMPLE["params"] | {"tools": []}}  # type: ignore[operator]
     error = refused(asks(k=with_tools), on_sample=never)

@@ -33,7 +33,7 @@ from trunkline.jsonrpc import Policy
 from trunkline.spec.revisions import LATEST
 
 TASKS = "io.modelcontextprotocol/tasks"
-FORM = {
+FORM: dict[str, Any] = {
     "method": "elicitation/create",
     "params": {"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}},
 }
@@ -188,29 +188,74 @@ def test_a_server_that_calls_the_state_of_a_task_a_task_is_understood() -> None:
     assert use(shop, lambda client: client.call_tool("x")).text == "done"
 
 
-def test_what_a_task_asks_is_answered_once_each_while_it_is_asked_about() -> None:
-    first = task("input_required", inputRequests={"a": FORM, "b": FORM})
-    shop, asked = Shop(first, first), list[str]()
+def test_what_a_task_asks_in_one_look_is_answered_by_one_update() -> None:
+    # A server need not take some of the answers, so this one does not.
+    shop, asked = Shop(task("input_required", inputRequests={"a": FORM, "b": FORM})), list[str]()
 
     async def elicit(params: Any) -> dict[str, Any]:
         asked.append(params.message)
         if len(asked) == 1:
             # The first one answers after the second, and polls go on all the while.
-            while not shop.updates or shop.line.methods().count("tasks/get") < 4:
-                await asyncio.sleep(0.001)
+            polls = shop.line.methods().count("tasks/get")
+            await shop.line.until("tasks/get", polls + 3)
+            assert len(asked) == 2
+            assert shop.updates == []
         return {}
 
     def update(message: dict[str, Any]) -> Any:
         shop._update(message)
-        left = task("input_required", inputRequests={"a": FORM})
-        shop.states = [DONE] if len(shop.updates) == 2 else [left]
+        if set(message["params"]["inputResponses"]) == {"a", "b"}:
+            shop.states = [DONE]
         return {"resultType": "complete"}
 
     shop.answers["tasks/update"] = update
     assert use(shop, lambda client: client.call_tool("x"), on_elicit=elicit).text == "done"
     assert len(asked) == 2
-    assert [list(each) for each in shop.updates] == [["b"], ["a"]]
+    assert [list(each) for each in shop.updates] == [["a", "b"]]
     assert shop.updates[0]["b"]["action"] == "accept"
+
+
+def test_what_a_task_asks_in_a_later_look_is_answered_by_a_later_update() -> None:
+    first = {"a": FORM, "b": FORM}
+    later = {**first, "c": {**FORM, "params": {**FORM["params"], "message": "Later?"}}}
+    shop = Shop(
+        task("input_required", inputRequests=first), task("input_required", inputRequests=later)
+    )
+    asked = list[str]()
+
+    async def elicit(params: Any) -> dict[str, Any]:
+        asked.append(params.message)
+        if params.message != "Later?":
+            # Whoever is asked later need not wait for who was asked first.
+            while not shop.updates:
+                await asyncio.sleep(0.001)
+        return {}
+
+    def update(message: dict[str, Any]) -> Any:
+        shop._update(message)
+        if len(shop.updates) == 2:
+            shop.states = [DONE]
+        return {"resultType": "complete"}
+
+    shop.answers["tasks/update"] = update
+    assert use(shop, lambda client: client.call_tool("x"), on_elicit=elicit).text == "done"
+    assert sorted(asked) == ["Later?", "Name?", "Name?"]
+    assert [list(each) for each in shop.updates] == [["c"], ["a", "b"]]
+
+
+def test_of_questions_that_were_asked_together_none_is_answered_where_one_cannot_be() -> None:
+    other = {**FORM, "params": {**FORM["params"], "message": "Age?"}}
+    shop = Shop(task("input_required", inputRequests={"a": FORM, "b": other}))
+
+    async def elicit(params: Any) -> Any:
+        if params.message == "Age?":
+            raise KeyError("secret")
+        return {}
+
+    with pytest.raises(InputFailed) as caught:
+        use(shop, lambda client: client.call_tool("x"), on_elicit=elicit)
+    assert caught.value.key == "b"
+    assert shop.updates == []
 
 
 def test_a_question_that_cannot_be_answered_ends_the_call_and_the_task() -> None:
@@ -574,12 +619,21 @@ def core(status: str, **members: Any) -> dict[str, Any]:
     return common | {"ttl": None, "pollInterval": 1} | members
 
 
+def listed(support: str | None, *names: str) -> dict[str, Any]:
+    """A list of tools that say this of themselves and tasks."""
+    tool: dict[str, Any] = {"inputSchema": {"type": "object"}}
+    if support is not None:
+        tool["execution"] = {"taskSupport": support}
+    return {"tools": [{"name": name, **tool} for name in names]}
+
+
 class Works(Place):
-    """A server of 2025-11-25 whose tool only runs as a task."""
+    """A server of 2025-11-25 whose tool only runs as a task, as it says."""
 
     def __init__(self, *, capabilities: dict[str, Any] = CORE, **answers: Any) -> None:
         self.status: dict[str, Any] = core("working")
         given: dict[str, Any] = {
+            "tools/list": listed("required", "x"),
             "initialize": initialized(NEWEST_HANDSHAKE, capabilities=capabilities),
             "tools/call": self._call,
             "tasks/get": lambda message: self.status,
@@ -618,6 +672,7 @@ def test_a_tool_that_must_be_a_task_is_called_again_as_one(options: dict[str, An
     async def work(client: Client) -> None:
         waiting = asyncio.ensure_future(client.call_tool("x", {"a": 1}, **options))
         await place.line.until("tasks/get", 3)
+        assert place.line.methods()[2:5] == ["tools/call", "tools/list", "tools/call"]
         assert place.line.last("tasks/result")["params"] == {"taskId": "t1"}
         place.finish(text("done"))
         assert (await waiting).text == "done"
@@ -625,6 +680,145 @@ def test_a_tool_that_must_be_a_task_is_called_again_as_one(options: dict[str, An
         params = place.line.last("tools/call")["params"]
         assert (params["arguments"], params["task"]) == ({"a": 1}, {})
         assert "tasks/cancel" not in place.line.methods()
+
+    use_core(place, work)
+
+
+@pytest.mark.parametrize(
+    ("listing", "options"),
+    [
+        (listed("optional", "x"), {}),
+        (listed("forbidden", "x"), {}),
+        (listed(None, "x"), {}),
+        (listed("required", "y"), {}),
+        (Refused(-32601, "no list"), {}),
+        ({"tools": 5}, {}),
+        (SILENT, {"timeout": 0.05}),
+        (listed("required", "x"), {"tasks": False}),
+    ],
+)
+def test_a_tool_that_ran_and_failed_is_not_called_a_second_time(
+    listing: Any, options: dict[str, Any]
+) -> None:
+    # Its error may have the number of one that says that a tool has to be a task.
+    place = Works(**{"tools/call": Refused(-32601, "my own"), "tools/list": listing})
+
+    async def work(client: Client) -> None:
+        with pytest.raises(PeerError, match="my own"):
+            await client.call_tool("x")
+        with pytest.raises(PeerError, match="my own"):
+            await client.call_tool("x", timeout=0.05)
+        with pytest.raises(PeerError, match="my own"):
+            await client.submit_tool("x")
+        with pytest.raises(PeerError, match="my own"):
+            await client.submit("tools/call", {"name": ["x"]})
+        assert place.line.methods().count("tools/call") == 4
+        assert "task" not in place.line.last("tools/call")["params"]
+        if options.get("tasks") is False:
+            assert "tools/list" not in place.line.methods()
+            await client.list_tools()
+            with pytest.raises(PeerError, match="my own"):
+                await client.call_tool("x")
+            assert "task" not in place.line.last("tools/call")["params"]
+
+    use_core(place, work, **options)
+
+
+def test_the_list_of_tools_is_asked_for_once() -> None:
+    place = Works(**{"tools/call": Refused(-32601, "my own"), "tools/list": listed(None, "x")})
+
+    async def work(client: Client) -> None:
+        for _ in range(3):
+            with pytest.raises(PeerError, match="my own"):
+                await client.call_tool("x")
+        assert place.line.methods().count("tools/list") == 1
+
+    use_core(place, work)
+
+
+@pytest.mark.parametrize("how", ["call", "options", "submit"])
+def test_a_tool_that_is_known_to_be_a_task_is_called_as_one_at_once(how: str) -> None:
+    place = Works(**{"tasks/result": text("done")})
+
+    async def work(client: Client) -> None:
+        await client.list_tools()
+        if how == "call":
+            found = await client.call_tool("x", {"a": 1})
+        elif how == "options":
+            found = await client.call_tool("x", {"a": 1}, timeout=5)
+        else:
+            found = await client.submit_tool("x", {"a": 1})
+        assert found.text == "done"
+        assert place.line.methods().count("tools/call") == 1
+        params = place.line.last("tools/call")["params"]
+        assert (params["arguments"], params["task"]) == ({"a": 1}, {})
+
+    use_core(place, work)
+
+
+def test_a_call_in_hand_of_what_is_known_to_be_a_task_can_be_cancelled() -> None:
+    place = Works()
+
+    async def work(client: Client) -> None:
+        await client.list_tools()
+        call = client.submit_tool("x")
+        await place.line.until("tasks/result")
+        call.cancel()
+        await place.line.until("tasks/cancel")
+        assert call.cancelled()
+        assert place.line.methods().count("tools/call") == 1
+
+    use_core(place, work)
+
+
+def test_what_is_known_of_tools_is_forgotten_when_they_change() -> None:
+    def call(message: dict[str, Any]) -> Any:
+        return Refused(-32601, "no task") if "task" in message["params"] else text("quick")
+
+    def new(message: dict[str, Any]) -> Any:
+        # The word of the change comes before the list it makes stale.
+        place.line.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        return listed("required", "x")
+
+    place = Works(**{"tools/call": call})
+
+    async def work(client: Client) -> None:
+        await client.list_tools()
+        place.line.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        await asyncio.sleep(0.01)
+        assert (await client.call_tool("x")).text == "quick"
+
+        place.answers["tools/list"] = new
+        await client.list_tools()
+        assert (await client.call_tool("x")).text == "quick"
+
+        # Without a word it is found out by the first call that goes wrong.
+        place.answers["tools/list"] = listed("required", "x")
+        await client.list_tools()
+        with pytest.raises(PeerError, match="no task"):
+            await client.call_tool("x")
+        assert (await client.call_tool("x")).text == "quick"
+
+        await client.list_tools()
+        await client.close()
+        await client.connect()
+        assert (await client.call_tool("x")).text == "quick"
+
+    use_core(place, work)
+
+
+def test_a_caller_who_goes_away_while_the_list_is_asked_for_is_gone() -> None:
+    place = Works(**{"tools/list": SILENT})
+
+    async def work(client: Client) -> None:
+        waiting = asyncio.ensure_future(client.call_tool("x"))
+        asked = await place.line.until("tools/list")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        cancelled = await place.line.until("notifications/cancelled")
+        assert cancelled["params"]["requestId"] == asked["id"]
+        assert place.line.methods().count("tools/call") == 1
 
     use_core(place, work)
 
@@ -739,11 +933,27 @@ def test_a_tool_that_may_not_be_a_task_is_called_without() -> None:
     def call(message: dict[str, Any]) -> Any:
         return Refused(-32601) if "task" in message["params"] else text("quick")
 
-    place = Works(**{"tools/call": call})
+    for support in (None, "forbidden"):
+        place = Works(**{"tools/call": call, "tools/list": listed(support, "x")})
+
+        async def work(client: Client, place: Place = place) -> None:
+            for _ in range(2):
+                held = await client.call_tool_as_task("x")
+                assert (held.id, (await held.result()).text) == (None, "quick")
+            # The second time it is known.
+            assert place.line.methods()[2:] == ["tools/call", "tools/list", *2 * ["tools/call"]]
+
+        use_core(place, work)
+
+
+@pytest.mark.parametrize("listing", [listed("optional", "x"), listed(None, "y"), Refused(-32603)])
+def test_a_task_that_fails_at_once_is_not_called_a_second_time(listing: Any) -> None:
+    place = Works(**{"tools/call": Refused(-32601, "my own"), "tools/list": listing})
 
     async def work(client: Client) -> None:
-        held = await client.call_tool_as_task("x")
-        assert (held.id, (await held.result()).text) == (None, "quick")
+        with pytest.raises(PeerError, match="my own"):
+            await client.call_tool_as_task("x")
+        assert place.line.methods().count("tools/call") == 1
 
     use_core(place, work)
 

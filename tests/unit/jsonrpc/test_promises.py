@@ -608,7 +608,12 @@ def imported(path: Path) -> set[str]:
 def test_msgspec_is_the_one_engine_and_the_one_package_from_outside() -> None:
     everything = set().union(*map(imported, SOURCE.rglob("*.py")))
     # What an extra brings is imported where it is used, by the one module that needs it.
-    extras = {"jsonschema_rs": "raw_schemas.py", "pydantic": "adapters.py"}
+    extras = {
+        "cryptography": "sealing.py",
+        "jsonschema_rs": "raw_schemas.py",
+        "pydantic": "adapters.py",
+        "pytest": "plugin.py",
+    }
     assert everything - set(sys.stdlib_module_names) == {"msgspec", *extras}
     for package, module in extras.items():
         assert [path.name for path in SOURCE.rglob("*.py") if package in imported(path)] == [module]
