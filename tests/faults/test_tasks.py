@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
+import random
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -908,6 +910,111 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
             await until_async(shop.is_idle)
             talk.wire.got.clear()
             assert alive(Running, Course, Context) == []
+
+    run(script, timers_too=True)
+
+
+# In whatever order
+
+
+class FlakyStore(FaultyStore):
+    """A store that takes its time, and fails now and then, before or after it has done a thing."""
+
+    def __init__(self, chance: random.Random, share: float) -> None:
+        super().__init__()
+        self._chance = chance
+        self.share = share
+
+    async def _do(self, name: str, kind: str, work: Callable[[], Any]) -> Any:
+        for _ in range(self._chance.choice([0, 0, 0, 1, 2, 5])):
+            await asyncio.sleep(0)
+        if self._chance.random() < self.share:
+            if self._chance.random() < 0.5:
+                await work()
+            raise StoreUnavailable("now and then")
+        return await work()
+
+
+class Erratic:
+    """A client that begins, looks at, answers and cancels tasks by chance."""
+
+    def __init__(self, talk: Talk, chance: random.Random) -> None:
+        self._talk = talk
+        self._chance = chance
+        self._is_core = talk.revision == HANDSHAKE
+        self._ids: list[int] = []
+        self._tasks: dict[str, None] = {}
+
+    def act(self) -> None:
+        what, chance = self._chance.random(), self._chance
+        if what < 0.4:
+            tool = chance.choice(["work", "quick", "asks", "long_only"])
+            self._send("tools/call", name=tool, arguments={}, task={})
+        elif what < 0.8 and self._tasks:
+            id = chance.choice(list(self._tasks))
+            update = {"inputResponses": {"which": accept("y")}} if not self._is_core else {}
+            method = chance.choice(
+                ["get", "get", "cancel", "result" if self._is_core else "update"]
+            )
+            self._send(f"tasks/{method}", taskId=id, **(update if method == "update" else {}))
+        elif what < 0.9 and self._ids:
+            id = {"requestId": chance.choice(self._ids)}
+            self._talk.wire.tell("notifications/cancelled", id)
+        for message in self._talk.wire.got:
+            self._hear(message)
+
+    def _send(self, method: str, **params: Any) -> None:
+        if not self._is_core:
+            params.pop("task", None)
+        self._ids.append(self._talk.send(method, **params))
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        result = message.get("result", {})
+        id = result.get("task", result).get("taskId")
+        if id is not None:
+            self._tasks[id] = None
+        if message.get("method") == "elicitation/create" and self._chance.random() < 0.5:
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": accept("z")}
+            self._talk.wire.send(answer)
+
+
+@pytest.mark.usefixtures("_looks_often")
+@pytest.mark.parametrize("seed", range(12))
+def test_in_whatever_order_tasks_are_begun_looked_at_and_cancelled_nothing_is_left(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.server.tasks._FIRST_PAUSE", 0.002)
+    monkeypatch.setattr("trunkline.server.tasks._CLEANUP", 0.05)
+    chance = random.Random(seed)
+    revision = FORMS[seed % 2]
+    how = ("leave", "stop", "stop at once")[seed % 3]
+
+    async def script() -> None:
+        store = FlakyStore(chance, chance.choice([0, 0.05, 0.2]))
+        shop = Workshop(store, ttl=chance.choice([0.05, 60.0]), running_each=30)
+        async with talking(shop.app, revision) as talk:
+            client = Erratic(talk, chance)
+            for step in range(40):
+                client.act()
+                if step == 30:
+                    shop.gate.set()
+                await asyncio.sleep(chance.choice([0, 0, 0, 0.001]))
+            store.share = 0
+            if how != "leave":
+                shop.app.stop(at_once=how != "stop")
+                await until_async(lambda: talk.wire.ended)
+        shop.app.stop()
+        await until_async(lambda: not shop.app.is_open)
+        answered = [each["id"] for each in talk.wire.got if "method" not in each]
+        assert len(answered) == len(set(answered))
+        assert shop.is_idle()
+        assert shop.app.in_flight == 0
+        # Nothing that is kept says that somebody still works at it.
+        kept = [name for kind, name in await store.names() if kind == "task"]
+        for name in kept:
+            stored = await store.get(Key("", "task", name))
+            if stored is not None:  # or it has expired meanwhile
+                assert json.loads(stored.value).get("status") in OVER
 
     run(script, timers_too=True)
 

@@ -362,11 +362,10 @@ class TaskVerbs(ChangeVerbs):
 
     async def _completed(self, session: Session, question: Question, raw: Raw) -> Raw:
         """Complete a result, but for one that is a task."""
+        from .resolving import complete
 
         async def keep(_: Session, __: Question, raw: Raw) -> Raw:
             raise _BecameTask(raw)
-
-        from .resolving import complete
 
         resolvers = dict(self._resolvers)
         if TASK in resolvers:

@@ -96,7 +96,7 @@ class Verbs(Submitting):
     _session: Session | None
     _strict: bool
     # What the list of tools says of each and tasks, by name; None where it is not known, or where
-    # that makes no difference.
+    # that makes no difference. It is as long as the longest list that is read.
     _task_support: dict[str, str] | None
     # How often it had to be forgotten.
     _tool_changes: int
