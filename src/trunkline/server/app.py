@@ -110,7 +110,7 @@ class Server:
         # Drawn now, before any fork, so that all workers of one program share it.
         seal = Seal(state_keys)
         self.rounds = Rounds(seal, limits, server=name)
-        self._cursor_key = seal.key_for("cursors")
+        self._cursor_key = seal.first
         make = registering.catalogue_maker(page_size, self._cursor_key, self)
         self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
         self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())

@@ -17,7 +17,6 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -69,6 +68,8 @@ class Question(Struct, frozen=True):
 
     def digest(self) -> str:
         """Return what tells whether it is still the same question in another run."""
+        import hashlib  # here: it takes its time to load, and few servers ask
+
         return hashlib.sha256(_sorted.encode([self.method, self.params])).hexdigest()[:_DIGEST]
 
 

@@ -7,13 +7,15 @@ type can hold a dataclass at all.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any, get_args, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 from msgspec import Struct
 
 __all__ = ["filled", "filler"]
+
+# What tells a dataclass; the module itself takes its time to load.
+_FIELDS: Final = "__dataclass_fields__"
 
 
 def filler(kind: Any) -> Callable[[Any], Any] | None:
@@ -22,7 +24,7 @@ def filler(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def _may_hold_dataclass(kind: Any, seen: set[int]) -> bool:
-    if dataclasses.is_dataclass(kind):
+    if hasattr(kind, _FIELDS):
         return True
     if id(kind) in seen:
         return False  # a type may contain itself
@@ -47,10 +49,12 @@ def filled(value: Any) -> Any:
     elif isinstance(value, Struct):
         for name in value.__struct_fields__:
             filled(getattr(value, name))
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            member = getattr(value, field.name)
-            if field.name not in getattr(value, "__dict__", {}) and hasattr(value, "__dict__"):
-                object.__setattr__(value, field.name, member)  # also where it is frozen
+    elif hasattr(value, _FIELDS) and not isinstance(value, type):
+        # One with slots has no place that could be empty.
+        own = getattr(value, "__dict__", None)
+        for name in getattr(value, _FIELDS):
+            member = getattr(value, name, None)
+            if own is not None and name not in own and hasattr(value, name):
+                object.__setattr__(value, name, member)  # also where it is frozen
             filled(member)
     return value

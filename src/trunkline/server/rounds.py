@@ -23,7 +23,6 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import re
 import time
@@ -395,6 +394,8 @@ def _on_the_wire(question: Question) -> InputRequest:
 
 def request_digest(context: Context) -> str:
     """Return what tells one request from another, however often it is sent."""
+    import hashlib  # here: it takes its time to load, and few servers ask
+
     params = context._asked.params
     method = _method(context)
     if method in PARAMS and type(params) is not ToolCall:

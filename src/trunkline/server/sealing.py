@@ -6,13 +6,14 @@ goes into the seal and has to be said again to open it.
 
 With the `crypto` extra a text is also secret (AES-256-GCM); without, it is signed
 (HMAC-SHA256) and anybody can read it. The first key of a ring seals; all of them open, so
-keys can be changed while texts are out. Each use of a key has a key of its own, derived.
+keys can be changed while texts are out. To sign and to encrypt each has a key of its own,
+derived from the one that was given; what else is signed with that begins with other words.
+
+What computes all this is loaded when something is sealed: few servers do.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
@@ -44,7 +45,7 @@ class _Key(NamedTuple):
 class Seal:
     """A ring of keys, and what can be done with them."""
 
-    __slots__ = ("_first", "_keys")
+    __slots__ = ("_derived", "_given")
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         """Make a ring; without keys it has one that lasts as long as this process.
@@ -62,21 +63,27 @@ class Seal:
                 raise TypeError(f"a key is bytes, not {type(key).__name__}")
             if len(key) < _SHORTEST_KEY or not any(key):
                 raise ValueError(f"a key has at least {_SHORTEST_KEY} bytes, not all of them zero")
-        self._keys = tuple(_derived(bytes(key)) for key in given)
-        self._first = bytes(given[0])
+        self._given = tuple(map(bytes, given))
+        self._derived: tuple[_Key, ...] = ()
+
+    @property
+    def first(self) -> bytes:
+        """The key that seals, as it was given."""
+        return self._given[0]
+
+    @property
+    def _keys(self) -> tuple[_Key, ...]:
+        if not self._derived:
+            self._derived = tuple(map(_derived, self._given))
+        return self._derived
 
     @property
     def is_secret(self) -> bool:
         """Whether what is sealed cannot be read either."""
-        # Found out when it is asked: a server that never seals does not load the extra.
         return _cipher(self._keys[0].encrypt) is not None
 
     def __repr__(self) -> str:
-        return f"<Seal with {len(self._keys)} keys>"
-
-    def key_for(self, use: str) -> bytes:
-        """Return a key for another use, which tells nothing of the ring's own."""
-        return hmac.digest(self._first, b"trunkline " + use.encode(), "sha256")
+        return f"<Seal with {len(self._given)} keys>"
 
     def seal(self, payload: bytes, bound_to: bytes) -> str:
         """Return `payload` as a text that only opens when it is bound to the same."""
@@ -111,6 +118,8 @@ class Seal:
 
 
 def _derived(key: bytes) -> _Key:
+    import hmac
+
     def for_use(use: bytes) -> bytes:
         return hmac.digest(key, b"trunkline state " + use, "sha256")
 
@@ -118,6 +127,8 @@ def _derived(key: bytes) -> _Key:
 
 
 def _opened(key: _Key, head: bytes, body: bytes, bound_to: bytes) -> bytes:
+    import hmac
+
     if head[:1] == _SIGNED:
         mac, payload = body[:_MAC], body[_MAC:]
         if hmac.compare_digest(mac, _mac(key, head, payload, bound_to)):
@@ -133,6 +144,9 @@ def _opened(key: _Key, head: bytes, body: bytes, bound_to: bytes) -> bytes:
 
 
 def _mac(key: _Key, head: bytes, payload: bytes, bound_to: bytes) -> bytes:
+    import hashlib
+    import hmac
+
     # Of a fixed length, so that nothing can move from one into the other.
     bound = hashlib.sha256(bound_to).digest()
     return hmac.digest(key.sign, head + bound + payload, "sha256")

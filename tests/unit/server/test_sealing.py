@@ -113,9 +113,3 @@ def test_what_is_no_list_of_bytes_is_no_ring(keys: Any) -> None:
 def test_a_key_of_nothing_but_zeros_is_refused() -> None:
     with pytest.raises(ValueError, match="zero"):
         Seal([bytes(48)])
-
-
-def test_a_key_for_another_use_is_another_key() -> None:
-    seal = Seal([NEW])
-    assert seal.key_for("cursors") == Seal([NEW, OLD]).key_for("cursors")
-    assert len({seal.key_for("cursors"), seal.key_for("others"), NEW}) == 3
