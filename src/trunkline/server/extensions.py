@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakSet
 
 from msgspec import UNSET, Struct
@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 # Methods that the specification gives to an extension, and to which.
 _OWNERS: Final = {row.name: row.extension for row in METHODS if row.extension}
@@ -159,11 +160,14 @@ class Extension:
         """
         self.__add(ExtensionMethod(name, always, serve=function))
 
-    def result(self, result_type: str, members: Any = None) -> Any:
+    # The variable is in no argument because what a handler is annotated to return decides it.
+    # With Any in its place every handler with an annotation of its own would have to cast.
+    def result(self, result_type: str, members: Any = None) -> R:  # type: ignore[type-var]
         """Return what a tool or method returns to answer with `result_type` and these members.
 
-        It is typed as anything, so that a handler's annotation goes on saying what it returns
-        when it completes.
+        To a type checker it is whatever the handler is annotated to return, so that the
+        annotation goes on saying what a completed call gives. Return it where it is made: a
+        variable would need an annotation of its own.
 
         Raises:
             ValueError: the extension has no such type, or the members name one themselves.
@@ -179,7 +183,7 @@ class Extension:
             raise TypeError(f"a result has members: give a dict or a Struct, not {kind}")
         if "resultType" in plain:
             raise ValueError("the type of a result is given beside its members, not among them")
-        return ExtensionResult(self.id, result_type, plain)
+        return cast("R", ExtensionResult(self.id, result_type, plain))
 
     def on_extend(self, app: Server) -> None:
         """Register with a server what the extension needs there; called once for each server.

@@ -7,9 +7,13 @@ The rules that live here, and only here:
 
 * A folder with a SKILL.md is a skill; the folders above it, up to the one that was given, are
   the first part of its URI. Skills may be inside of skills, whose files they then are, too.
+* A name is that of one skill: hosts show names to users, who could not tell two apart. Which
+  was served first keeps it.
 * What begins with a dot is not published: such files are for tools, and may hold secrets.
-* A link may lead to a file in the same folder. One that leads out of it, or to a folder, makes
-  its skill unfit.
+* A link may lead to a file in the same folder. One that leads out of it, to what begins with a
+  dot, or to a folder, makes its skill unfit.
+* What was checked is what is read: whoever puts a link or a pipe in the place of a file in
+  between gains nothing by it, where the system has O_NOFOLLOW and opens below a folder.
 * A file is read again when its size, time or number on the disk has changed, and not before.
 """
 
@@ -20,6 +24,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -41,6 +46,11 @@ __all__ = ["Shelf", "SkillFile", "read_inside", "scan"]
 _SCHEME: Final = "skill://"
 # What may stand in a segment of a path as it is.          [RFC 3986, 3.3]
 _UNQUOTED: Final = "-._~!$&'()*+,;=:@"
+
+# Not every system has them. Without the second, to open a pipe is to wait for a writer.
+_NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
+_FOLDER: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 _Stamp = tuple[int, int, int]
 
@@ -90,17 +100,32 @@ class _Found(NamedTuple):
     fault: str = ""
 
 
+class _Home(NamedTuple):
+    """A folder with a SKILL.md, and all that is below it."""
+
+    path: Path
+    below: list[_Found]
+    # What URIs begin behind.
+    lead: Path
+    root: Path
+
+
 def scan(folders: Iterable[Path], before: Shelf = _NOTHING) -> Shelf:
     """Return what is served of some folders; `before` saves reading what has not changed.
 
     A skill that is unfit is left out, and told of in `faults`.
     """
     looking = _Looking(before)
+    homes: list[_Home] = []
     for folder in folders:
         try:
-            looking.into(folder.resolve())
+            homes += _homes(Path(os.path.realpath(folder)))
         except OSError as error:
             looking.faults.append(ValueError(f"{folder}: it cannot be looked into: {error}"))
+    # Those that were served come first, so that no newcomer takes a name or a URI from one.
+    served = {before.files[uri].path.parent for uri in before.skills}
+    for home in sorted(homes, key=lambda each: each.path not in served):
+        looking.take(home)
     folded = {uri: tuple(sorted(below)) for uri, below in looking.children.items()}
     skills = dict(sorted(looking.skills.items()))
     return Shelf(skills, looking.files, folded, tuple(looking.faults))
@@ -110,14 +135,10 @@ def read_inside(file: SkillFile) -> bytes:
     """Return what a file holds now.
 
     Raises:
-        OSError: it is gone, or cannot be read, or leads out of its folder by now.
+        OSError: it is gone, or cannot be read, or is no file by now, or one that is too large,
+            or leads out of its folder or to what begins with a dot.
     """
-    if not file.path.resolve().is_relative_to(file.root):
-        raise PermissionError(f"{file.path} leads out of {file.root}")
-    content = file.path.read_bytes()
-    if len(content) > MOST_BYTES:
-        raise OSError(f"{file.path} has become larger than a skill may be")
-    return content
+    return _content(file.path, file.root)
 
 
 class _Looking:
@@ -126,37 +147,21 @@ class _Looking:
     def __init__(self, before: Shelf) -> None:
         self._before = before
         self._seen = {file.path: file for file in before.files.values()}
+        # The URI of each skill by its name.
+        self._named: dict[str, str] = {}
         self.skills: dict[str, SkillEntry] = {}
         self.files: dict[str, SkillFile] = {}
         self.children: dict[str, set[str]] = {}
         self.faults: list[ValueError] = []
 
-    def into(self, root: Path) -> None:
-        """Take up the skills in a folder.
-
-        Raises:
-            OSError: it cannot be looked into.
-        """
-        found = list(_walk(root, root))
-        inside: dict[Path, list[_Found]] = {
-            each.path.parent: []
-            for each in found
-            if each.path.name == SKILL_FILE and not each.is_folder
-        }
-        for each in found:
-            for parent in each.path.parents:
-                if parent in inside:
-                    inside[parent].append(each)
-                if parent == root:
-                    break
-        lead = root.parent if root in inside else root
-        for home, below in inside.items():
-            try:
-                self._skill(home, below, lead, root)
-            except ValueError as error:
-                self.faults.append(error)
-            except OSError as error:
-                self.faults.append(ValueError(f"{home}: a file of it cannot be read: {error}"))
+    def take(self, home: _Home) -> None:
+        """Take up a skill, or what is wrong with it."""
+        try:
+            self._skill(*home)
+        except ValueError as error:
+            self.faults.append(error)
+        except OSError as error:
+            self.faults.append(ValueError(f"{home.path}: a file of it cannot be read: {error}"))
 
     def _skill(self, home: Path, below: list[_Found], lead: Path, root: Path) -> None:
         """Take up one skill.
@@ -176,6 +181,10 @@ class _Looking:
             raise ValueError(f"{home}: {fault}")
         if uri in self.skills:
             raise ValueError(f"{home}: there is a skill {uri} already")
+        if entry.name in self._named:
+            other = self._named[entry.name]
+            raise ValueError(f"{home}: {other} is called {entry.name!r} already")
+        self._named[entry.name] = uri
         self.skills[uri] = entry
         self.files |= {file.uri: file for file in own}
         self._note_folders([_Found(home, True), *below], lead)
@@ -184,7 +193,7 @@ class _Looking:
         uri, stamp, seen = _uri(path, lead), _stamp(path), self._seen.get(path)
         if seen is not None and (seen.uri, seen.stamp) == (uri, stamp):
             return seen
-        content = path.read_bytes()
+        content = _content(path, root)
         kind = MARKDOWN if path.name == SKILL_FILE else _kind(path, content)
         found = SkillFile(uri, path, root, kind, len(content), digest_of(content), stamp)
         self._seen[path] = found  # it may be a file of a skill around this one, too
@@ -194,7 +203,7 @@ class _Looking:
         known = self._before.skills.get(file.uri)
         if known is not None and self._before.files.get(file.uri) is file:
             return known.frontmatter
-        content = file.path.read_bytes()
+        content = read_inside(file)
         if digest_of(content) != file.digest:
             raise ValueError(f"{file.path}: it changes while it is looked at")
         try:
@@ -220,6 +229,28 @@ class _Looking:
                 child, above = above, above.rpartition("/")[0]
 
 
+def _homes(root: Path) -> list[_Home]:
+    """Return the skills in a folder, fit or not.
+
+    Raises:
+        OSError: it cannot be looked into.
+    """
+    found = list(_walk(root, root))
+    inside: dict[Path, list[_Found]] = {
+        each.path.parent: []
+        for each in found
+        if each.path.name == SKILL_FILE and not each.is_folder
+    }
+    for each in found:
+        for parent in each.path.parents:
+            if parent in inside:
+                inside[parent].append(each)
+            if parent == root:
+                break
+    lead = root.parent if root in inside else root
+    return [_Home(path, below, lead, root) for path, below in inside.items()]
+
+
 def _walk(folder: Path, root: Path) -> Iterator[_Found]:
     """Yield what is below a folder, a folder before what is in it."""
     with os.scandir(folder) as entries:
@@ -238,9 +269,60 @@ def _walk(folder: Path, root: Path) -> Iterator[_Found]:
 
 
 def _link_fault(path: Path, root: Path) -> str:
-    if not path.resolve().is_relative_to(root):
-        return f"it is a link that leads out of {root}"
+    fault = _target_fault(Path(os.path.realpath(path)), root)
+    if fault:
+        return f"it is a link that {fault}"
     return "" if path.is_file() else "it is a link, and not to a file"
+
+
+def _target_fault(target: Path, root: Path) -> str:
+    """Return why what a path leads to is not published, or nothing."""
+    if root not in target.parents:
+        return f"leads out of {root}"
+    if any(part.startswith(".") for part in target.relative_to(root).parts):
+        return "leads to what begins with a dot"
+    return ""
+
+
+def _content(path: Path, root: Path) -> bytes:
+    """Return what a file in `root` holds, if it may be published and is not too large.
+
+    Raises:
+        OSError: it may not be, or is, or cannot be read.
+    """
+    target = Path(os.path.realpath(path))
+    fault = _target_fault(target, root)
+    if fault:
+        raise PermissionError(f"{path} {fault}")
+    with open(target, "rb", opener=lambda _, flags: _opened(target, root, flags)) as file:
+        facts = os.fstat(file.fileno())
+        if not S_ISREG(facts.st_mode):
+            raise OSError(f"{path} is no file")
+        # It may grow while it is read; what is too large already is not read at all.
+        content = b"" if facts.st_size > MOST_BYTES else file.read(MOST_BYTES + 1)
+    if max(facts.st_size, len(content)) > MOST_BYTES:
+        raise OSError(f"{path} has become larger than a skill may be")
+    return content
+
+
+def _opened(target: Path, root: Path, flags: int) -> int:
+    """Return a descriptor of a file whose path had no links in it, if that is still so.
+
+    Folder by folder, since the system looks for links at the end of a path alone.
+    """
+    flags |= _NO_LINK | _NO_WAIT
+    if os.open not in os.supports_dir_fd:
+        return os.open(target, flags)
+    *folders, name = target.relative_to(root).parts
+    above = os.open(root, _FOLDER)
+    try:
+        for each in folders:
+            below = os.open(each, _FOLDER | _NO_LINK, dir_fd=above)
+            os.close(above)
+            above = below
+        return os.open(name, flags, dir_fd=above)
+    finally:
+        os.close(above)
 
 
 def _check_fit(home: Path, below: list[_Found]) -> None:

@@ -364,6 +364,8 @@ class _Reader:
             return self._quoted(told, 0)[0]
         if told[0] in _UNREAD or told.startswith(("? ", "- ")):
             raise self._fault(f"a key does not begin with {told[0]!r}; quote it if it does")
+        if not isinstance(self._scalar(told), str):
+            raise self._fault(f"a key is a text, and {told!r} is no text; quote it if it is one")
         return told
 
     def _scalar(self, text: str) -> Any:

@@ -1,9 +1,11 @@
 """Publishing skills: `app.extend(Skills("skills/"))`.
 
-What is served is what is on the disk. Every list is looked at anew; a file is read when it is
-asked for, and one that is not what was listed makes the next list. Clients are told of changes
-as of any other resource: SKILL.md files are listed as resources, and so of those that come, go
-or have another description; and of every file that holds something else.
+What is served is what is on the disk. Whoever asks for skills or folders has it looked at anew;
+a file is read when it is asked for, and one that is unknown, or not what was listed, has the
+same effect. Clients are told of changes as of any other resource: SKILL.md files are listed as
+resources, and so of those that come, go or have another description; and of every file that
+holds something else. `resources/list` is the server's own, which asks nobody before it answers:
+it has what was last looked at.
 
 The rules that live here, and only here:         [MCP extension io.modelcontextprotocol/skills]
 
@@ -20,7 +22,6 @@ from __future__ import annotations
 import logging
 import os
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -80,11 +81,6 @@ class Skills(Extension):
         self._shelf = scan(self._folders)
         if self._shelf.faults:
             raise self._shelf.faults[0]
-        for name, count in Counter(each.name for each in self._shelf.skills.values()).items():
-            if count > 1:
-                _log.warning(
-                    "%d skills are called %r, and hosts have to tell them apart", count, name
-                )
         self.method("skills/list", always=True)(self._list)
         self.method("skills/get", always=True)(self._get)
         if directory_read:

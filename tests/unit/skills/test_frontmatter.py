@@ -41,6 +41,8 @@ READ: list[tuple[str, Any]] = [
     (r'a: "\ud83d\ude00 \U0001F600"', {"a": "😀 😀"}),
     ('"a b": 1\n\'c: d\': 2', {"a b": 1, "c: d": 2}),
     ('a: "7"', {"a": "7"}),
+    ("'true': 1\n\"1\": 2", {"true": 1, "1": 2}),
+    ("yes: 1\n2024-01-01: 2\n1.2.3: 3", {"yes": 1, "2024-01-01": 2, "1.2.3": 3}),
     # Blocks.
     ("a: |\n  one\n   two\n\n  three\nb: 1", {"a": "one\n two\n\nthree\n", "b": 1}),
     ("a: |-\n  one\n  two\n\n\nb: 1", {"a": "one\ntwo", "b": 1}),
@@ -132,6 +134,17 @@ REFUSED: list[tuple[str, int, str]] = [
     (": x", 2, "begins something else"),
     ("a: b\nc: \x07", 3, "control character"),
     ("a: one # why\n  two", 3, "does not go on after a comment"),
+    ("true: x", 2, "'true' is no text"),
+    ("a: 1\n1: x", 3, "'1' is no text"),
+    ("null: x", 2, "'null' is no text"),
+    ("~: x", 2, "'~' is no text"),
+    ("1.5: x", 2, "'1.5' is no text"),
+    ("0x1F: x", 2, "'0x1F' is no text"),
+    ("-.inf: x", 2, "quote it"),
+    ("a:\n  False: x", 3, "'False' is no text"),
+    ("a:\n- 7: x", 3, "'7' is no text"),
+    ("a: {TRUE: x}", 2, "'TRUE' is no text"),
+    ("a: {b: {2: x}}", 2, "'2' is no text"),
 ]
 
 

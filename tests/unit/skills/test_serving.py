@@ -294,6 +294,47 @@ def test_a_skill_that_becomes_unfit_is_left_out_and_told_of_once(
     assert len(asked(app, "skills/list")["result"]["skills"]) == 1
 
 
+def test_a_second_skill_of_a_name_is_left_out_and_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    skill(tmp_path / "two")
+    app = served(tmp_path)
+    skill(tmp_path / "one", description="Another.")
+    for _ in range(2):
+        [entry] = asked(app, "skills/list")["result"]["skills"]
+        assert entry["uri"] == "skill://two/pdf/SKILL.md"
+    assert caplog.text.count("called 'pdf' already") == 1
+    error = asked(app, "resources/read", uri="skill://one/pdf/SKILL.md")["error"]
+    assert error["code"] == -32602
+
+
+def test_a_file_that_became_a_link_to_what_begins_with_a_dot_is_not_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = skill(tmp_path, **{"a.md": "x", ".env": "KEY=secret"})
+    app = served(tmp_path)
+    (home / "a.md").unlink()
+    (home / "a.md").symlink_to(".env")
+    assert asked(app, "resources/read", uri="skill://pdf/a.md")["error"]["code"] == -32602
+    assert asked(app, "skills/list")["result"]["skills"] == []
+    assert "begins with a dot" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_list_of_resources_is_what_was_last_looked_at(tmp_path: Path) -> None:
+    skill(tmp_path)
+    app = served(tmp_path)
+    skill(tmp_path, "new")
+
+    def names() -> list[str]:
+        rows = asked(app, "resources/list")["result"]["resources"]
+        return [each["name"] for each in rows]
+
+    assert names() == ["pdf"]
+    assert asked(app, "resources/read", uri="skill://new/SKILL.md")["result"]
+    assert names() == ["pdf", "new"]
+
+
 # -- what an author may not do ---------------------------------------------------------------
 
 
@@ -320,13 +361,18 @@ def test_a_folder_is_where_it_was_when_it_was_named(
     assert len(asked(app, "skills/list")["result"]["skills"]) == 1
 
 
-def test_one_name_for_two_skills_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_name_for_two_skills_is_said_when_it_is_made(tmp_path: Path) -> None:
     skill(tmp_path / "one")
     skill(tmp_path / "two")
-    Skills(tmp_path)
-    assert "2 skills are called 'pdf'" in caplog.text
+    with pytest.raises(ValueError, match=r"one/pdf/SKILL\.md is called 'pdf' already"):
+        Skills(tmp_path)
+
+
+def test_a_link_to_what_begins_with_a_dot_is_said_when_it_is_made(tmp_path: Path) -> None:
+    home = skill(tmp_path, **{".env": "KEY=secret"})
+    (home / "notes.txt").symlink_to(".env")
+    with pytest.raises(ValueError, match=r"notes\.txt: .* begins with a dot"):
+        Skills(tmp_path)
 
 
 def test_a_resource_that_is_taken_leaves_the_server_as_it_was(tmp_path: Path) -> None:
