@@ -49,8 +49,8 @@ from trunkline.server.connection import Connection
 from trunkline.server.fanout import Listener
 
 ID = "io.modelcontextprotocol/subscriptionId"
-NOTE = {"resourceSubscriptions": ["note://1"]}
-LISTS = {"toolsListChanged": True}
+NOTE: dict[str, Any] = {"resourceSubscriptions": ["note://1"]}
+LISTS: dict[str, Any] = {"toolsListChanged": True}
 
 
 def make(**limits: Any) -> Server:
@@ -108,7 +108,7 @@ def test_a_stream_that_is_not_read_is_dropped_with_a_reason_and_its_connection_g
         server.call("changes", uri=uris[0][:-4], times=200, size=4, rounds=60)
         server.has_logged("stream 'slow' was dropped")
         assert server.resident() - before < 80 * MIB
-        ended = {}
+        ended: dict[str, Any] = {}
         while not ended:
             message = server.read()
             if message.get("method") == "notifications/cancelled":
@@ -148,9 +148,6 @@ def test_a_session_that_does_not_read_what_it_subscribed_to_loses_its_connection
         assert server.wait() == 0
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an open stream keeps its request, with whatever came along in it"
-)
 def test_what_came_with_a_listen_request_is_not_kept_as_long_as_it_is_open() -> None:
     async def script() -> None:
         app = make()
@@ -735,20 +732,7 @@ def test_a_callback_that_never_returns_is_told_so_much_and_no_more(
     assert len(caplog.records) < 50
 
 
-@pytest.mark.parametrize(
-    "delay",
-    [
-        pytest.param(
-            0.0,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="an end that comes together with the acknowledgement is missed, "
-                "and the callbacks are told nothing any more",
-            ),
-        ),
-        0.002,
-    ],
-)
+@pytest.mark.parametrize("delay", [0.0, 0.002])
 def test_a_server_that_ends_the_stream_of_the_callbacks_is_asked_again_so_often(
     delay: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,16 @@ class Inbox:
         """Return the open request with this id, for a cancel that names it."""
         return self._open.get(id)
 
+    def lighten(self, asked: Asked) -> Asked:
+        """Let go of what an open request asked with, and return it as it is known from now on.
+
+        For requests that stay open for long: their params, which have been read, may be large.
+        """
+        light = Asked(asked.id, asked.method, UNSET, asked.route, asked.slot)
+        if self._open.get(asked.id) is asked:
+            self._open[asked.id] = light
+        return light
+
     def take(self, asked: Asked) -> bool:
         """Take a request out, to answer or to drop it; say whether it was still open."""
         id = asked.id

@@ -53,6 +53,7 @@ def listen(connection: Connection, asked: Asked, caller: Caller | None, surface:
     except Refusal as error:
         connection.answer(asked, refusal(error, surface.policy), surface.policy)
         return
+    asked = connection.peer.inbox.lighten(asked)
     # Before it is acknowledged: a client in this process may cancel while it is told.
     connection.app.streams.open(connection, asked, surface, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(

@@ -2,7 +2,8 @@
 
 The interpreter's shared pool has an endless queue and holds up exit for a call that hangs.
 Here a call beyond the bound is refused at once, threads are started when there is work and
-end when the server does, and one that hangs in a handler holds up nobody.
+end when the server does, and one that hangs in a handler holds up nobody. A thread that waits
+for an answer of its client is not counted among those at work.
 
 A result that nobody waits for any more, because the request was cancelled, is dropped.
 """
@@ -12,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, Final, TypeAlias
@@ -43,6 +45,8 @@ class Workers:
         # Several event loops may share a server, so counting is guarded.
         self._lock = threading.Lock()
         self._calls = 0
+        # Threads whose handler waits for its client, and does nothing meanwhile.
+        self._parked = 0
 
     def run(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Run `call` on a thread; return what will hold its result, on the running loop.
@@ -56,13 +60,37 @@ class Workers:
             if self._calls >= self._most_calls:
                 raise NoThreadFree
             self._calls += 1
-            if self._calls > len(self._threads) and len(self._threads) < self._most_threads:
-                name = f"trunkline-handler-{len(self._threads) + 1}"
-                thread = threading.Thread(target=self._work, name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
+            self._start_if_needed()
         self._queue.put((lambda: context.run(call), future))
         return future
+
+    def _start_if_needed(self) -> None:
+        """Start a thread if a call waits for one and there may be one more; the lock is held."""
+        awake = len(self._threads) - self._parked
+        if self._calls - self._parked > awake and awake < self._most_threads:
+            name = f"trunkline-handler-{len(self._threads) + 1}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    @contextmanager
+    def parked(self) -> Iterator[None]:
+        """Let another thread take the place of this one while it waits for a client.
+
+        As many as there may be threads at all: a client that answers nothing must neither keep
+        the handlers of others from running, nor have threads without end.
+        """
+        with self._lock:
+            is_counted = self._parked < self._most_threads
+            if is_counted:
+                self._parked += 1
+                self._start_if_needed()
+        try:
+            yield
+        finally:
+            if is_counted:
+                with self._lock:
+                    self._parked -= 1
 
     def close(self) -> None:
         """End the threads: idle ones now, others when their handler returns."""

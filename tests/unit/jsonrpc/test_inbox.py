@@ -131,3 +131,23 @@ def test_a_printed_request_shows_nothing_that_was_sent_with_it() -> None:
     asked = Asked(1, "tools/call", {"token": "secret"}, "route", None, {"auth": "secret"})
     assert repr(asked) == "Asked(id=1, method='tools/call')"
     assert Asked(1, "ping").params is UNSET
+
+
+def test_a_request_that_stays_open_for_long_lets_go_of_what_it_asked_with() -> None:
+    inbox = Inbox()
+    asked = Asked(7, "listen", b"x" * 1000, "route")
+    assert inbox.open(asked)
+    light = inbox.lighten(asked)
+    assert (light.id, light.method, light.route, light.params) == (7, "listen", "route", UNSET)
+    assert light in inbox
+    assert asked not in inbox
+    assert not inbox.take(asked)
+    assert inbox.take(light)
+
+
+def test_a_request_that_was_answered_meanwhile_is_not_opened_again() -> None:
+    inbox = Inbox()
+    asked = Asked(7, "listen")
+    assert inbox.open(asked)
+    assert inbox.take(asked)
+    assert inbox.lighten(asked) not in inbox

@@ -126,3 +126,34 @@ def test_a_result_that_nobody_waits_for_is_dropped() -> None:
         workers.close()
 
     asyncio.run(main())
+
+
+def test_a_thread_that_waits_for_a_client_makes_room_for_another_up_to_a_bound() -> None:
+    async def main() -> None:
+        workers = Workers(2, 10)
+        gate, parked = threading.Event(), threading.Semaphore(0)
+
+        def wait_parked() -> str:
+            with workers.parked():
+                parked.release()
+                gate.wait(5)
+            return "parked"
+
+        waiting = [workers.run(wait_parked) for _ in range(2)]
+        for _ in waiting:
+            assert await asyncio.to_thread(parked.acquire, True, 5)
+        # Both places are taken by threads that do nothing, so there are two more.
+        assert await asyncio.wait_for(workers.run(lambda: "served"), 5) == "served"
+        more = [workers.run(wait_parked) for _ in range(2)]
+        for _ in more:
+            assert await asyncio.to_thread(parked.acquire, True, 5)
+        # And no more than that.
+        late = workers.run(lambda: "late")
+        await asyncio.sleep(0.05)
+        assert not late.done()
+        gate.set()
+        assert await asyncio.wait_for(asyncio.gather(*waiting, *more), 5) == ["parked"] * 4
+        assert await asyncio.wait_for(late, 5) == "late"
+        workers.close()
+
+    asyncio.run(main())
