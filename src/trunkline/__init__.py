@@ -8,7 +8,15 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import jsonrpc, judge, mcp, spec
-    from .client import Call, Client, ClientExtension, ToolResult
+    from .client import (
+        Call,
+        Change,
+        ChangeStream,
+        Client,
+        ClientExtension,
+        TaskCall,
+        ToolResult,
+    )
     from .errors import (
         Cancelled,
         ConnectionLost,
@@ -50,6 +58,8 @@ _HOMES = {
     "Cache": "server",
     "Call": "client",
     "Cancelled": "errors",
+    "Change": "client",
+    "ChangeStream": "client",
     "Client": "client",
     "ClientExtension": "client",
     "ConnectionLost": "errors",
@@ -69,6 +79,7 @@ _HOMES = {
     "Server": "server",
     "ServerLimits": "server",
     "Stdio": "transports",
+    "TaskCall": "client",
     "TaskSettings": "server",
     "TimedOut": "errors",
     "Titles": "server",
@@ -91,6 +102,8 @@ __all__ = [
     "Cache",
     "Call",
     "Cancelled",
+    "Change",
+    "ChangeStream",
     "Client",
     "ClientExtension",
     "ConnectionLost",
@@ -110,6 +123,7 @@ __all__ = [
     "Server",
     "ServerLimits",
     "Stdio",
+    "TaskCall",
     "TaskSettings",
     "TimedOut",
     "Titles",

@@ -9,11 +9,12 @@ import pytest
 
 EXPORTS = {
     "trunkline": """
-        Answer Cache Call Cancelled Client ClientExtension ConnectionLost Context ErrorKind
-        Extension Header InputFailed LocalProtocolError MissingCapability PeerError
-        ProtocolError Refusal RemoteProtocolError RequestEnded Result Server ServerLimits Stdio
-        TaskSettings TimedOut Titles TooManyRounds ToolError ToolFailed ToolResult Transport
-        TransportError TrunklineError __version__ jsonrpc judge mcp memory_pair spec
+        Answer Cache Call Cancelled Change ChangeStream Client ClientExtension ConnectionLost
+        Context ErrorKind Extension Header InputFailed LocalProtocolError MissingCapability
+        PeerError ProtocolError Refusal RemoteProtocolError RequestEnded Result Server
+        ServerLimits Stdio TaskCall TaskSettings TimedOut Titles TooManyRounds ToolError
+        ToolFailed ToolResult Transport TransportError TrunklineError __version__ jsonrpc judge
+        mcp memory_pair spec
     """,
     "trunkline.client": """
         Call Change ChangeFilter ChangeStream Client ClientExtension TaskCall ToolResult

@@ -11,14 +11,16 @@ The rules that live here, and only here:
 
 * A stream ends in order when the server ends it, and with an error when the connection is gone
   or nobody reads. What came before is read first, and nothing is dropped without a word.
-* In the handshake a resource is unsubscribed from when the last who wanted it has left.
+* In the handshake a resource is unsubscribed from when the last who wanted it has left, and by
+  nobody while another is about to want it: of one resource one request is under way at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -35,7 +37,7 @@ from ..mcp.types import SubscribeRequestParams, UnsubscribeRequestParams
 from ..redaction import show
 from ..spec import lookup
 from .failures import log
-from .listening import LISTEN, Change, ChangeFilter, Stream
+from .listening import LISTEN, Change, ChangeFilter, Stream, Turn
 from .notices import Listeners
 from .options import check_seconds
 from .permitted import declares
@@ -218,7 +220,9 @@ class ChangeVerbs(Verbs):
         """
         session = self._connected()
         if LISTEN not in session.methods:
-            await self._do(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}, timeout)
+            async with self._turn(session, uri):
+                await self._do(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}, timeout)
+                self._subscribed[uri] = None
         else:
             seconds = self._seconds(timeout)
             if self._strict:
@@ -227,7 +231,7 @@ class ChangeVerbs(Verbs):
                 await self._standing(session).add(uri, seconds)
             except IdsExhausted:
                 await self._standing(await self._renew(session)).add(uri, seconds)
-        self._subscribed[uri] = None
+            self._subscribed[uri] = None
 
     async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Ask not to be told any more."""
@@ -238,9 +242,12 @@ class ChangeVerbs(Verbs):
                 await self._standing(session).remove(uri, seconds)
             except IdsExhausted:
                 await self._standing(await self._renew(session)).remove(uri, seconds)
-        elif uri not in session.streams.subscribed:
-            await self._do(_UNSUBSCRIBE, UnsubscribeRequestParams, {"uri": uri}, timeout)
-        self._subscribed.pop(uri, None)
+            self._subscribed.pop(uri, None)
+        else:
+            async with self._turn(session, uri):
+                if uri not in session.streams.subscribed:
+                    await self._do(_UNSUBSCRIBE, UnsubscribeRequestParams, {"uri": uri}, timeout)
+                self._subscribed.pop(uri, None)
 
     def _seconds(self, timeout: float | None) -> float:
         """Return how long one request may take."""
@@ -288,7 +295,7 @@ class ChangeVerbs(Verbs):
                         self._unwant(each, uri)
 
         # First, or what is told together with the answer would be missed.
-        session.streams.join(changes, wanted)
+        session.streams.join(changes, wanted, self._subscribed)
         try:
             for uri in wanted.uris:
                 if await self._want(uri, seconds):
@@ -301,26 +308,51 @@ class ChangeVerbs(Verbs):
     async def _want(self, uri: str, seconds: float) -> bool:
         """Subscribe to a resource, unless somebody has; say whether the server tells of it."""
         session = self._connected()
-        if uri not in session.streams.subscribed and uri not in self._subscribed:
-            question = Question(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}, seconds)
-            try:
-                _, session = await self._ask(question)  # by whichever connection has ids left
-            except PeerError as error:
-                log.debug("the server does not tell of %s: %s", show(uri), show(str(error)))
-                return False
-        wanted = session.streams.subscribed
-        wanted[uri] = wanted.get(uri, 0) + 1
-        return True
+        async with self._turn(session, uri):
+            if uri not in session.streams.subscribed and uri not in self._subscribed:
+                question = Question(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}, seconds)
+                try:
+                    _, session = await self._ask(question)  # by whichever has ids left
+                except PeerError as error:
+                    log.debug("the server does not tell of %s: %s", show(uri), show(str(error)))
+                    return False
+            wanted = session.streams.subscribed
+            wanted[uri] = wanted.get(uri, 0) + 1
+            return True
 
     def _unwant(self, session: Session, uri: str) -> None:
         wanted = session.streams.subscribed
         wanted[uri] -= 1
-        if not wanted[uri]:
-            del wanted[uri]
-            if uri not in self._subscribed:
-                from .aside import send_aside
+        if wanted[uri]:
+            return
+        del wanted[uri]
+        turn = session.streams.turns.get(uri)
+        if turn is None:
+            self._unsubscribe_aside(session, uri)
+        else:
+            turn.is_left = True  # and whoever has it sees whether he is the last
 
-                send_aside(session, _UNSUBSCRIBE, UnsubscribeRequestParams, uri=uri)
+    def _unsubscribe_aside(self, session: Session, uri: str) -> None:
+        if uri not in self._subscribed and uri not in session.streams.subscribed:
+            from .aside import send_aside
+
+            send_aside(session, _UNSUBSCRIBE, UnsubscribeRequestParams, uri=uri)
+
+    @asynccontextmanager
+    async def _turn(self, session: Session, uri: str) -> AsyncIterator[None]:
+        """Be the one who asks for a resource, or to be told no more of it."""
+        turns = session.streams.turns
+        turn = turns.setdefault(uri, Turn())
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                del turns[uri]
+                if turn.is_left:
+                    self._unsubscribe_aside(session, uri)
 
     # -- for the callbacks -------------------------------------------------------------------
 

@@ -8,9 +8,14 @@ The rules that live here, and only here:
 
 * A task is asked about as often as the server says, within reason, and never in step with
   others.                                 [MCP 2025-11-25, basic/utilities/tasks; SEP-2663]
+* One that has just begun is looked at sooner, a few times and less and less often: a call that
+  is done at once shall not take as long as the server wishes to be left alone.
+* That it could not be asked about says nothing of the task: it is asked about again.
 * A task that was cancelled has no result, whatever else the server says of it.
 * Word that a task has changed may never come in 2025-11-25, so it only saves time there. Where
-  a server has agreed to tell, it is hardly asked meanwhile.
+  a server has agreed to tell, it is hardly asked meanwhile. However many read the changes of a
+  task, there is one stream of them.
+* The task of a caller who waits for its result, and cannot know of it, ends with his connection.
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ from ..mcp.types import (
 from ..redaction import show
 from .aside import send_aside
 from .failures import log
+from .hiccups import Hiccups
 from .listening import LISTEN, Change, ChangeFilter, Stream, Streams
 from .questions import Question
 from .reading import read
@@ -53,6 +59,7 @@ from .task_questions import TaskQuestions
 
 if TYPE_CHECKING:
     from .changes import ChangeVerbs
+    from .patience import Patience
 
 __all__ = ["CORE_RESULT", "ENDED", "Following", "TaskState", "created"]
 
@@ -69,6 +76,12 @@ LONGEST_WAIT: Final = 60.0
 FIRST_WAIT: Final = 0.25
 USUAL_WAIT: Final = 5.0
 _GROWTH: Final = 1.5
+
+# After how many seconds a task that has just begun is first looked at, and how many times longer
+# each wait is than the one before, until it is as long as the server wishes: of a server that
+# wishes for a second that makes three looks in the first one.
+FIRST_LOOK: Final = 0.05
+_LOOKS_GROW: Final = 4
 
 # How many changes of its status wait for who reads them; of a server that changes it faster
 # than that the newest count.
@@ -87,6 +100,13 @@ class TaskState(Struct, frozen=True, rename="camel"):
     result: Raw | UnsetType = UNSET
     error: ErrorObject | None = None
     input_requests: dict[str, Asking] | None = None
+
+    def __repr__(self) -> str:
+        # Without the id, which is a right, and what is the caller's.
+        return f"<TaskState, {self.status}>"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("", repr(self))]  # a Struct's own would show all of it
 
 
 class _Created(Struct, frozen=True):
@@ -134,13 +154,25 @@ class Following:
         # Whether the state has all that the server tells when asked.
         self._is_full = False
         self._wait = FIRST_WAIT
+        # How long to wait at most before the next look at a task that has just begun. One that
+        # is come back to has had its time.
+        self._soon = inf if state is None else FIRST_LOOK
+        self._hiccups = Hiccups()
+        # For how long the server does not want to be asked, after one of those.
+        self._respite = 0.0
+        # How long a caller waits for it who does not know of it, and on which connection.
+        self._patience: Patience | None = None
+        self._guarded: Session | None = None
         # Who waits for anything to happen.
         self._resting: set[asyncio.Future[None]] = set()
         self._readers: list[deque[TaskStatus]] = []
         # The stream by which the server tells of changes, and whose it is.
         self._stream: Stream | None = None
         self._streams: Streams | None = None
-        self._questions = TaskQuestions(verbs, id, timeout, self._wake)
+        # One who opens it at a time, and which connection does not tell.
+        self._opening = asyncio.Lock()
+        self._untold: Session | None = None
+        self._questions = TaskQuestions(verbs, id, timeout, self._wake, self._think)
 
     @property
     def has_ended(self) -> bool:
@@ -163,7 +195,7 @@ class Following:
         self._learn(state, is_full=True)
         if not self.has_ended and state.input_requests:
             self._questions.take(state.input_requests, session)
-        return state
+        return self.state or state
 
     async def cancel(self) -> None:
         """Ask the server to end the task; one that has ended stays as it is.
@@ -193,14 +225,32 @@ class Following:
         if session is not None and not self.has_ended:
             send_aside(session, "tasks/cancel", CancelTaskRequestParams, task_id=self.id)
 
+    async def _look(self) -> None:
+        """Ask how the task stands; where that cannot be told just now, wait longer for the next."""
+        self._respite = 0.0
+        try:
+            await self.refresh()
+        except (PeerError, TimedOut) as error:
+            respite = self._hiccups.pardon(error)
+            if respite is None:
+                raise
+            log.debug("a task is asked about again: %s", show(str(error)))
+            self._respite = respite
+        else:
+            self._hiccups.over()
+
     def _learn(self, state: TaskState, *, is_full: bool = False) -> None:
         before = self.state
-        if self.has_ended and not is_full:
-            return  # what has ended stays so; only its result may still be asked for
+        if self.has_ended and not (is_full and state.status in ENDED):
+            # What has ended stays so; only its result may still be asked for. A look that was on
+            # its way meanwhile saw what was before.
+            return
         self.state, self._is_full = state, is_full
         if before is None or _shown(before) != _shown(state):
             for reader in self._readers:
                 reader.append(state.status)
+            if before is not None:
+                self.renew()
         if self.has_ended:
             self._stop()
         self._wake()
@@ -218,16 +268,20 @@ class Following:
         """
         if CORE_RESULT in session.methods:
             return await self._payload(session)
-        while not self.has_ended:
-            if self.state is not None:
-                session, _ = await self._rest(session, self._next_wait())
-            await self.refresh()
-            if self._questions.fault is not None and not self.has_ended:
-                raise self._questions.fault
-        state = self.state
-        if not self._is_full or state is None:
-            state = await self.refresh()
-        return self._told(state, session)
+        is_seen = self.state is not None and not self.has_ended
+        while self.state is None or not (self.has_ended and self._is_full):
+            if is_seen or self._respite:
+                session, _ = await self._rest(session, self._next_look())
+            await self._look()
+            is_seen = True
+            self._raise_fault()
+        return self._told(self.state, session)
+
+    def _raise_fault(self) -> None:
+        """Raise what kept a question from being answered, once, where the task still asks."""
+        fault = self._questions.take_fault()
+        if fault is not None and not self.has_ended:
+            raise fault
 
     def _told(self, state: TaskState, session: Session) -> Raw:
         """Return the result that a task has brought along."""
@@ -251,41 +305,54 @@ class Following:
 
     async def _payload(self, session: Session) -> Raw:
         """Return the result of a task of the core, which a request of its own waits for."""
-        pending, session = await self._send_lasting(session)
-        waiter: asyncio.Future[Raw] = pending.waiter
-        everyone = {waiter}
-        try:
-            while not waiter.done():
-                await asyncio.wait(everyone, timeout=self._next_wait())
-                if not waiter.done():
-                    await self._check(waiter)
-            raw = waiter.result()
-        except PeerError as error:
-            await self._explain(error)
-            raise
-        finally:
-            if not waiter.done():
-                session.abandon(pending)
+        while True:
+            try:
+                raw = await self._payload_once(session)
+                break
+            except PeerError as error:
+                await self._explain(error)
+                # What a task has failed with may look like anything.
+                has_failed = self.state is not None and self.state.status == "failed"
+                respite = None if has_failed else self._hiccups.pardon(error, unsaid=False)
+                if respite is None:
+                    raise
+                session, _ = await self._rest(session, respite)
         if not self.has_ended:
             failed: _Failed = read(raw, _Failed, CORE_RESULT, session.revision)
             self._learn(TaskState(self.id, "failed" if failed.is_error else "completed"))
         return raw
+
+    async def _payload_once(self, session: Session) -> Raw:
+        pending, session = await self._send_lasting(session)
+        waiter: asyncio.Future[Raw] = pending.waiter
+        try:
+            while not waiter.done():
+                await asyncio.wait({waiter}, timeout=max(self._next_wait(), self._respite))
+                if not waiter.done():
+                    await self._check(waiter)
+            return waiter.result()
+        finally:
+            if not waiter.done():
+                session.abandon(pending)
 
     async def _send_lasting(self, session: Session) -> tuple[Any, Session]:
         """Send what waits for the result: it may take as long as it likes."""
         for _ in range(2):
             params = GetTaskPayloadRequestParams(self.id, session.meta)
             try:
-                return session.send(CORE_RESULT, params, inf), session
+                pending = session.send(CORE_RESULT, params, inf)
             except IdsExhausted:
                 session = await self._verbs._renew(session)
+            else:
+                self._guard(session)
+                return pending, session
         raise ConnectionLost("there is no connection that has ids left", method=CORE_RESULT)
 
     async def _check(self, waiter: asyncio.Future[Raw]) -> None:
         """See that the task is still there while its result is waited for."""
         try:
-            await self.refresh()
-        except PeerError:
+            await self._look()
+        except (PeerError, TimedOut):
             if not waiter.done():
                 raise
         if self.has_ended and not waiter.done():
@@ -312,8 +379,10 @@ class Following:
         Raises:
             PeerError, RequestEnded, RemoteProtocolError: as `refresh`.
         """
-        if self.state is None:
-            await self.refresh()
+        while self.state is None:
+            if self._respite:
+                session, _ = await self._rest(session, self._next_look())
+            await self._look()
         changes: deque[TaskStatus] = deque(maxlen=_UNREAD_KEPT)
         if self.state is not None:
             changes.append(self.state.status)
@@ -325,14 +394,13 @@ class Following:
                     yield changes.popleft()
                 if self.has_ended:
                     return
-                if self._questions.fault is not None:
-                    raise self._questions.fault
+                self._raise_fault()
                 # Who has agreed to tell is asked all the same, once in a while.
                 is_told = self._stream is not None
-                seconds = LONGEST_WAIT if is_told else self._next_wait()
+                seconds = LONGEST_WAIT if is_told and not self._respite else self._next_look()
                 session, has_news = await self._rest(session, seconds)
                 if not (is_told and has_news) or self._wants_answers():
-                    await self.refresh()
+                    await self._look()
         finally:
             self._readers.remove(changes)
             if not self._readers:
@@ -349,19 +417,24 @@ class Following:
         if LISTEN not in session.methods:
             session.streams.join(self, wanted)
             return
-        if self._stream is not None or self.has_ended:
-            return
+        async with self._opening:
+            if self._stream is None and self._untold is not session and not self.has_ended:
+                await self._open_stream(session, wanted)
+
+    async def _open_stream(self, session: Session, wanted: ChangeFilter) -> None:
         seconds = self._verbs._seconds(self._timeout)
         try:
             stream = await session.streams.open(wanted, seconds, self)
         except (PeerError, TimedOut, IdsExhausted, RemoteProtocolError) as error:
             log.debug("a task is asked about, not listened to: %s", show(str(error)))
+            self._untold = session
             return
-        if self.id not in stream.honoured.task_ids:
+        if self.id not in stream.honoured.task_ids or stream.has_ended:
             session.streams.close(stream)
+            self._untold = session
             return
         self._stream, self._streams = stream, session.streams
-        await self.refresh()  # for what changed before it could be told
+        await self._look()  # for what changed before it could be told
 
     def _leave(self, session: Session) -> None:
         # By now another connection may have taken over.
@@ -400,6 +473,12 @@ class Following:
             seconds = max(min(wish, LONGEST_WAIT * 1000) / 1000, SHORTEST_WAIT)
         return seconds * random.uniform(1.0, 1.1)
 
+    def _next_look(self) -> float:
+        """Return how many seconds to wait before the next look at a task that may be short."""
+        seconds = min(self._next_wait(), self._soon * random.uniform(1.0, 1.1))
+        self._soon *= _LOOKS_GROW
+        return max(seconds, self._respite)
+
     async def _rest(self, session: Session, seconds: float) -> tuple[Session, bool]:
         """Wait so long, or until something happens; return whom to ask, and whether it has."""
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -414,12 +493,60 @@ class Following:
         if current is None or current is session:
             session.check_open("tools/call")
             return session, news.done()
+        self._guard(current)
         return current, news.done()  # another connection has taken over
 
     def _wake(self) -> None:
         for each in self._resting:
             if not each.done():
                 each.set_result(None)
+
+    # -- for a caller who does not know of it ------------------------------------------------
+
+    async def awaited(self, session: Session, patience: Patience, timeout: float) -> Raw:
+        """Return what the call would have been answered; without a result the task is ended.
+
+        `timeout` is how long each request about it may take.
+
+        Raises:
+            TimedOut: the patience is at an end.
+            TrunklineError: as `outcome`.
+        """
+        self._patience = patience
+        self._timeout = self._questions.timeout = timeout
+        self._guard(session)
+        try:
+            async with patience:
+                return await self.outcome(session)
+        except BaseException:  # a cancelled caller too: nobody would know of the task
+            self.cancel_aside()
+            raise
+        finally:
+            self._patience = None
+            if self._guarded is not None:
+                self._guarded.last_words.pop(self, None)
+
+    def renew(self) -> None:
+        """Give whoever waits his time again: something goes on."""
+        if self._patience is not None:
+            self._patience.renew()
+
+    def _think(self, is_thinking: bool) -> None:
+        if self._patience is None:
+            return
+        if is_thinking:
+            self._patience.hold()
+        else:
+            self._patience.go_on()
+
+    def _guard(self, session: Session) -> None:
+        """Have the task ended with a connection, and with none that was there before."""
+        if self._patience is None or self._guarded is session:
+            return
+        if self._guarded is not None:
+            self._guarded.last_words.pop(self, None)
+        self._guarded = session
+        session.last_words[self] = "tasks/cancel", CancelTaskRequestParams(self.id, session.meta)
 
     def _stop(self) -> None:
         """Let go of what only a task needs that goes on."""

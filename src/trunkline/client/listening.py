@@ -13,6 +13,8 @@ The rules that live here, and only here:
 * A server ends a stream with the result of its request, or with `notifications/cancelled` that
   names it: one page says so, and another the other. Either will do, and both in any order.
                     [MCP 2026-07-28, basic/patterns/subscriptions and /cancellation]
+* The callbacks are told of the resources that were subscribed to for them. What only a stream has
+  asked for is told by that stream, in every revision.
 * One without an id is for the callbacks, as it always was: some servers forget to write it.
 """
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from .session import Session
     from .standing import Standing
 
-__all__ = ["Change", "ChangeFilter", "Listener", "Stream", "Streams"]
+__all__ = ["Change", "ChangeFilter", "Listener", "Stream", "Streams", "Turn"]
 
 LISTEN: Final = "subscriptions/listen"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -117,6 +119,17 @@ class ChangeFilter(NamedTuple):
         """Whether it is nothing at all."""
         return not any(self)
 
+    def __repr__(self) -> str:
+        shown = [name for name in ("tools", "prompts", "resources") if getattr(self, name)]
+        shown += [show(uri) for uri in self.uris]
+        if self.task_ids:
+            # How many, and not which: the id of a task is a right.
+            shown.append(f"{len(self.task_ids)} task{'s' if len(self.task_ids) > 1 else ''}")
+        return f"<ChangeFilter, {', '.join(shown) or 'nothing'}>"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("", repr(self))]  # that of a tuple would show all of it
+
     def takes(self, change: Change) -> bool:
         """Say whether a change is of a kind that this asked for."""
         if change.task is not None:
@@ -128,7 +141,7 @@ class ChangeFilter(NamedTuple):
 
     def names(self, uri: str) -> bool:
         """Say whether a resource is one of those asked for, or lies below one."""
-        return any(uri == each or uri.startswith(each.rstrip("/") + "/") for each in self.uris)
+        return _names(self.uris, uri)
 
     def on_the_wire(self) -> SubscriptionFilter:
         """Return it as it is sent: what is not wanted is left out."""
@@ -169,7 +182,17 @@ class Stream:
     One without a listener is the client's own: what it brings goes to the callbacks.
     """
 
-    __slots__ = ("acknowledged", "early_end", "honoured", "listener", "on_end", "pending", "wanted")
+    __slots__ = (
+        "acknowledged",
+        "early_end",
+        "error",
+        "has_ended",
+        "honoured",
+        "listener",
+        "on_end",
+        "pending",
+        "wanted",
+    )
 
     def __init__(
         self, wanted: ChangeFilter, acknowledged: asyncio.Future[SubscriptionFilter]
@@ -182,6 +205,23 @@ class Stream:
         self.pending: Pending | None = None
         # Where the server ended it before we had sent the request, as it were.
         self.early_end: CancelledNotificationParams | None = None
+        # Whether the server has ended it, and by which error. It may have done so together with
+        # its acknowledgement, before whoever opened it could know that it was open.
+        self.has_ended = False
+        self.error: TrunklineError | None = None
+
+
+class Turn:
+    """Who asks for a resource, one after the other, where subscribing is a request."""
+
+    __slots__ = ("is_left", "lock", "waiting")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        # How many want their turn, or have it.
+        self.waiting = 0
+        # Whether meanwhile the last has left who wanted the resource before.
+        self.is_left = False
 
 
 class _Marks(Struct):
@@ -209,10 +249,12 @@ class Streams:
         "_left",
         "_notices",
         "_open",
+        "_own",
         "_session",
         "_starting",
         "standing",
         "subscribed",
+        "turns",
     )
 
     def __init__(self, session: Session, notices: Notices, complaints: Complaints) -> None:
@@ -229,6 +271,10 @@ class Streams:
         self._everyone: dict[Listener, ChangeFilter] = {}
         # There, how many of them want a resource that was subscribed to.
         self.subscribed: dict[str, int] = {}
+        # And what was subscribed to for the callbacks.
+        self._own: Collection[str] = ()
+        # Which resources are being subscribed to, or unsubscribed from: one asks at a time.
+        self.turns: dict[str, Turn] = {}
         # The stream that the client keeps for its callbacks, if it has any.
         self.standing: Standing | None = None
 
@@ -241,7 +287,7 @@ class Streams:
         listener: Listener | None = None,
         on_end: OnEnd | None = None,
     ) -> Stream:
-        """Return a new stream, which the server has acknowledged.
+        """Return a new stream, which the server has acknowledged, and may have ended again.
 
         `on_end` is called, with an error or None, when one without a listener has ended.
 
@@ -311,6 +357,7 @@ class Streams:
             self._tell_end(stream, error, None)
 
     def _tell_end(self, stream: Stream, error: TrunklineError | None, reason: str | None) -> None:
+        stream.has_ended, stream.error = True, error
         if stream.listener is not None:
             stream.listener.ended(error, reason)
         elif stream.on_end is not None:
@@ -318,9 +365,16 @@ class Streams:
 
     # -- one stream of everything ------------------------------------------------------------
 
-    def join(self, listener: Listener, wanted: ChangeFilter) -> None:
-        """Tell a listener of what he wants, where there is one stream of everything."""
+    def join(
+        self, listener: Listener, wanted: ChangeFilter, own: Collection[str] | None = None
+    ) -> None:
+        """Tell a listener of what he wants, where there is one stream of everything.
+
+        `own` are the resources of which the callbacks are told as well.
+        """
         self._everyone[listener] = wanted
+        if own is not None:
+            self._own = own
 
     def leave(self, listener: Listener) -> bool:
         """Tell him no more; say whether he was told until now."""
@@ -329,6 +383,7 @@ class Streams:
     def move_to(self, other: Streams) -> None:
         """Have everyone listen there from now on."""
         other._everyone.update(self._everyone)
+        other._own = self._own
         for uri, count in self.subscribed.items():
             other.subscribed[uri] = other.subscribed.get(uri, 0) + count
         self._everyone.clear()
@@ -348,7 +403,7 @@ class Streams:
         """Bring a notification to whom it belongs; say whether nobody else is to be told."""
         if not self._session.is_per_request:
             if self._everyone and method in _KINDS:
-                self._tell_everyone(method, params)
+                return self._tell_everyone(method, params)
             return False
         if method == _CANCELLED:
             return self._cancelled(params)
@@ -429,13 +484,21 @@ class Streams:
                 self._complaints.say("%s came and was not asked for", show(method))
         return True
 
-    def _tell_everyone(self, method: str, params: Any) -> None:
+    def _tell_everyone(self, method: str, params: Any) -> bool:
+        """Tell who wants to know; say whether it is the affair of nobody else."""
         change = self._read(method, params)
         if change is None:
-            return
+            return False
+        is_wanted = False
         for listener, wanted in list(self._everyone.items()):
             if wanted.takes(change) and (change.uri is None or wanted.names(change.uri)):
+                is_wanted = True
                 listener.told(change, _size(params))
+        if not is_wanted or change.uri is None or _names(self._own, change.uri):
+            return False
+        # What only a stream has asked for is told by that, as where streams are of their own.
+        self._notices.drop_kept(method, change.uri)
+        return True
 
     def _read(self, method: str, params: Any) -> Change | None:
         kind = _KINDS.get(method)
@@ -446,6 +509,10 @@ class Streams:
             task = self._notices.read(method, params, TaskStatusNotificationParams)
             return None if task is None else Change(kind, task=task)
         return None if kind is None else Change(kind)
+
+
+def _names(uris: Collection[str], uri: str) -> bool:
+    return any(uri == each or uri.startswith(each.rstrip("/") + "/") for each in uris)
 
 
 def _size(params: Any) -> int:

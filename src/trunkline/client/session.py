@@ -14,6 +14,9 @@ The rules that live here, and only here:
 * A server that asks on and does not read what it is answered loses its connection.
 * A session ends once, in a task of its own: whoever waits for the end may go away, and it
   comes all the same.
+* One that we close has last words: requests that end on the server what is there for callers of
+  ours alone. Their answers are waited for a moment, since a server that sees the end of a
+  connection need not look at what came before.
 """
 
 from __future__ import annotations
@@ -27,7 +30,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from msgspec import UNSET, Raw
 from msgspec.json import encode
 
-from ..errors import ConnectionLost, InvalidMessage, PeerError, TimedOut, TransportError
+from ..errors import (
+    ConnectionLost,
+    InvalidMessage,
+    PeerError,
+    TimedOut,
+    TransportError,
+    TrunklineError,
+)
 from ..jsonrpc.codec import Codec, Envelope
 from ..jsonrpc.framing import Oversize
 from ..jsonrpc.ledger import Pending, Stray
@@ -64,10 +74,16 @@ Era: TypeAlias = Literal["handshake", "per_request"]
 
 CLOSED: Final = "the client was closed"
 
+_CALL: Final = "tools/call"
+
 # A server that asks and does not read makes us hold what we say. From HIGH_WATER on no handler is
 # called for it, and after so many bytes of refusals the connection ends. The backlog by itself
 # proves nothing: it may be an argument of our own that is still on its way.
 _MOST_UNREAD: Final = HIGH_WATER
+# Seconds that a server has to answer last words. Whoever closes waits for as long.
+_PARTING: Final = 1.0
+# How many calls are remembered that we no longer wait for: as many as a late answer is told by.
+_LEFT_KEPT: Final = 256
 # What an answer takes besides the id, which is the server's and may be long.
 _REFUSAL: Final = 128
 
@@ -143,6 +159,11 @@ class Session:
         self._end: _End | None = None
         self._over: asyncio.Future[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+        # What is asked at the end, by whose it is, and who waits for that.
+        self.last_words: dict[object, tuple[str, Any]] = {}
+        self._parting: list[asyncio.Future[Any]] = []
+        # Calls of tools that nobody waits for any more; made when the first is.
+        self._left: dict[RequestId, None] | None = None
         self._on_idle: Callable[[], object] | None = None
         # Whether another session has taken over, and how many go on with this one all the same.
         self.is_leaving = False
@@ -186,6 +207,10 @@ class Session:
                 self._over.set_result(None)
         return self._over
 
+    def clock(self) -> float:
+        """Return the time that calls are measured by: it stands while a request of theirs waits."""
+        return self._waiting.now()
+
     async def pause(self, seconds: float) -> None:
         """Wait so long, or until the connection is over."""
         await asyncio.wait([self.over], timeout=seconds)
@@ -220,7 +245,7 @@ class Session:
 
     def end(self, reason: str = CLOSED) -> asyncio.Task[None]:
         """End the connection, and with it all that is under way; return what ends it."""
-        self._finish(_End(reason))
+        self._finish(_End(reason), may_speak=reason == CLOSED)
         if self._ending is None:
             # A callback of ours that closes is not waited for: it waits for this.
             self._ending = self._loop.create_task(self._wind_up(current_task()))
@@ -232,7 +257,7 @@ class Session:
 
     async def _wind_up(self, caller: asyncio.Task[Any] | None) -> None:
         outcomes = await asyncio.gather(
-            self.transport.close(),
+            self._hang_up(),
             self.answering.end(caller),
             self._notices.end(caller),
             return_exceptions=True,
@@ -241,6 +266,13 @@ class Session:
             if isinstance(outcome, Exception):
                 self._complaints.report(outcome, "ending a connection")
         self._complaints.end()
+
+    async def _hang_up(self) -> None:
+        if self._parting:
+            await asyncio.wait(self._parting, timeout=_PARTING)
+            for pending in self._peer.close()[0]:
+                pending.waiter.cancel()
+        await self.transport.close()
 
     def when_idle(self, then: Callable[[], object]) -> None:
         """Have `then` called once nothing is awaited any more."""
@@ -259,17 +291,23 @@ class Session:
             self._check_idle()
 
     def _lost(self, error: TransportError | None) -> None:
+        for waiter in self._parting:  # nobody is there to answer any more
+            waiter.cancel()
         if error is None:
             self._finish(_End("the server ended the connection"))
         else:
             self._finish(_End(error.reason, error.exit_status, error.stderr))
 
-    def _finish(self, end: _End) -> None:
+    def _finish(self, end: _End, *, may_speak: bool = False) -> None:
         if self._end is not None:
             return
         self._end = end
         self._waiting.stop()
-        expected, _ = self._peer.close()
+        may_speak = may_speak and bool(self.last_words) and self.transport.is_connected
+        # Whoever has something to say yet hears the answers, and nothing else.
+        expected = self._peer.ledger.drain() if may_speak else self._peer.close()[0]
+        if may_speak:
+            self._speak()
         for pending in expected:
             if not pending.waiter.done():
                 pending.waiter.set_exception(self._gone(pending.method))
@@ -278,6 +316,18 @@ class Session:
             self._over.set_result(None)
         self.streams.end(self._gone(""))
         self._check_idle()
+
+    def _speak(self) -> None:
+        """Say the last words."""
+        for method, params in self.last_words.values():
+            waiter = self._new_future()
+            waiter.add_done_callback(_look_at)
+            try:
+                self._peer.send_request(method, params, waiter=waiter)
+            except TrunklineError as error:
+                self._complaints.say("%s was not sent at the end: %s", method, show(str(error)))
+            else:
+                self._parting.append(waiter)
 
     def _gone(self, method: str) -> ConnectionLost:
         end = self._end or _End("the connection is gone")
@@ -415,9 +465,19 @@ class Session:
         self._check_idle()
 
     def _tell_cancelled(self, pending: Pending, reason: str) -> None:
+        if pending.method == _CALL:
+            self._remember(pending.id)
         if pending.method != "initialize" and self._end is None:
             params = CancelledNotificationParams(request_id=pending.id, reason=reason)
             self._peer.send_notification(spoken("notifications/cancelled", self.policy), params)
+
+    def _remember(self, id: RequestId) -> None:
+        """Know of a call that nobody waits for: its answer may bring a task."""
+        if self._left is None:
+            self._left = {}
+        self._left[id] = None
+        if len(self._left) > _LEFT_KEPT:
+            del self._left[next(iter(self._left))]
 
     def _params(self, question: Question, token: int | None = None) -> Any:
         kind, fields, meta = question.kind, question.fields, question.meta
@@ -488,7 +548,9 @@ class Session:
             then()
 
     def _asked(self, asked: Any) -> None:
-        if self.is_per_request:
+        if self._end is not None:
+            self._peer.drop(asked)  # only last words are heard
+        elif self.is_per_request:
             # A server of this revision asks inside its results, and a client answers nothing.
             text = "the server sent a request, %s, which it may not"
             self._complaints.say(text, show(asked.method))
@@ -522,7 +584,7 @@ class Session:
         return False
 
     def _notified(self, call: Envelope, route: Any) -> None:
-        if isinstance(call, Reply):
+        if isinstance(call, Reply) or self._end is not None:
             return
         method, params = official(call.method, self.policy, self.revision), call.params
         if method == "notifications/progress":
@@ -548,10 +610,22 @@ class Session:
             return
         reply, why = problem
         if why is Stray.LATE:
-            return  # we stopped waiting; the answer crossed our word of it
+            # We stopped waiting; the answer crossed our word of it.
+            if self._left is not None and reply.id in self._left:
+                del self._left[reply.id]
+                self._came_late(reply)
+            return
         if reply.error is not UNSET and not isinstance(reply.id, int | str) and self._probed(reply):
             return
         self._complaints.say("the server sent a reply that is %s: %s", why.value, reply)
+
+    def _came_late(self, reply: Reply) -> None:
+        """Take the answer to a call that nobody waits for."""
+        if reply.error is UNSET and self._end is None:
+            # Imported here: most answers come in time.
+            from .aside import end_task_of
+
+            end_task_of(self, reply.result)
 
     def _refuse(self, fault: InvalidMessage, route: Any) -> None:
         """Answer a faulty request, if it can be told which one that is."""

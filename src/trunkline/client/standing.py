@@ -153,13 +153,19 @@ class Standing:
         opened.append(await self._streams.open(wanted, seconds, on_end=ended))
         return opened[0]
 
-    def _use(self, stream: Stream) -> None:
+    def _use(self, stream: Stream) -> bool:
+        """Have a stream for the callbacks, in place of the one before; say whether it is open."""
         self._leave()
         if self._is_over:
             self._streams.close(stream)
-            return
-        self._stream, self._wanted = stream, stream.wanted
+            return False
+        self._wanted = stream.wanted
+        if stream.has_ended:  # together with its acknowledgement
+            self._try_again(stream.error)
+            return False
+        self._stream = stream
         self._opened_at = asyncio.get_running_loop().time()
+        return True
 
     def _leave(self) -> None:
         stream, self._stream = self._stream, None
@@ -185,7 +191,8 @@ class Standing:
                 if self._stream is not None or self._is_over or self._wanted.is_empty:
                     return  # somebody else was here first, or nothing is wanted any more
                 try:
-                    self._use(await self._open(self._wanted, self._seconds))
+                    if self._use(await self._open(self._wanted, self._seconds)):
+                        return
                 except (ConnectionLost, IdsExhausted):
                     return  # whoever connects again listens again
                 except PeerError as error:
@@ -193,8 +200,6 @@ class Standing:
                     return
                 except (TimedOut, RequestEnded, RemoteProtocolError) as error:
                     log.debug("a stream of changes was not opened: %s", show(str(error)))
-                else:
-                    return
         log.warning("the server ended the stream of changes %d times: it is left at that", TRIES)
 
 

@@ -10,6 +10,9 @@ The rules that live here, and only here:
 * What is asked together is answered together: the questions that one look brings go by one
   request, once all have an answer. A server need not take some of them without the others.
   What a later look brings is answered by a later request, and waits for no earlier one.
+* An answer that could not be brought is brought again, and nobody is asked a second time for
+  it. Where it cannot be brought at all the question counts as not asked: whoever looks at the
+  task later is asked again.
 * There is no place for an error among the answers. What went wrong is for whoever waits for the
   task, once it is known that it has not ended all the same.
 """
@@ -18,11 +21,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import RequestEnded, TrunklineError
+from ..errors import PeerError, RequestEnded, TimedOut, TrunklineError
 from ..mcp.types import UpdateTaskRequestParams
 from .failures import report
+from .hiccups import Hiccups
 from .questions import Question
 from .rounds import Asking, fulfil
 
@@ -43,18 +47,37 @@ _LOOKS: Final = 6
 class TaskQuestions:
     """The questions of one task."""
 
-    __slots__ = ("_answering", "_asked", "_id", "_on_news", "_timeout", "_turns", "_verbs", "fault")
+    __slots__ = (
+        "_answering",
+        "_asked",
+        "_fault",
+        "_id",
+        "_on_news",
+        "_on_thinking",
+        "_turns",
+        "_verbs",
+        "timeout",
+    )
 
     def __init__(
-        self, verbs: ChangeVerbs, id: str, timeout: float | None, on_news: Callable[[], None]
+        self,
+        verbs: ChangeVerbs,
+        id: str,
+        timeout: float | None,
+        on_news: Callable[[], None],
+        on_thinking: Callable[[bool], None],
     ) -> None:
-        # What went wrong with the first that could not be answered.
-        self.fault: TrunklineError | None = None
+        # How long a request may take that brings answers.
+        self.timeout = timeout
+        # What went wrong with the first that could not be answered, until somebody is told.
+        self._fault: TrunklineError | None = None
         self._verbs = verbs
         self._id = id
-        self._timeout = timeout
         # Called when those of a look were answered, or could not be.
         self._on_news = on_news
+        # Called when the questions of a look begin to wait for somebody, and when they no
+        # longer do.
+        self._on_thinking = on_thinking
         # Every key there was.
         self._asked: set[str] = set()
         self._answering: set[asyncio.Task[None]] = set()
@@ -74,6 +97,11 @@ class TaskQuestions:
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
+    def take_fault(self) -> TrunklineError | None:
+        """Return what went wrong, for one who is told of it; others find out for themselves."""
+        fault, self._fault = self._fault, None
+        return fault
+
     def stop(self) -> None:
         """Answer nothing any more: the task has ended, or nobody waits for it."""
         for task in list(self._answering):
@@ -82,21 +110,49 @@ class TaskQuestions:
     async def _answer(self, requests: Mapping[str, Asking], session: Session) -> None:
         try:
             async with self._turns:
-                answers = await fulfil(session, requests, "tools/call")
-                fields = {"task_id": self._id, "input_responses": answers}
-                method = "tasks/update"
-                question = Question(method, UpdateTaskRequestParams, fields, self._timeout)
-                await self._verbs._ask(question)
+                answers = await self._thought(requests, session)
+                await self._bring(answers)
         except TrunklineError as error:
+            self._asked.difference_update(requests)
             self._fail(error)
         except Exception as error:  # noqa: BLE001  # whoever waits must not wait for good
             report(error, "answering a task")
+            self._asked.difference_update(requests)
             reason = "a question of the task could not be answered"
             self._fail(RequestEnded(reason, method="tools/call"))
         else:
             self._on_news()
 
+    async def _thought(self, requests: Mapping[str, Asking], session: Session) -> dict[str, Any]:
+        self._on_thinking(True)
+        try:
+            return await fulfil(session, requests, "tools/call")
+        finally:
+            self._on_thinking(False)
+
+    async def _bring(self, answers: dict[str, Any]) -> None:
+        """Give the server its answers; more than once where it stumbles."""
+        fields = {"task_id": self._id, "input_responses": answers}
+        hiccups = Hiccups()
+        was_lost = False
+        while True:
+            question = Question("tasks/update", UpdateTaskRequestParams, fields, self.timeout)
+            try:
+                await self._verbs._ask(question)
+            except (PeerError, TimedOut) as error:
+                respite = hiccups.pardon(error)
+                if respite is None and was_lost and isinstance(error, PeerError):
+                    # It may have taken them when it said nothing; if not, it asks on.
+                    self._asked.difference_update(answers)
+                    return
+                if respite is None:
+                    raise
+                was_lost = was_lost or isinstance(error, TimedOut)
+            else:
+                return
+            await asyncio.sleep(respite)
+
     def _fail(self, error: TrunklineError) -> None:
-        if self.fault is None:
-            self.fault = error
+        if self._fault is None:
+            self._fault = error
         self._on_news()

@@ -11,8 +11,8 @@ The rules that live here, and only here:
   says that its tool runs in no other: the error may be that of a tool that has run. Where the
   list is known, the call is made in the right way at once.
 * What a list says is known until the server says that it has changed, or the connection does.
-* A caller who waits for a result and goes away, or runs out of time, ends the task as well. One
-  who holds the task does not.
+* A caller who waits for a result and goes away, or runs out of time, ends the task as well: also
+  where word of the task comes too late for him. One who holds the task does not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, T
 
 from msgspec import UNSET, Raw
 
-from ..errors import IdsExhausted, PeerError, TimedOut, TrunklineError
+from ..errors import IdsExhausted, PeerError, TrunklineError
 from ..jsonrpc.named import named_error
 from ..mcp.types import ListTasksResult, Task, TaskMetadata, Tool
 from ..spec.kinds import ErrorKind
@@ -59,6 +59,8 @@ _TAKES_TASKS: Final = "tasks.requests.tools.call"
 # is that says nothing.
 _REQUIRED: Final = "required"
 _FORBIDDEN: Final = "forbidden"
+# How many seconds each request about a task has at least, if the call has as many.
+_LEAST_TIME: Final = 5.0
 
 
 class _BecameTask(BaseException):
@@ -78,6 +80,21 @@ class _Begun(NamedTuple):
     raw: Raw
     session: Session
     following: Following | None
+
+
+class _Progress:
+    """Tells of the progress of a task: whoever waits for it has his time again."""
+
+    __slots__ = ("_tell", "following")
+
+    def __init__(self, tell: OnProgress) -> None:
+        self._tell = tell
+        self.following: Following | None = None
+
+    def __call__(self, progress: float, total: float | None, message: str | None) -> object:
+        if self.following is not None:
+            self.following.renew()
+        return self._tell(progress, total, message)
 
 
 class _TaskGate(Gate):
@@ -108,6 +125,7 @@ class TaskVerbs(ChangeVerbs):
 
     # Whether calls may become tasks that nobody asked to.
     _takes_tasks: bool
+    _on_progress: OnProgress | None
 
     @overload
     async def call_tool_as_task(
@@ -212,7 +230,7 @@ class TaskVerbs(ChangeVerbs):
     async def _resolve_task(self, session: Session, question: Question, raw: Raw) -> Raw:
         """Complete a result of the type `task`: wait for the end of it."""
         following = self._follow(raw, session, question)
-        return raw if following is None else await self._to_the_end(session, following)
+        return raw if following is None else await self._to_the_end(session, question, following)
 
     def _follow(
         self,
@@ -232,19 +250,17 @@ class TaskVerbs(ChangeVerbs):
             return None
         return Following(self, state.task_id, state, question.timeout, on_end)
 
-    async def _to_the_end(self, session: Session, following: Following) -> Raw:
-        try:
-            async with asyncio.timeout(self._max_timeout) as limit:
-                return await following.outcome(session)
-        except TimeoutError:
-            following.cancel_aside()
-            if not limit.expired():
-                raise
-            reason = f"no result within {self._max_timeout:g} s, which is the most there is"
-            raise TimedOut(reason, method="tools/call") from None
-        except BaseException:  # a cancelled caller too: nobody would know of the task
-            following.cancel_aside()
-            raise
+    async def _to_the_end(self, session: Session, question: Question, following: Following) -> Raw:
+        """Return the result of a task that its caller does not know of."""
+        from .patience import Patience
+
+        seconds = self._seconds(question.timeout)
+        # Long work is what tasks are for: only who says so waits for less than the longest.
+        wait = self._max_timeout if question.timeout is None else seconds
+        patience = Patience(wait, self._max_timeout, session.clock)
+        # So that a request that is lost is not all there was time for.
+        each = min(seconds, max(seconds / 3, _LEAST_TIME))
+        return await following.awaited(session, patience, each)
 
     def _is_refusal(self, error: PeerError, kind: ErrorKind) -> bool:
         """Say whether an error has the number of one about tasks, which others may have too."""
@@ -276,15 +292,21 @@ class TaskVerbs(ChangeVerbs):
         self._task_support = None
 
     async def _call_as_task(self, question: Question) -> tuple[Raw, Session]:
+        heard, tell = question, question.on_progress or self._on_progress
+        progress = None if tell is None else _Progress(tell)
+        if progress is not None:
+            heard = question._replace(on_progress=progress)
         try:
-            raw, session, following = await self._ask_as_task(question, None)
+            raw, session, following = await self._ask_as_task(heard, None)
         except PeerError as error:
             if self._is_refusal(error, ErrorKind.TASK_NOT_ALLOWED):
                 # The tools may have changed without a word: the next call finds out.
                 self._forget_tools()
             raise
         if following is not None:
-            raw = await self._to_the_end(session, following)
+            if progress is not None:
+                progress.following = following
+            raw = await self._to_the_end(session, question, following)
         return raw, session
 
     def _start(

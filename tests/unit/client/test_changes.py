@@ -572,6 +572,95 @@ def test_in_the_handshake_the_last_who_wanted_a_resource_unsubscribes() -> None:
     run(main())
 
 
+def test_in_the_handshake_nobody_unsubscribes_from_what_another_is_about_to_want() -> None:
+    place, waiting = handshake(), list[dict[str, Any]]()
+
+    def later(message: dict[str, Any]) -> Any:
+        waiting.append(message)
+        return SILENT
+
+    def answer(**member: Any) -> None:
+        place.line.say({"jsonrpc": "2.0", "id": waiting.pop(0)["id"], **member})
+
+    refused = {"error": {"code": -32002, "message": "no"}}
+
+    async def main() -> None:
+        async with Client(place, revision=NEWEST_HANDSHAKE) as client:
+            line = place.line
+            async with client.listen(uris=["x:a"]):
+                place.answers["resources/subscribe"] = later
+                subscribing = asyncio.ensure_future(client.subscribe("x:a"))
+                await line.until("resources/subscribe", 2)
+            answer(result={})
+            await subscribing
+            assert "resources/unsubscribe" not in line.methods()
+            await client.unsubscribe("x:a")
+            assert line.methods().count("resources/unsubscribe") == 1
+
+            # Where the other does not get it, it is left after all.
+            place.answers["resources/subscribe"] = {}
+            async with client.listen(uris=["x:a"]):
+                place.answers["resources/subscribe"] = later
+                subscribing = asyncio.ensure_future(client.subscribe("x:a"))
+                await line.until("resources/subscribe", 4)
+            assert line.methods().count("resources/unsubscribe") == 1
+            answer(**refused)
+            with pytest.raises(PeerError):
+                await subscribing
+            assert line.methods().count("resources/unsubscribe") == 2
+
+            # And nobody unsubscribes while a stream is about to want it.
+            entering = asyncio.ensure_future(client.listen(uris=["x:a"]).__aenter__())
+            await line.until("resources/subscribe", 5)
+            leaving = asyncio.ensure_future(client.unsubscribe("x:a"))
+            await settle()
+            assert line.methods().count("resources/unsubscribe") == 2
+            answer(result={})
+            assert (await entering).honoured.uris == ("x:a",)
+            await leaving
+            assert line.methods().count("resources/unsubscribe") == 2
+            assert client._session is not None
+            assert client._session.streams.turns == {}
+
+    run(main())
+
+
+def test_in_the_handshake_who_comes_second_asks_for_himself_what_the_first_did_not_get() -> None:
+    place, tries = handshake(), list[int]()
+
+    def subscribe(message: dict[str, Any]) -> Any:
+        tries.append(1)
+        return Refused(-32002) if len(tries) == 1 else {}
+
+    place.answers["resources/subscribe"] = subscribe
+
+    async def main() -> None:
+        async with Client(place, revision=NEWEST_HANDSHAKE) as client:
+            both = [client.listen(uris=["x:a"]) for _ in range(2)]
+            first, second = await asyncio.gather(*(each.__aenter__() for each in both))
+            assert first.honoured.uris == ()
+            assert second.honoured.uris == ("x:a",)
+
+    run(main())
+
+
+def test_in_the_handshake_what_nobody_asked_for_is_for_the_callbacks() -> None:
+    place, told = handshake(), list[str]()
+
+    async def main() -> None:
+        options: dict[str, Any] = {"on_resource_updated": told.append}
+        async with (
+            Client(place, revision=NEWEST_HANDSHAKE, **options) as client,
+            client.listen(uris=["x:a"]),
+        ):
+            for uri in ("x:a", "x:b"):
+                say(place, "resources/updated", uri=uri)
+            await settle()
+            assert told == ["x:b"]
+
+    run(main())
+
+
 def test_in_the_handshake_a_server_that_is_silent_is_left_in_time() -> None:
     def subscribe(message: dict[str, Any]) -> Any:
         return SILENT if message["params"]["uri"] == "x:b" else {}
@@ -633,6 +722,13 @@ def test_in_the_handshake_streams_go_over_to_a_new_connection() -> None:
 def test_a_change_shows_nothing_that_a_terminal_acts_on() -> None:
     assert repr(Change("resource", uri="x:\x1b[1m")) == "<Change of resource 'x:\\x1b[1m'>"
     assert repr(Change("tools")) == "<Change of tools>"
+
+
+def test_what_is_listened_for_does_not_show_the_ids_of_tasks() -> None:
+    wanted = ChangeFilter(True, uris=("x:\x1b[1m",), task_ids=("secret-id", "other"))
+    assert repr(wanted) == "<ChangeFilter, tools, 'x:\\x1b[1m', 2 tasks>"
+    assert "secret-id" not in repr(wanted.__rich_repr__())
+    assert repr(ChangeFilter()) == "<ChangeFilter, nothing>"
 
 
 @pytest.mark.parametrize("revision", [LATEST, NEWEST_HANDSHAKE])

@@ -31,7 +31,7 @@ def server() -> Server:
     async def slow(context: Context, n: int) -> str:
         for step in range(3):
             await context.progress(step, 3)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.03)  # longer than what is answered without a task
         return f"done {n}"
 
     @app.tool(task="required")
@@ -92,6 +92,32 @@ def test_callbacks_are_told_by_a_real_server(revision: str) -> None:
                 return ""
 
             assert await told.get() == "tools"
+
+    run(main())
+
+
+@pytest.mark.parametrize("revision", BOTH)
+def test_the_callback_is_told_of_what_was_subscribed_to_and_not_of_what_a_stream_wants(
+    revision: str,
+) -> None:
+    app, told = server(), list[str]()
+
+    async def main() -> None:
+        async with (
+            Client(app, revision=revision, on_resource_updated=told.append) as client,
+            client.listen(uris=["x:a", "x:b"]) as changes,
+        ):
+            await client.subscribe("x:b")
+            for uri in ("x:a", "x:b"):
+                app.notify_resource_updated(uri)
+                assert await anext(changes) == Change("resource", uri=uri)
+            await asyncio.sleep(0.01)
+            assert told == ["x:b"]
+            await client.unsubscribe("x:b")
+            app.notify_resource_updated("x:b")
+            assert await anext(changes) == Change("resource", uri="x:b")
+            await asyncio.sleep(0.01)
+            assert told == ["x:b"]
 
     run(main())
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from tests.unit.client.scripted import SILENT, Refused, discovery, run
-from tests.unit.client.test_changes import ALL, Hub, settle
+from tests.unit.client.test_changes import ALL, ID, Hub, settle
 from trunkline.client import Client, standing
 from trunkline.errors import LocalProtocolError, PeerError, TimedOut
 from trunkline.jsonrpc import Policy
@@ -166,6 +167,56 @@ def test_a_stream_that_the_server_ends_is_opened_again(way: str) -> None:
             assert seen == ["tools"]
 
     run(main())
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("way", ["result", "cancel"])
+@pytest.mark.parametrize("begins", ["connecting", "subscribing"])
+def test_a_stream_that_ends_with_its_acknowledgement_is_opened_again(
+    way: str, begins: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub, seen, ended = Hub(), list[str](), list[Any]()
+
+    def listen(message: dict[str, Any]) -> Any:
+        id, asked = message["id"], message["params"]["notifications"]
+        if len(ended) == 2:  # not the first, nor the first that was opened again
+            return hub._ack(message)
+        ended.append(id)
+        meta = {ID: id}
+        params: dict[str, Any] = {"notifications": asked, "_meta": meta}
+        method = "notifications/subscriptions/acknowledged"
+        said: list[dict[str, Any]] = [{"method": method, "params": params}]
+        if way == "result":
+            said.append({"id": id, "result": {"resultType": "complete", "_meta": meta}})
+        else:
+            said.append({"method": "notifications/cancelled", "params": {"requestId": id}})
+
+        def deliver() -> None:  # in one piece, as it were
+            for each in said:
+                hub.line._deliver(json.dumps({"jsonrpc": "2.0"} | each).encode())
+
+        asyncio.get_running_loop().call_soon(deliver)
+        return SILENT
+
+    hub.answers["subscriptions/listen"] = listen
+
+    async def main() -> None:
+        lists = seen.append if begins == "connecting" else None
+        options: dict[str, Any] = {"on_list_changed": lists, "on_resource_updated": seen.append}
+        async with Client(hub, **options) as client:
+            if begins == "subscribing":
+                await client.subscribe("x:a")
+            await hub.line.until("subscriptions/listen", 3)
+            await settle()
+            if begins == "connecting":
+                hub.tell("tools/list_changed", ids(hub)[-1])
+            else:
+                hub.tell("resources/updated", ids(hub)[-1], uri="x:a")
+            await settle()
+            assert seen == ["tools" if begins == "connecting" else "x:a"]
+
+    run(main())
+    assert "left at that" not in caplog.text
 
 
 @pytest.mark.usefixtures("quick")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -19,7 +20,7 @@ from tests.unit.client.scripted import (
     text,
 )
 from tests.unit.client.test_changes import ID
-from trunkline.client import Client, following, task_questions
+from trunkline.client import Client, following, hiccups, session, task_questions
 from trunkline.errors import (
     Cancelled,
     ConnectionLost,
@@ -43,6 +44,7 @@ FORM: dict[str, Any] = {
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SHORTEST_WAIT", "FIRST_WAIT", "USUAL_WAIT"):
         monkeypatch.setattr(following, name, 0.001)
+    monkeypatch.setattr(hiccups, "FIRST_WAIT", 0.001)
 
 
 def task(status: str, **members: Any) -> dict[str, Any]:
@@ -327,15 +329,361 @@ def test_time_that_runs_out_ends_the_task() -> None:
     use(shop, work, max_timeout=0.05)
 
 
-def test_each_poll_has_the_time_of_the_call() -> None:
-    shop = Shop(**{"tasks/get": SILENT})
+@pytest.mark.parametrize("answer", ["silent", "working"])
+def test_the_time_of_a_call_is_that_of_its_task(answer: str) -> None:
+    shop = Shop(task("working"))
+    if answer == "silent":
+        shop.answers["tasks/get"] = SILENT
 
     async def work(client: Client) -> None:
-        with pytest.raises(TimedOut, match=r"tasks/get: no answer within 0\.02 s"):
+        with pytest.raises(TimedOut, match=r"tools/call: no result within 0\.02 s"):
             await client.call_tool("x", timeout=0.02)
-        assert "tasks/cancel" in shop.line.methods()
+        assert shop.line.methods().count("tasks/cancel") == 1
+        # Whoever holds the task has no such time.
+        held = await client.call_tool_as_task("x", timeout=0.02)
+        shop.answers["tasks/get"] = shop._get
+        shop.states = [task("working")] * 100 + [DONE]
+        assert (await held.result()).text == "done"
 
     use(shop, work)
+
+
+def test_a_task_without_a_time_of_its_own_has_the_longest() -> None:
+    shop = Shop(task("working"))
+
+    async def work(client: Client) -> None:
+        with pytest.raises(TimedOut, match=r"within 0\.2 s, which is the most there is"):
+            await client.call_tool("x")
+        shop.states = [task("working")]
+        with pytest.raises(TimedOut, match=r"within 0\.2 s, which is the most there is"):
+            await client.submit_tool("x")
+
+    use(shop, work, timeout=0.02, max_timeout=0.2)
+
+
+def test_each_change_of_a_task_gives_its_call_the_time_again() -> None:
+    shop = Shop(task("working"))
+
+    async def work(client: Client) -> None:
+        clock = Clock(client)
+        waiting = asyncio.ensure_future(client.call_tool("x", timeout=10))
+        for count in range(1, 6):
+            await shop.line.until("tasks/get", shop.line.methods().count("tasks/get") + 2)
+            clock.passed += 8
+            shop.states = [task("working", statusMessage=f"{count} of 5")]
+        await shop.line.until("tasks/get", shop.line.methods().count("tasks/get") + 2)
+        assert not waiting.done()
+        shop.states = [DONE]
+        assert (await waiting).text == "done"
+
+    use(shop, work, max_timeout=100)
+
+
+class Clock:
+    """The clock of a connection, which can be put forward."""
+
+    def __init__(self, client: Client) -> None:
+        session = client._session
+        assert session is not None
+        self.passed = 0.0
+        usual = session.clock
+        session.clock = lambda: usual() + self.passed
+
+
+def test_while_somebody_thinks_about_a_question_of_a_task_the_clock_stands() -> None:
+    shop = Shop(task("input_required", inputRequests={"a": FORM}))
+
+    def update(message: dict[str, Any]) -> Any:
+        shop.states = [DONE]
+        return shop._update(message)
+
+    shop.answers["tasks/update"] = update
+
+    async def elicit(params: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.2)
+        return {}
+
+    async def work(client: Client) -> None:
+        assert (await client.call_tool("x", timeout=0.1)).text == "done"
+
+    use(shop, work, on_elicit=elicit)
+    assert len(shop.updates) == 1
+
+
+HICCUP = Refused(-32603, "Service unavailable", {"retryAfterMs": 1})
+
+
+@pytest.mark.parametrize(
+    "hiccup", [HICCUP, Refused(-32603), Refused(-32000, "later", {"retryAfterMs": 1})]
+)
+def test_a_poll_that_goes_wrong_is_no_end_of_the_task(hiccup: Refused) -> None:
+    shop, polls = Shop(task("working"), task("working"), task("working"), DONE), list[int]()
+
+    def get(message: dict[str, Any]) -> Any:
+        polls.append(1)
+        return hiccup if len(polls) % 2 else shop._get(message)
+
+    shop.answers["tasks/get"] = get
+
+    async def work(client: Client) -> None:
+        assert (await client.call_tool("x")).text == "done"
+        assert len(polls) == 8
+        shop.states = [task("working"), task("working"), DONE]
+        held = client.task("t1")
+        assert [each async for each in held] == ["working", "completed"]
+        assert (await client.task("t1").result()).text == "done"
+
+    use(shop, work)
+    assert "tasks/cancel" not in shop.line.methods()
+
+
+def test_a_poll_that_is_not_answered_is_no_end_of_the_task() -> None:
+    shop, polls = Shop(DONE), list[int]()
+
+    def get(message: dict[str, Any]) -> Any:
+        polls.append(1)
+        return SILENT if len(polls) < 3 else shop._get(message)
+
+    shop.answers["tasks/get"] = get
+
+    async def work(client: Client) -> None:
+        assert (await client.task("t1", timeout=0.01).result()).text == "done"
+
+    use(shop, work)
+
+
+def test_a_server_that_stumbles_for_good_is_believed_in_the_end() -> None:
+    shop = Shop(**{"tasks/get": HICCUP})
+
+    async def work(client: Client) -> None:
+        with pytest.raises(PeerError, match="Service unavailable"):
+            await client.call_tool("x")
+        assert shop.line.methods().count("tasks/get") == hiccups.MOST + 1
+        await shop.line.until("tasks/cancel")
+        # Who comes back to it later begins anew.
+        held = client.task("t1")
+        for _ in range(2):
+            with pytest.raises(PeerError, match="Service unavailable"):
+                await held.result()
+        assert shop.line.methods().count("tasks/get") == 3 * (hiccups.MOST + 1)
+        shop.answers["tasks/get"] = shop._get
+        shop.states = [DONE]
+        assert (await held.result()).text == "done"
+
+    use(shop, work)
+
+
+@pytest.mark.parametrize("hiccup", [HICCUP, SILENT])
+def test_an_answer_that_could_not_be_brought_is_brought_again(hiccup: Any) -> None:
+    shop, tries, asked = (
+        Shop(task("input_required", inputRequests={"a": FORM})),
+        list[int](),
+        list[Any](),
+    )
+
+    def update(message: dict[str, Any]) -> Any:
+        tries.append(1)
+        if len(tries) < 3:
+            return hiccup
+        shop.states = [DONE]
+        return shop._update(message)
+
+    shop.answers["tasks/update"] = update
+
+    async def elicit(params: Any) -> dict[str, Any]:
+        asked.append(params)
+        return {}
+
+    async def work(client: Client) -> None:
+        held = await client.call_tool_as_task("x", timeout=0.02)
+        assert (await held.result()).text == "done"
+
+    use(shop, work, on_elicit=elicit)
+    assert (len(asked), len(tries)) == (1, 3)
+
+
+def test_an_answer_that_came_although_it_seemed_lost_is_no_fault() -> None:
+    shop = Shop(task("input_required", inputRequests={"a": FORM}))
+
+    def update(message: dict[str, Any]) -> Any:
+        if shop.updates:
+            return Refused(-32602, "there is no such question")
+        shop._update(message)
+        shop.states = [task("working")]
+        asyncio.get_running_loop().call_later(0.05, shop.states.__setitem__, 0, DONE)
+        return SILENT
+
+    shop.answers["tasks/update"] = update
+
+    async def work(client: Client) -> None:
+        held = await client.call_tool_as_task("x", timeout=0.01)
+        assert (await held.result()).text == "done"
+
+    use(shop, work, on_elicit=lambda params: {})
+    assert shop.line.methods().count("tasks/update") == 2
+
+
+def test_a_question_that_could_not_be_answered_is_asked_again_of_who_looks_again() -> None:
+    shop, asked = Shop(task("input_required", inputRequests={"a": FORM})), list[Any]()
+
+    def update(message: dict[str, Any]) -> Any:
+        if not shop.updates:
+            shop._update(message)
+            return Refused(-32602, "not now")
+        shop.states = [DONE]
+        return shop._update(message)
+
+    shop.answers["tasks/update"] = update
+
+    async def elicit(params: Any) -> dict[str, Any]:
+        asked.append(params)
+        return {}
+
+    async def work(client: Client) -> None:
+        held = await client.call_tool_as_task("x")
+        with pytest.raises(PeerError, match="not now"):
+            await held.result()
+        assert (await held.result()).text == "done"
+
+    use(shop, work, on_elicit=elicit)
+    assert len(asked) == 2
+
+
+def test_closing_a_client_ends_the_tasks_that_nobody_else_knows() -> None:
+    shop, order = Shop(task("working", pollIntervalMs=60000)), list[str]()
+
+    def cancel(message: dict[str, Any]) -> Any:
+        line = shop.line
+        order.append("open" if line.is_connected else "ended")
+        # What closes the connection waits for the answer.
+        asyncio.get_running_loop().call_later(0.01, lambda: answered.append(line.is_connected))
+        # What comes besides the answer is not heard.
+        line.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        line.say({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+        result = {"jsonrpc": "2.0", "id": message["id"], "result": {"resultType": "complete"}}
+        asyncio.get_running_loop().call_later(0.02, line.say, result)
+        return SILENT
+
+    shop.answers["tasks/cancel"] = cancel
+    told, answered = list[str](), list[bool]()
+
+    async def main() -> None:
+        client = Client(shop, on_notification=lambda method, params: told.append(method))
+        await client.connect()
+        waiting = asyncio.ensure_future(client.call_tool("x"))
+        await shop.line.until("tasks/get")
+        # Closed twice, it ends once.
+        await asyncio.gather(client.close(), client.close())
+        with pytest.raises(ConnectionLost, match="the client was closed"):
+            await waiting
+        assert shop.line.methods().count("tasks/cancel") == 1
+        assert answered == [True]
+
+        # A task that somebody holds goes on, and so does nothing of one that has ended.
+        await client.connect()
+        held = await client.call_tool_as_task("x")
+        looking = asyncio.ensure_future(held.result())
+        await shop.line.until("tasks/get")
+        shop.states = [DONE]
+        assert (await client.call_tool("x")).text == "done"
+        await client.close()
+        with pytest.raises(ConnectionLost):
+            await looking
+        assert "tasks/cancel" not in shop.line.methods()
+
+    run(main())
+    assert order == ["open"]
+    assert told == []
+
+
+def test_a_server_that_does_not_answer_last_words_is_left_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "_PARTING", 0.01)
+    shop = Shop(task("working"), **{"tasks/cancel": SILENT})
+
+    async def main() -> None:
+        for how in ("silent", "gone"):
+            client = Client(shop)
+            await client.connect()
+            waiting = asyncio.ensure_future(client.call_tool("x"))
+            await shop.line.until("tasks/get")
+            if how == "gone":
+                shop.answers["tasks/cancel"] = lambda message: shop.line.end() or SILENT
+            await client.close()
+            with pytest.raises(ConnectionLost):
+                await waiting
+            assert shop.line.closed == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("way", ["cancelled", "late", "held"])
+def test_a_task_that_comes_too_late_for_its_caller_is_ended(way: str) -> None:
+    shop, calls = Shop(task("working")), list[Any]()
+
+    def call(message: dict[str, Any]) -> Any:
+        calls.append(message["id"])
+        return SILENT
+
+    shop.answers["tools/call"] = call
+
+    async def work(client: Client) -> None:
+        verb = client.call_tool_as_task if way == "held" else client.call_tool
+        waiting = asyncio.ensure_future(verb("x", timeout=0.01 if way == "late" else 5))
+        await shop.line.until("tools/call")
+        if way != "late":
+            waiting.cancel()
+        with pytest.raises((asyncio.CancelledError, TimedOut)):
+            await waiting
+        result = {"resultType": "task", **task("working")}
+        for _ in range(2):
+            shop.line.say({"jsonrpc": "2.0", "id": calls[0], "result": result})
+        await shop.line.until("tasks/cancel")
+        await asyncio.sleep(0.01)
+        assert shop.line.methods().count("tasks/cancel") == 1
+
+    use(shop, work)
+
+
+def test_an_answer_that_comes_too_late_and_is_no_task_is_nobodys() -> None:
+    shop, ids = Shop(task("working")), list[Any]()
+
+    def silent(message: dict[str, Any]) -> Any:
+        ids.append(message["id"])
+        return SILENT
+
+    async def work(client: Client) -> None:
+        # Of a poll too, though there are servers that call the state of a task a task.
+        shop.answers["tools/call"] = shop.answers["tasks/get"] = silent
+        for verb in (client.call_tool, client.call_tool, lambda id: client.task(id).refresh()):
+            waiting = asyncio.ensure_future(verb("t1"))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+        answers = [text("late"), {"resultType": "task", "odd": 1}, {"resultType": "task", **DONE}]
+        for id, answer in zip(ids, answers, strict=True):
+            shop.line.say({"jsonrpc": "2.0", "id": id, "result": answer})
+        await asyncio.sleep(0.01)
+        assert "tasks/cancel" not in shop.line.methods()
+
+    use(shop, work)
+
+
+def test_a_task_that_has_just_begun_is_looked_at_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "SHORTEST_WAIT", 0.1)
+
+    async def main() -> None:
+        state = following.TaskState("t1", "working", poll_interval_ms=1000)
+        new = following.Following(Client(Shop(DONE)), "t1", state)
+        waits = [new._next_look() for _ in range(5)]
+        for wait, least in zip(waits, (0.05, 0.2, 0.8, 1.0, 1.0), strict=True):
+            assert least <= wait <= 1.1 * least
+        # One that was come back to is looked at as its server wishes.
+        old = following.Following(Client(Shop(DONE)), "t1")
+        old.state = state
+        assert 1.0 <= old._next_look() <= 1.1
+
+    run(main())
 
 
 def test_a_lost_connection_is_told_at_once() -> None:
@@ -912,21 +1260,97 @@ def test_a_result_that_does_not_come_although_the_task_has_ended_is_given_up() -
     place.status = core("completed")
 
     async def work(client: Client) -> None:
+        held = await client.call_tool_as_task("x", timeout=0.02)
         with pytest.raises(TimedOut, match="tasks/result"):
-            await client.call_tool("x", timeout=0.02)
+            await held.result()
 
     use_core(place, work)
 
 
-def test_the_wait_for_a_result_of_the_core_has_no_deadline_but_the_longest() -> None:
+def test_the_time_of_a_call_is_that_of_its_task_in_the_core() -> None:
     place = Works()
 
     async def work(client: Client) -> None:
-        with pytest.raises(TimedOut, match="the most there is"):
+        with pytest.raises(TimedOut, match=r"no result within 0\.01 s"):
             await client.call_tool("x", timeout=0.01)
         await place.line.until("tasks/cancel")
+        place.status = core("working")
+        with pytest.raises(TimedOut, match="the most there is"):
+            await client.call_tool("x", timeout=1)
+        await place.line.until("tasks/cancel", 2)
 
     use_core(place, work, max_timeout=0.1)
+
+
+def test_progress_on_a_task_of_the_core_gives_its_call_the_time_again() -> None:
+    place, told = Works(), list[float]()
+
+    async def work(client: Client) -> None:
+        clock = Clock(client)
+        waiting = asyncio.ensure_future(
+            client.call_tool("x", timeout=10, on_progress=lambda now, *_: told.append(now))
+        )
+        await place.line.until("tasks/result")
+        call = place.line.last("tools/call")
+        token = call["params"]["_meta"]["progressToken"]
+        for count in range(5):
+            await place.line.until("tasks/get", place.line.methods().count("tasks/get") + 2)
+            clock.passed += 8
+            params = {"progressToken": token, "progress": count}
+            method = "notifications/progress"
+            place.line.say({"jsonrpc": "2.0", "method": method, "params": params})
+        await place.line.until("tasks/get", place.line.methods().count("tasks/get") + 2)
+        assert told == [0, 1, 2, 3, 4]
+        assert not waiting.done()
+        place.finish(text("done"))
+        assert (await waiting).text == "done"
+
+    use_core(place, work, max_timeout=100)
+
+
+def test_a_result_of_the_core_that_cannot_be_told_just_now_is_asked_for_again() -> None:
+    place, tries = Works(), list[int]()
+
+    def result(message: dict[str, Any]) -> Any:
+        tries.append(1)
+        return HICCUP if len(tries) < 3 else text("done")
+
+    place.answers["tasks/result"] = result
+
+    async def work(client: Client) -> None:
+        held = await client.call_tool_as_task("x")
+        assert (await held.result()).text == "done"
+        # What a task has failed with is another thing.
+        tries.clear()
+        place.status = core("failed")
+        with pytest.raises(PeerError, match="Service unavailable"):
+            await (await client.call_tool_as_task("x")).result()
+        assert len(tries) == 1
+
+    use_core(place, work)
+
+
+def test_a_task_of_the_core_that_comes_too_late_for_its_caller_is_ended() -> None:
+    place = Works()
+    usual = place.answers["tools/call"]
+
+    async def work(client: Client) -> None:
+        held = list[Any]()
+
+        def call(message: dict[str, Any]) -> Any:
+            held.append((message["id"], usual(message) if callable(usual) else usual))
+            return SILENT
+
+        place.answers["tools/call"] = call
+        waiting = asyncio.ensure_future(client.call_tool_as_task("x"))
+        await place.line.until("tools/call")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        place.line.say({"jsonrpc": "2.0", "id": held[0][0], "result": held[0][1]})
+        await place.line.until("tasks/cancel")
+
+    use_core(place, work)
 
 
 def test_a_tool_that_may_not_be_a_task_is_called_without() -> None:
@@ -1132,6 +1556,70 @@ def test_a_task_that_the_server_does_not_tell_of_is_polled() -> None:
         assert "notifications/cancelled" in shop.line.methods()
 
     use(shop, work)
+
+
+def acknowledging(shop: Shop, *, ends: bool = False) -> Callable[[dict[str, Any]], Any]:
+    """Return what acknowledges a stream of a task, and may end it in the same moment."""
+
+    def listen(message: dict[str, Any]) -> Any:
+        id = message["id"]
+        params = {"notifications": message["params"]["notifications"], "_meta": {ID: id}}
+        method = "notifications/subscriptions/acknowledged"
+        said = [{"jsonrpc": "2.0", "method": method, "params": params}]
+        if ends:
+            params = {"requestId": id, "reason": "restart"}
+            said += [{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}]
+
+        def deliver() -> None:
+            for each in said:
+                shop.line._deliver(json.dumps(each).encode())
+
+        asyncio.get_running_loop().call_later(0.01, deliver)
+        return SILENT
+
+    return listen
+
+
+def test_however_many_read_the_changes_of_a_task_there_is_one_stream() -> None:
+    shop = Shop(task("working"))
+    shop.answers["subscriptions/listen"] = acknowledging(shop)
+
+    async def work(client: Client) -> None:
+        held = await client.call_tool_as_task("x")
+
+        async def read() -> list[str]:
+            return [each async for each in held]
+
+        reading = [asyncio.ensure_future(read()) for _ in range(3)]
+        await shop.line.until("tasks/get")
+        id = shop.line.last("subscriptions/listen")["id"]
+        params = DONE | {"_meta": {ID: id}}
+        shop.line.say({"jsonrpc": "2.0", "method": "notifications/tasks", "params": params})
+        assert await asyncio.gather(*reading) == [["working", "completed"]] * 3
+        assert shop.line.methods().count("subscriptions/listen") == 1
+        assert client._session is not None
+        assert not client._session.streams._open
+
+    use(shop, work)
+
+
+def test_a_stream_of_a_task_that_ends_with_its_acknowledgement_is_followed_by_polls() -> None:
+    shop = Shop(task("working"), task("working"), DONE)
+    shop.answers["subscriptions/listen"] = acknowledging(shop, ends=True)
+
+    async def work(client: Client) -> None:
+        held = await client.call_tool_as_task("x")
+        async with asyncio.timeout(5):
+            assert [each async for each in held] == ["working", "completed"]
+
+    use(shop, work)
+
+
+def test_what_shows_the_state_of_a_task_does_not_show_its_id() -> None:
+    state = following.TaskState("secret-id", "working")
+    assert "secret-id" not in repr(state)
+    assert "secret-id" not in repr(state.__rich_repr__())
+    assert "working" in repr(state)
 
 
 def test_a_question_that_cannot_be_answered_is_raised_by_whoever_looks_at_the_task() -> None:
