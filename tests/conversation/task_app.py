@@ -14,7 +14,8 @@ POLL: Final = 0.02
 
 def tasks(**settings: Any) -> Server:
     """Return a server with tools of every kind of task support."""
-    app = Server("tasks", tasks=TaskSettings(poll_interval=POLL), **settings)
+    # Also a call that is quick is a task: that is what scripts look at.
+    app = Server("tasks", tasks=TaskSettings(poll_interval=POLL, quick=0), **settings)
     journal = Journal()
     add_waiting_tools(app, journal)
     add_jobs(app, journal)

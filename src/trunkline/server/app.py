@@ -49,6 +49,7 @@ from .surface import Serve, Surface
 from .workers import Workers
 
 if TYPE_CHECKING:
+    from ..jsonrpc.inbox import Asked
     from ..store.base import Store
     from ..transports.base import Transport
     from .tasks import Tasks
@@ -686,11 +687,22 @@ class Server:
         if self._tasks is not None:
             self._tasks.release(connection)
 
+    def give_up(self, asked: Asked) -> None:
+        """Let a request go, which its client has cancelled, of whatever waits for it."""
+        if self._tasks is not None:
+            self._tasks.give_up(asked)
+
+    async def finish_results(self, connection: Connection, seconds: float) -> None:
+        """Let the calls of a connection that wait for tasks to end do so, for a while."""
+        if self._tasks is not None:
+            await self._tasks.finish_results(connection, seconds)
+
     async def finish_tasks(self) -> None:
         """Let tasks go on for a moment after the last connection, then stop them."""
         if self._tasks is not None:
-            limits = self.limits
-            await self._tasks.finish(limits.grace if self._tasks.is_stopping else limits.linger)
+            limits, tasks = self.limits, self._tasks
+            seconds = limits.grace if tasks.is_stopping else limits.linger
+            await tasks.finish(max(0, seconds - tasks.waited))
 
     async def _end_tasks(self) -> None:
         if self._tasks is not None:

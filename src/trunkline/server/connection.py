@@ -180,7 +180,9 @@ class Connection:
             if self.jobs.is_stopping:
                 # Before handlers are waited for: who listens may go elsewhere meanwhile.
                 streams.finish(self)
+            until = self.loop.time() + grace
             await self.jobs.finish(grace, _CLEANUP, self._policy)
+            await self.app.finish_results(self, until - self.loop.time())
         finally:
             # What handlers changed at the last is still told, then the streams end.
             streams.finish(self)
@@ -214,6 +216,7 @@ class Connection:
         if at_once or self._ended.done():
             # Who ends its input and then sends a signal has waited already.
             self.jobs.cancel_all()
+            self.app.release(self)
         self.end()
 
     # -- coming in ---------------------------------------------------------------------------
@@ -410,6 +413,11 @@ class Connection:
                 self.peer.send_notification(spoken(method, self._policy), params, route=route)
             except LocalProtocolError as error:
                 _log.error("%s cannot be written: %s", method, error)
+
+    @property
+    def hears(self) -> bool:
+        """Whether the client may still say something."""
+        return self._hears
 
     @property
     def is_slow(self) -> bool:

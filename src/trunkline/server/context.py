@@ -332,13 +332,23 @@ class Context(Struct, eq=False):
         """
         return questions.once(self, key, work, type, secret)
 
-    async def become_task(self) -> bool:
+    def become_task(self) -> Ask[bool]:
         """Let the client go, and go on as a task; say whether this call is one now.
 
-        Questions before this are asked in rounds, after it they are inputs of the task. Where
-        the client or the tool cannot have tasks the call goes on as it was.
+        Await it, or `wait` for it on a thread. Questions before this are asked in rounds, after
+        it they are inputs of the task. Where the client or the tool cannot have tasks, or the
+        server has no room for one more, the call goes on as it was.
+
+        Raises:
+            Refusal: there is no room, and the tool has to be a task.
         """
-        return await self._connection.app.tasks.become(self)
+        return Ask(self, self._become)
+
+    async def _become(self) -> bool:
+        course = self._course
+        if course is None or course.become is None:
+            return False
+        return await course.become()
 
     def _stop(self) -> None:
         """Stop the handler: nobody wants its outcome any more."""

@@ -96,6 +96,7 @@ class Course:
         "_left",
         "_open",
         "asker",
+        "become",
         "begin",
         "heard",
         "is_done",
@@ -113,6 +114,8 @@ class Course:
         self.outlet: Callable[[str, Any], object] | None = None
         # Gets the outcome, in place of the client.
         self.on_end: Callable[[Any], object] | None = None
+        # How the call goes on as a task, where it may; says whether it is one then.
+        self.become: Callable[[], Awaitable[bool]] | None = None
         # Awaited before the handler is called.
         self.begin: Callable[[Context], Awaitable[object]] | None = None
         # So many of its reports the client has heard, when the handler ran before.
@@ -209,6 +212,8 @@ class Course:
         """Withdraw what the handler has left open: its request is done with."""
         self.is_done = True
         self.stop()
+        if self.round is not None:
+            self.round.end()
 
 
 def course_of(context: Context) -> Course:
@@ -227,4 +232,20 @@ class Ending(Protocol):
 
     def ending(self) -> Any:
         """Return what the request is answered: a result, or an `ErrorObject`."""
+        ...
+
+    def end(self) -> None:
+        """Be done with: the handler has ended."""
+        ...
+
+    async def give_way(self) -> None:
+        """End who calls this if questions are to go out; otherwise return at once."""
+        ...
+
+    def known(self, question: Question) -> Raw | None:
+        """Return what the client has answered to a question, in an earlier run."""
+        ...
+
+    def done(self, key: str) -> Raw | None:
+        """Return what `once` gave under a key, in this run or an earlier one."""
         ...

@@ -208,8 +208,8 @@ class Jobs:
         """Return what says that a handler failed, or None where nobody is to hear of it."""
         policy, course = context._surface.policy, context._course
         if course is not None and course.on_end is not None:
-            # To whoever detached it, who knows why it was stopped.
-            stopped = isinstance(error, asyncio.CancelledError) and context.cancelled
+            # To whoever detached it, who knows why it was stopped; or the whole loop ends.
+            stopped = isinstance(error, asyncio.CancelledError) and _is_stopped(context)
             return None if stopped else _told(work, entry, context, error)
         if context._asked not in self._peer.inbox:
             return None
@@ -237,6 +237,7 @@ class Jobs:
         asked, course = context._asked, context._course
         if course is not None and course.on_end is not None:
             course.on_end(outcome)
+            course.end()
             return
         try:
             if outcome is not None:
@@ -272,6 +273,7 @@ class Jobs:
             return
         context = self.at_work.get(asked)
         self._peer.drop(asked)
+        self._app.give_up(asked)
         self._let_go(asked)
         if context is not None:
             self._stop(context)
@@ -419,6 +421,18 @@ def _failed_by_itself(error: BaseException) -> bool:
     return isinstance(error, Exception)
 
 
+def _is_stopped(context: Context) -> bool:
+    """Say whether a handler was told to stop, by us or by whoever ends the loop."""
+    return context.cancelled or (context._task is not None and context._task.cancelling() > 0)
+
+
+def _alone(error: BaseException) -> BaseException:
+    """Return what was raised, without the groups that hold nothing else."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
 def _has_begin(context: Context) -> bool:
     """Say whether something has to be done before the handler is called."""
     return context._course is not None and context._course.begin is not None
@@ -446,7 +460,7 @@ def _ending(context: Context, course: Course) -> Any:
 def _told(work: Work, entry: Any, context: Context, error: BaseException) -> Any:
     """Return how it is said that a handler failed."""
     try:
-        return work.fail(entry, context, error)
+        return work.fail(entry, context, _alone(error))
     except Exception as another:  # noqa: BLE001  # an exception that cannot even be shown
         _log.error("%s cannot tell how it failed\n%s", context.method, as_redacted(another))
         return named_error(ErrorKind.INTERNAL_ERROR, policy=context._surface.policy)

@@ -153,9 +153,22 @@ class Ask(Coroutine[Any, Any, T]):
         Raises:
             RuntimeError: this is the thread of the event loop, which has to go on: await it.
         """
+        workers = self._context._connection.app.workers
+        future = self._begin_on_loop()
+        with workers.parked():
+            return _outcome(future)
+
+    def _begin_on_loop(self) -> concurrent.futures.Future[T]:
+        """Begin to get the answer, for a thread that will wait for it."""
         self._check_thread()
-        loop = self._context._connection.loop
-        return _outcome(asyncio.run_coroutine_threadsafe(self._waited(), loop))
+        coroutine = self._waited()
+        try:
+            loop = self._context._connection.loop
+            return asyncio.run_coroutine_threadsafe(coroutine, loop)
+        except RuntimeError:
+            # The loop is closed, and with it everything that could be waited for.
+            coroutine.close()
+            raise asyncio.CancelledError from None
 
     def _check_thread(self) -> None:
         if threading.get_ident() == self._context._connection.thread:
@@ -193,10 +206,9 @@ class _Once(Ask[Any]):
 
     def wait(self) -> Any:
         """Do it here, unless it was done; see `Ask.wait`."""
-        self._check_thread()
         calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._calls = calls
-        future = asyncio.run_coroutine_threadsafe(self._waited(), self._context._connection.loop)
+        future = self._begin_on_loop()
         future.add_done_callback(lambda _: calls.put(None))
         while (call := calls.get()) is not None:
             call()
@@ -405,7 +417,7 @@ async def _ask(
     try:
         return asking.read(raw, context._surface, method)
     except RemoteProtocolError as error:
-        text = f"the answer to {name.key!r} is no {error.expected}"
+        text = f"the answer to {name.key!r} is not {error.expected}"
     _refuse(context, text)
 
 

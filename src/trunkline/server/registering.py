@@ -110,6 +110,8 @@ def tool(
     annotations = _typed(options.pop("annotations", None), ToolAnnotations, "annotations")
     task = _one_of("task", options.pop("task", "never"), ("never", "optional", "required"))
     start = _one_of("task_start", options.pop("task_start", "call"), ("call", "handler"))
+    if start == "handler" and task == "never":
+        raise ValueError("task_start='handler' needs a tool that may be a task: give it task=")
     chosen = _named(name, handler, "tool")
     if chosen in app.tools:
         raise ValueError(f"there is a tool named {chosen!r} already")

@@ -265,14 +265,10 @@ class Round:
 
     async def ask(self, question: Question) -> Raw:
         """Return the answer that the client brought, or end the round with the question."""
-        digest = question.digest()
-        key = self._key_of(question, digest)
-        known = self._answers.get(key)
+        known = self.known(question)
         if known is not None:
-            if known[0] == digest:
-                self._used.add(key)
-                return known[1]
-            self._refuse_changed(key)
+            return known
+        key = self._key_of(question, question.digest())
         self._check_open(question)
         self._check_allowed()
         self._open[key] = question
@@ -282,6 +278,35 @@ class Round:
         future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         return await future
+
+    def known(self, question: Question) -> Raw | None:
+        """Return the answer that the client brought, if it brought one.
+
+        Raises:
+            ChangedQuestion: it was given to something else.
+        """
+        digest = question.digest()
+        key = self._key_of(question, digest)
+        known = self._answers.get(key)
+        if known is None:
+            return None
+        if known[0] != digest:
+            self._refuse_changed(key)
+        self._used.add(key)
+        return known[1]
+
+    def done(self, key: str) -> Raw | None:
+        """Return what `once` gave under a key, now or in an earlier run."""
+        return self._done.get(key)
+
+    async def give_way(self) -> None:
+        """Do nothing, unless questions are to go out: then end whoever calls this with them."""
+        if not self._is_ending:
+            return
+        self._check_open()
+        future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
 
     def _key_of(self, question: Question, digest: str) -> str:
         """Return the key of a question: of a branch's, that of an equal one which was answered."""
@@ -339,8 +364,6 @@ class Round:
 
     def ending(self) -> Any:
         """Return the questions, and what the client is to bring back with their answers."""
-        if self._insisting is not None:
-            self._insisting.cancel()
         context, rounds = self._context, self._rounds
         state = _State(
             rounds.expiry(),
@@ -361,6 +384,11 @@ class Round:
         questions = {key: _on_the_wire(each) for key, each in self._open.items()}
         result = InputRequiredResult(input_requests=questions, request_state=sealed)
         return context._surface.result(result)
+
+    def end(self) -> None:
+        """Be done with: the handler has ended."""
+        if self._insisting is not None:
+            self._insisting.cancel()
 
     def _check_allowed(self) -> None:
         context, limits = self._context, self._rounds.limits

@@ -102,23 +102,43 @@ class TaskSettings(Struct, frozen=True, kw_only=True):
     # The same of one principal or, where nobody has a name, of one connection, so that one
     # cannot take the room of all.
     running_each: int = 100
+    # Tasks that have ended and are still kept for one of them, and the bytes of their results.
+    # The oldest makes room for one more, so that one cannot fill the store of all.
+    kept_each: int = 1000
+    kept_bytes_each: int = 16 * 1024 * 1024
+    # How long a call of an optional tool may take, in the revision where the tool decides,
+    # before it becomes a task: one that is done by then is answered as any other. Zero makes it
+    # a task from its start.
+    quick: float = 0.05
     # Questions of one task that wait for an answer. More than a person could look through.
     open_inputs: int = 32
     # Calls of `tasks/result` that wait for a task to end, on all connections.
     waiting_results: int = 1000
+    # The same for one principal or connection.
+    waiting_results_each: int = 100
 
     def __post_init__(self) -> None:
-        for name in ("ttl", "longest_ttl", "poll_interval"):
+        for name in ("ttl", "longest_ttl", "poll_interval", "quick"):
             value = getattr(self, name)
-            if value is None and name != "poll_interval":
+            if value is None and name.endswith("ttl"):
                 continue
-            if type(value) not in (int, float) or not 0.001 <= value < 10**9:
+            least = 0 if name == "quick" else 0.001
+            if type(value) not in (int, float) or not least <= value < 10**9:
                 raise ValueError(f"TaskSettings.{name} is a number of seconds, not {value!r}")
-        for name in ("running", "running_each", "open_inputs", "waiting_results"):
+        for name in _COUNTS:
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value < 10**9:
                 raise ValueError(f"TaskSettings.{name} is an integer, not {value!r}")
 
 
+_COUNTS = (
+    "running",
+    "running_each",
+    "kept_each",
+    "kept_bytes_each",
+    "open_inputs",
+    "waiting_results",
+    "waiting_results_each",
+)
 _SECONDS = ("grace", "linger", "ask_timeout", "state_ttl", "stall")
 _MAY_BE_ZERO = ("grace", "linger")

@@ -7,16 +7,17 @@ The rules that live here, and only here:
                             [MCP 2025-11-25, basic/utilities/tasks#tool-level-negotiation]
 * In the extension's form the tool decides, for a client whose very request declares the
   extension; what is in `task` means nothing.                                       [SEP-2663]
+* There a call that cannot be a task just now is one as any other, unless the tool has to be a
+  task. Who has asked for a task gets one, or is refused.
 * A server without tasks, and a revision without them, take no notice of `task`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
-from ..mcp.names import official
 from ..spec.kinds import ErrorKind
 from ..spec.mcp.tasks_extension import EXTENSION
 from .extensions import declares, refuse_undeclared
@@ -27,16 +28,25 @@ if TYPE_CHECKING:
     from .context import Context
     from .entries import ToolEntry
 
-__all__ = ["Admission", "admitted", "may_become"]
+__all__ = ["Admission", "admitted"]
 
 
 class Admission:
-    """What is to become of a call: a task from its start or not, and for how long it is kept."""
+    """What is to become of a call: when it is a task, if at all, and for how long it is kept."""
 
-    __slots__ = ("is_task", "ttl")
+    __slots__ = ("must", "start", "ttl")
 
-    def __init__(self, *, is_task: bool, ttl: float | None = None) -> None:
-        self.is_task = is_task
+    def __init__(
+        self,
+        start: Literal["call", "soon", "handler"] | None = None,
+        *,
+        must: bool = False,
+        ttl: float | None = None,
+    ) -> None:
+        # From its start, soon, or when the handler says so; None is never.
+        self.start = start
+        # Whether it is refused if it cannot be one.
+        self.must = must
         # In seconds; None where the client did not say.
         self.ttl = ttl
 
@@ -50,18 +60,7 @@ def admitted(
         return _asked_for(context, entry, wish)
     if form == "extension":
         return _able(context, entry)
-    return Admission(is_task=False)
-
-
-def may_become(app: Server, context: Context) -> bool:
-    """Say whether a call that is no task yet may become one, now that its handler wants it to."""
-    surface = context._surface
-    if form_of(surface.revision) != "extension" or not declares(context._caller, EXTENSION):
-        return False
-    if official(context.method, surface.policy, surface.revision) != "tools/call":
-        return False
-    entry = app.tools.get(context.what)
-    return entry is not None and entry.task != "never" and EXTENSION in app.extensions
+    return Admission()
 
 
 def _asked_for(context: Context, entry: ToolEntry, wish: Raw | UnsetType) -> Admission | None:
@@ -69,23 +68,28 @@ def _asked_for(context: Context, entry: ToolEntry, wish: Raw | UnsetType) -> Adm
     if wish is UNSET and entry.task == "required":
         return _refused(context, ErrorKind.TASK_REQUIRED)
     if wish is UNSET:
-        return Admission(is_task=False)
+        return Admission()
     if entry.task == "never":
         return _refused(context, ErrorKind.TASK_NOT_ALLOWED)
     try:
-        return Admission(is_task=True, ttl=read_ttl(wish))
+        return Admission("call", must=True, ttl=read_ttl(wish))
     except ValidationError as error:
         return _refused(context, ErrorKind.INVALID_PARAMS, f"Invalid params: {error}")
 
 
 def _able(context: Context, entry: ToolEntry) -> Admission | None:
     """Admit a call where the client can have a task, and the tool decides."""
+    must = entry.task == "required"
+    if entry.task == "never":
+        return Admission()
     if declares(context._caller, EXTENSION):
-        return Admission(is_task=entry.task != "never" and entry.task_start == "call")
-    if entry.task == "required":
+        if entry.task_start == "handler":
+            return Admission("handler", must=must)
+        return Admission("call" if must else "soon", must=must)
+    if must:
         refuse_undeclared(context._connection, context._asked, context._surface, EXTENSION)
         return None
-    return Admission(is_task=False)
+    return Admission()
 
 
 def _refused(context: Context, kind: str, text: str | None = None) -> Admission | None:

@@ -8,9 +8,12 @@ server that call has come to, and writes the answer into the record just so.
 The rules that live here, and only here:
 
 * So many questions of a task may be open at once.
-* A question goes out as long as somebody waits for its answer, and only then.
+* A question goes out as long as somebody waits for its answer, and only then. When the call
+  that carries it is lost, another one does.
+* What a client has answered is not asked again because a store does not answer.
 * What carries a question names the task.     [MCP 2025-11-25, basic/utilities/tasks]
-* `once` simply does its work: a task is never run again.
+* `once` simply does its work: a task is never run again. What rounds before it have brought
+  counts.
 """
 
 from __future__ import annotations
@@ -29,9 +32,11 @@ from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.named import peer_error
 from ..jsonrpc.policy import Policy
 from ..mcp.types import InputRequest, ListRootsRequestParams
-from ..store.failures import StoreError
+from ..store.failures import StoreError, StoreFull, StoreUnavailable
+from ..store.values import Lease
 from . import asking as asks
 from . import task_forms as forms
+from .course import Ending, course_of
 from .task_records import Reply, TaskRecord, answered, asking, withdrawn
 
 if TYPE_CHECKING:
@@ -45,6 +50,12 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # How long a handler that stops waiting may take to say so to the store, in seconds.
 _CLEANUP: Final = 1.0
+# How long a store that does not answer is tried for a question, or for its answer, in seconds:
+# somebody has thought about that one.
+_PATIENCE: Final = 30.0
+# How long a server that carries a question has the right to, in seconds; it renews that in time.
+# When it dies another one may ask after so long.
+_LEASE: Final = 5.0
 
 _read: Final[Decoder[InputRequest]] = Decoder(InputRequest)
 
@@ -57,11 +68,13 @@ def method_of(question: Raw) -> str:
 class TaskAsker:
     """Asks through the record of a task."""
 
-    __slots__ = ("_running", "_tasks")
+    __slots__ = ("_before", "_running", "_tasks")
 
-    def __init__(self, tasks: Tasks, running: Running) -> None:
+    def __init__(self, tasks: Tasks, running: Running, before: Ending | None) -> None:
         self._tasks = tasks
         self._running = running
+        # What was learnt in rounds before the call was a task.
+        self._before = before
 
     async def ask(self, question: Question) -> Raw:
         """Return what the client answered, unread.
@@ -69,17 +82,35 @@ class TaskAsker:
         Raises:
             PeerError: it answered with an error.
             TimedOut: it took longer than the handler, or the server, waits.
+            RequestEnded: the task has ended, and left what asks behind.
         """
+        known = None if self._before is None else self._before.known(question)
+        if known is not None:
+            return known
+        context = self._running.context
+        course = course_of(context)
+        try:
+            with course.paused(context):
+                reply = await self._answer(question, course.waits)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if course.is_done and (task is None or not task.cancelling()):
+                raise RequestEnded("the task has ended", method=question.method) from None
+            raise
+        return _result(reply, question, self._running.surface.policy)
+
+    async def _answer(self, question: Question, waits: set[asyncio.Future[Any]]) -> Reply:
         running, key = self._running, question.key
         most = self._tasks.settings.open_inputs
         if len(running.waits) >= most:
             raise ToolError(f"No more than {most} questions can be open at once.")
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         running.waits[key] = future
+        waits.add(future)
         try:
             async with asyncio.timeout(question.timeout):
-                await self._put(question)
-                reply = await future
+                await self._put(question, future)
+                return await future
         except BaseException as error:
             # Nobody waits for it any more; also when the handler was told to stop.
             await self._withdraw(key)
@@ -88,20 +119,31 @@ class TaskAsker:
             raise
         finally:
             del running.waits[key]
-        return _result(reply, question, running.surface.policy)
+            waits.discard(future)
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
-        """Do it: nothing is run again here."""
-        return await work()
+        """Do it: nothing is run again here, but it may have been done before."""
+        done = None if self._before is None else self._before.done(key)
+        return await work() if done is None else done
 
-    async def _put(self, question: Question) -> None:
+    async def _put(self, question: Question, future: asyncio.Future[Reply]) -> None:
         running = self._running
         request: dict[str, Any] = {"method": question.method}
         if question.params is not None:
             request["params"] = running.surface.narrowed(question.params)
-        to = partial(asking, key=question.key, question=Raw(encode(request)))
-        change = await self._tasks.records.change(running.tenant, running.id, to)
-        if change.record is None or not change.is_ours:
+        raw = Raw(encode(request))
+
+        def to(record: TaskRecord) -> TaskRecord | None:
+            # It may be there already, and even answered, though the store did not say so.
+            return None if future.done() else asking(record, question.key, raw)
+
+        try:
+            records = self._tasks.records
+            change = await records.insist(running.tenant, running.id, to, _PATIENCE)
+        except (StoreFull, StoreUnavailable) as error:
+            _log.error("%r cannot ask in its task: %s", running.context.what, error)
+            raise ToolError("The question cannot be kept.") from None
+        if change.record is None or change.record.is_over:
             running.stop()  # it has ended, and this is how we learn of it
             await asyncio.sleep(0)  # where the handler is stopped
             raise RequestEnded("the task has ended", method=question.method)
@@ -124,12 +166,31 @@ class TaskAsker:
             tasks.tell(running, change.record)
 
 
+class _Carried:
+    """A question on its way, and the call that carries it."""
+
+    __slots__ = ("is_lost", "key", "question", "record", "waiter", "work")
+
+    def __init__(self, waiter: Waiter, record: TaskRecord, key: str, question: Raw) -> None:
+        self.waiter = waiter
+        self.record = record
+        self.key = key
+        self.question = question
+        self.work: asyncio.Task[None] | None = None
+        # Whether another call has to carry it.
+        self.is_lost = False
+
+    def stop(self) -> None:
+        if self.work is not None:
+            self.work.cancel()
+
+
 class Carriers:
     """The questions that calls of this server are carrying to clients just now."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._at_work: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._at_work: dict[tuple[str, str], _Carried] = {}
 
     def offer(self, record: TaskRecord) -> None:
         """Send out what a task wants to know, where a call of its owner waits for it."""
@@ -139,24 +200,36 @@ class Carriers:
             place = record.id, key
             waiter = None if place in self._at_work else self._find(record, question)
             if waiter is not None:
-                work = self._tasks.spawn(self._carry(waiter, record, key, question))
-                self._at_work[place] = work
-                work.add_done_callback(partial(self._done, place))
+                carried = _Carried(waiter, record, key, question)
+                self._at_work[place] = carried
+                carried.work = self._tasks.spawn(self._carry(carried))
+                carried.work.add_done_callback(partial(self._done, place))
 
-    def _done(self, place: tuple[str, str], work: asyncio.Task[None]) -> None:
-        if self._at_work.get(place) is work:
-            del self._at_work[place]
+    def _done(self, place: tuple[str, str], _: asyncio.Task[None]) -> None:
+        carried = self._at_work.pop(place)
+        if carried.is_lost:
+            record = carried.record
+            self._tasks.spawn(self._tasks.watch(record.tenant, record.id))
 
     def drop(self, id: str, key: str | None = None) -> None:
         """Ask no more, because the task has ended or the question was withdrawn."""
-        for place, work in list(self._at_work.items()):
+        for place, carried in list(self._at_work.items()):
             if place[0] == id and key in (None, place[1]):
-                work.cancel()
+                carried.stop()
+
+    def lose(self, waiter: Waiter) -> None:
+        """Let others carry what a call did, which its client has cancelled."""
+        for carried in list(self._at_work.values()):
+            if carried.waiter is waiter:
+                carried.is_lost = True
+                carried.stop()
 
     def _find(self, record: TaskRecord, question: Raw) -> Waiter | None:
         """Return a call that may carry a question: its client can be asked such things."""
         request = _read.decode(question)
         for waiter in self._tasks.waiting.open(record.tenant, record.id):
+            if not waiter.can_carry:
+                continue
             session = waiter.connection.session
             try:
                 asks.check(session, waiter.surface, request.method, _params(request))
@@ -165,21 +238,37 @@ class Carriers:
             return waiter
         return None
 
-    async def _carry(self, waiter: Waiter, record: TaskRecord, key: str, question: Raw) -> None:
+    async def _carry(self, carried: _Carried) -> None:
         """Ask a client, and write down what it says; a call that is lost leaves it to another."""
-        tasks = self._tasks
-        lease = await tasks.records.claim(record, key, tasks.app.limits.ask_timeout)
+        records, record, key = self._tasks.records, carried.record, carried.key
+        lease = await records.claim(record, key, _LEASE)
         if lease is None:
             return  # somebody is at it, maybe in another server
+        renewing = self._tasks.spawn(self._renew(lease))
         try:
-            reply = await self._ask(waiter, record, _read.decode(question))
-            if reply is not None:
-                to = partial(answered, replies={key: reply})
-                change = await tasks.records.change(record.tenant, record.id, to)
+            reply = await self._ask(carried.waiter, record, _read.decode(carried.question))
+            if reply is None:
+                carried.waiter.can_carry = False
+                carried.is_lost = True
+                return
+            # From here on nothing stops it: it would have to be asked again.
+            await asyncio.shield(self._tasks.track(self._bring(record, key, reply)))
         finally:
-            await tasks.records.unclaim(lease)
-        if reply is not None:
-            await tasks.pass_on(change)
+            renewing.cancel()
+            await records.unclaim(lease)
+
+    async def _bring(self, record: TaskRecord, key: str, reply: Reply) -> None:
+        to = partial(answered, replies={key: reply})
+        change = await self._tasks.records.insist(record.tenant, record.id, to, _PATIENCE)
+        self._tasks.pass_on(change)
+
+    async def _renew(self, lease: Lease) -> None:
+        while True:
+            await asyncio.sleep(_LEASE / 3)
+            try:
+                await self._tasks.records.keep_claim(lease, _LEASE)
+            except StoreUnavailable as error:
+                _log.warning("the right to carry a question is not renewed: %s", error)
 
     async def _ask(self, waiter: Waiter, record: TaskRecord, request: InputRequest) -> Reply | None:
         """Return what a client says to a question; None where nobody will know."""

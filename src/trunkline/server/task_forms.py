@@ -19,7 +19,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec import UNSET, Raw, UnsetType, ValidationError
+from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
@@ -32,7 +32,6 @@ from ..mcp.types import (
     GetTaskResult,
     ListTasksResult,
     Task,
-    TaskMetadata,
     TaskStatus,
     TaskStatusNotificationParams,
 )
@@ -67,7 +66,17 @@ _LONGEST_MESSAGE: Final = 200
 
 _members: Final[Decoder[dict[str, Any]]] = Decoder(dict[str, Any])
 _error: Final = Decoder(ErrorObject)
-_metadata: Final = Decoder(TaskMetadata)
+# The longest time that anybody asks for, in milliseconds; more is as good as this.
+_LONGEST_TTL: Final = 10**12
+
+
+class _Wish(Struct, frozen=True):
+    """What a call asks for a task with. An integer may be written with a point in JSON."""
+
+    ttl: int | float | UnsetType = UNSET
+
+
+_wish: Final = Decoder(_Wish)
 
 
 @cache  # one entry per released revision: another raises, and nothing is kept
@@ -89,12 +98,12 @@ def read_ttl(raw: Raw) -> float | None:
     Raises:
         ValidationError: it is not as the revision has it.
     """
-    ttl = _metadata.decode(raw).ttl
+    ttl = _wish.decode(raw).ttl
     if ttl is UNSET:
         return None
-    if ttl < 1:
+    if ttl < 1 or (isinstance(ttl, float) and not ttl.is_integer()):
         raise ValidationError("Expected `int` >= 1 - at `$.task.ttl`")
-    return ttl / 1000
+    return min(ttl, _LONGEST_TTL) / 1000  # before it is divided: no integer is too large in JSON
 
 
 # -- how a task stands -----------------------------------------------------------------------

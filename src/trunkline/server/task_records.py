@@ -9,7 +9,8 @@ The rules that live here, and only here:
 * A task that has ended stays as it ended.               [MCP 2025-11-25, basic/utilities/tasks]
 * It waits for input exactly as long as one of its questions is open; what answers none of
   them is ignored, and what answers one is kept until the handler has taken it.
-* Every change compares and sets, and is tried anew when another one came first.
+* Every change compares and sets, and is tried anew when another one came first. Made twice,
+  because nobody knows whether it was made, it is made once.
 * Its time to live counts from its creation. Then it is gone, whoever still works at it.
 * An id has 192 random bits, because for a client without a name the id is the right to it.
                                                                                      [SEP-2663]
@@ -20,10 +21,11 @@ task is, which uses none twice.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
@@ -66,6 +68,9 @@ _OVER: Final = frozenset(("completed", "failed", "cancelled"))
 # How often a change is tried anew. Each loss is somebody else's gain, so that whoever loses this
 # often has met a store that does not compare.
 _TRIES: Final = 100
+# Between two tries to reach a store that does not answer, in seconds: at first, and at most.
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
 # In seconds: a store takes no less.
 _LEAST_TTL: Final = 0.001
 
@@ -166,8 +171,8 @@ def cancelled(record: TaskRecord) -> TaskRecord | None:
 
 
 def asking(record: TaskRecord, key: str, question: Raw) -> TaskRecord | None:
-    """Return a task with one open question more; None for one that has ended."""
-    if record.is_over:
+    """Return a task with one open question more; None for one that has ended, or has it."""
+    if record.is_over or key in record.questions or key in record.replies:
         return None
     return replace(record, status="input_required", questions={**record.questions, key: question})
 
@@ -186,9 +191,10 @@ def withdrawn(record: TaskRecord, key: str) -> TaskRecord | None:
     return _without(record, {key: None}) if key in record.questions else None
 
 
-def taken(record: TaskRecord) -> TaskRecord | None:
-    """Return a task whose replies were taken; None if there were none."""
-    return replace(record, replies={}) if record.replies else None
+def taken(record: TaskRecord, keys: Container[str]) -> TaskRecord | None:
+    """Return a task some of whose replies were taken; None if it has none of them."""
+    left = {key: reply for key, reply in record.replies.items() if key not in keys}
+    return replace(record, replies=left) if len(left) < len(record.replies) else None
 
 
 def _without(record: TaskRecord, keys: Mapping[str, Any]) -> TaskRecord:
@@ -242,9 +248,16 @@ class TaskRecords:
         return None if found is None else found[0]
 
     async def change(
-        self, tenant: str, id: str, to: Callable[[TaskRecord], TaskRecord | None]
+        self,
+        tenant: str,
+        id: str,
+        to: Callable[[TaskRecord], TaskRecord | None],
+        *,
+        quietly: bool = False,
     ) -> Change:
         """Make of a task what `to` returns of it; None there leaves it as it is.
+
+        `quietly` is a change that no client would notice.
 
         Raises:
             StoreFull: what it was to become has no room; it is as it was.
@@ -258,13 +271,38 @@ class TaskRecords:
             wanted = to(record)
             if wanted is None:
                 return Change(record, record)
-            # Whatever the clock does: who is told of changes goes by this.
-            wanted = replace(wanted, updated=max(self.clock(), record.updated))
+            if not quietly:
+                # Whatever the clock does: who is told of changes goes by this.
+                wanted = replace(wanted, updated=max(self.clock(), record.updated))
             value = encode(wanted)
             set_ = await self._store.compare_and_set(_key(record), value, version=version, ttl=left)
             if set_ is not None:
                 return Change(wanted, record, True)
         raise StoreUnavailable("a task was changed by others each time it was to be changed")
+
+    async def insist(
+        self,
+        tenant: str,
+        id: str,
+        to: Callable[[TaskRecord], TaskRecord | None],
+        seconds: float,
+    ) -> Change:
+        """Change a task as `change` does, and again for so long while the store does not answer.
+
+        Raises:
+            StoreFull: what it was to become has no room; it is as it was.
+            StoreUnavailable: there was no answer all the time.
+        """
+        until, pause = time.monotonic() + seconds, _FIRST_PAUSE
+        while True:
+            try:
+                return await self.change(tenant, id, to)
+            except StoreUnavailable as error:
+                if time.monotonic() + pause > until:
+                    raise
+                _log.warning("a task is not changed yet: %s", error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def page(
         self, tenant: str, circle: str, after: str | None, limit: int
@@ -283,6 +321,10 @@ class TaskRecords:
         """Return the right to carry a question to the client, or None if somebody has it."""
         name = sha256(f"{record.id}/{key}".encode("utf-8", "surrogatepass")).hexdigest()
         return await self._store.acquire(Key(record.tenant, "task-question", name), ttl=ttl)
+
+    async def keep_claim(self, lease: Lease, ttl: float) -> None:
+        """Keep that right for so long from now on."""
+        await self._store.renew(lease, ttl=ttl)
 
     async def unclaim(self, lease: Lease) -> None:
         """Give that right up."""

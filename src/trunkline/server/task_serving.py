@@ -46,7 +46,7 @@ from .raw_arguments import raw_arguments
 from .surface import Serve, Surface
 from .task_asking import method_of
 from .task_forms import form_of
-from .task_records import Reply, TaskRecord, answered
+from .task_records import Reply, TaskRecord, answered, cancelled
 from .task_results import NOT_FOUND, Waiter
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ async def _get(context: Context, params: Any) -> Any:
 
 async def _cancel(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
-    change = await _tasks(context).cancel(record)
+    change = await _tasks(context).alter(record, cancelled)
     if change.record is None:
         raise _not_found()
     if not change.is_ours and change.record.form == "core":
@@ -124,8 +124,7 @@ async def _update(context: Context, params: Any) -> Any:
         for key, raw in params.input_responses.items()
         if key in record.questions
     }
-    to = partial(answered, replies=replies)
-    await tasks.pass_on(await tasks.records.change(record.tenant, record.id, to))
+    await tasks.alter(record, partial(answered, replies=replies))
     return surface.empty()
 
 
@@ -135,11 +134,16 @@ async def _result(context: Context, params: Any) -> Any:
         return forms.payload(record, context._surface)
     tasks = _tasks(context)
     await tasks.begin_to_watch()
-    waiter = Waiter(context._connection, context._asked, context._surface)
-    if not tasks.waiting.add(record, waiter):
+    circle = tasks.circle(context)
+    waiter = Waiter(context._connection, context._asked, context._surface, circle, record)
+    if not tasks.waiting.add(waiter):
         raise Refusal(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER})
-    # Again, now that we would be told: it may have ended while we looked.
-    await tasks.watch(record.tenant, record.id)
+    try:
+        # Again, now that we would be told: it may have ended while we looked.
+        await tasks.watch(record.tenant, record.id)
+    except BaseException:
+        tasks.give_up(context._asked)  # it is answered otherwise, or not at all
+        raise
     return None
 
 

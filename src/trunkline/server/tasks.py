@@ -14,15 +14,18 @@ The rules that live here, and only here:
 * A task is worked at by the server that made it, and nowhere else. If that server ends, the
   task has failed: it says so itself, or whoever next asks finds that nobody is there.
 * Tasks at work hold the server's lifespan open.
+* What a client has brought is handed to the handler first, and then taken out of the record,
+  by nobody whose request could be cancelled meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Raw, UnsetType
 from msgspec.structs import replace
@@ -43,15 +46,15 @@ from .extensions import declares
 from .failures import as_redacted
 from .jobs import RETRY_AFTER
 from .settings import TaskSettings
-from .task_admission import admitted, may_become
+from .task_admission import admitted
 from .task_asking import Carriers, TaskAsker
 from .task_forms import Outcome, form_of
+from .task_kept import Kept, KeptTask
 from .task_records import (
     Change,
     Form,
     TaskRecord,
     TaskRecords,
-    cancelled,
     circle_of,
     ended,
     new_id,
@@ -59,6 +62,7 @@ from .task_records import (
 )
 from .task_results import Waiting
 from .task_runner import Runner
+from .task_start import AskerOfTask, TaskStart
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -69,6 +73,10 @@ __all__ = ["Running", "Tasks"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
+T = TypeVar("T")
+
+# How many records are looked at together, every few seconds: an engine has others to serve.
+_TOGETHER: Final = 50
 # How long handlers that were stopped may take to clean up, in seconds.
 _CLEANUP: Final = 1.0
 # Between two tries to write down how a task ended, in seconds: at first, and at most.
@@ -83,10 +91,12 @@ _NO_ROOM: Final = "There is no room to keep the result."
 class Running:
     """One task at work in this server."""
 
-    def __init__(self, context: Context, record: TaskRecord, circle: str | None) -> None:
+    def __init__(self, context: Context, record: TaskRecord, circle: str) -> None:
         self.context = context
         self.connection: Connection = context._connection
         self.surface = context._surface
+        # As it began.
+        self.record = record
         self.tenant = record.tenant
         self.id = record.id
         self.form: Form = record.form
@@ -96,6 +106,8 @@ class Running:
         self.is_detached = False
         # Whether the record has ended, so that the handler's outcome is of no use.
         self.is_over = False
+        # How many bytes the record holds of what the task has brought.
+        self.size = 0
         # How the task stood when somebody was last told.
         self.told: str = record.status
         self.told_at = record.updated
@@ -137,15 +149,19 @@ class Tasks:
         self.cursor_key = key
         self.records = TaskRecords(store)
         self.running: dict[str, Running] = {}
-        self.waiting = Waiting(settings.waiting_results)
+        self.waiting = Waiting(settings.waiting_results, settings.waiting_results_each)
+        self.kept = Kept(settings.kept_each, settings.kept_bytes_each)
         self.carriers = Carriers(self)
         self._runner = Runner(store, self._look_at_all, self._wake)
         # What a connection is known by, that nobody has a name on.
         self._circles: dict[Connection, str] = {}
-        self._spawned: set[asyncio.Task[None]] = set()
+        self._spawned: set[asyncio.Task[Any]] = set()
         self._ends: set[asyncio.Task[None]] = set()
         # Of the loop that tasks are at work on, while there are any.
         self._loop: asyncio.AbstractEventLoop | None = None
+        # For how long the last connection has let tasks end, in seconds: of the time that they
+        # have after it, which a client that waits for the process counts as one.
+        self.waited = 0.0
         # Whether no more tasks are begun, because the server is to end.
         self.is_stopping = False
 
@@ -161,29 +177,33 @@ class Tasks:
         is the `task` of its params.
         """
         admission = admitted(self.app, context, entry, wish)
-        if admission is not None and admission.is_task:
-            course = course_of(context)
-            course.begin = partial(self._begin, ttl=admission.ttl)
-        return admission is not None
-
-    async def become(self, context: Context) -> bool:
-        """Let a call go on as a task, if it can; say whether it is one now.
-
-        Raises:
-            Refusal: it could be one, and there is no room; the call goes on if this is caught.
-        """
-        course = context._course
-        if course is not None and course.on_end is not None:
-            return True
-        if not may_become(self.app, context):
-            return False
-        await self._begin(context, ttl=None)
+        if admission is None or admission.start is None:
+            return admission is not None
+        start = TaskStart(self, context, must=admission.must, ttl=admission.ttl)
+        course = course_of(context)
+        course.become = start
+        if admission.start == "call" or (admission.start == "soon" and not self.settings.quick):
+            course.begin = lambda _: start()
+        elif admission.start == "soon":
+            course.asker = AskerOfTask(start, context, self.app.rounds)
+            context._connection.loop.call_later(self.settings.quick, start.after_a_moment)
         return True
 
-    async def _begin(self, context: Context, *, ttl: float | None) -> None:
-        """Make a call a task: keep its record, let its handler go on, answer its request."""
+    async def begin(self, context: Context, *, ttl: float | None) -> None:
+        """Make a call a task: keep its record, let its handler go on, answer its request.
+
+        Raises:
+            Refusal: there is no room, or no store, or the server stops.
+            RequestEnded: the call has ended meanwhile.
+            RoundOver: it ends with its questions, and comes again.
+        """
         form = form_of(context.revision)
         assert form is not None
+        course = course_of(context)
+        if course.round is not None:
+            await course.round.give_way()
+        if self.is_stopping or context._connection.jobs.is_stopping:
+            raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
         circle = self.circle(context)
         self._check_room(circle)
         record = self._new_record(context, form, ttl)
@@ -192,6 +212,8 @@ class Tasks:
         self._loop = running.connection.loop
         try:
             record = await self._keep(running, record)
+            if course.round is not None:
+                await course.round.give_way()  # if something was asked meanwhile
         except BaseException as error:
             # Also when the client cancels just now, and so it may have been kept.
             await self._let_go(running)
@@ -233,8 +255,8 @@ class Tasks:
             raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
         context = running.context
         if context._asked not in running.connection.peer.inbox:
-            # The handler did not wait for this: it has returned, or asked for it twice.
-            raise RequestEnded("the call has ended, or is a task already", method=context.method)
+            # The handler did not wait for this: it has returned.
+            raise RequestEnded("the call has ended", method=context.method)
         return record
 
     def _detach(self, running: Running, record: TaskRecord) -> None:
@@ -247,7 +269,7 @@ class Tasks:
         end.add_done_callback(self._ends.discard)
         course = context._course
         assert course is not None
-        course.asker = TaskAsker(self, running)
+        course.asker = TaskAsker(self, running, course.round)
         course.outlet = partial(self._report, running)
         left = record.left(self.records.clock())
         if left is not None:
@@ -282,7 +304,10 @@ class Tasks:
         if context.principal is not None:
             return circle_of(f"principal {context.tenant or ''}\0{context.principal}")
         connection = context._connection
-        return self._circles.setdefault(connection, circle_of(f"connection {new_id()}"))
+        made = circle_of(f"connection {new_id()}")
+        if connection.peer.is_closed:
+            return made  # nothing would ever forget it
+        return self._circles.setdefault(connection, made)
 
     # -- meanwhile ---------------------------------------------------------------------------
 
@@ -291,9 +316,14 @@ class Tasks:
         connection = running.connection
         if running.form == "extension" or running.is_over:
             return
-        if connection.transport.backlog <= MOST_BACKLOG:
+        if not self._is_behind(running):
             params = forms.message_of(params, running.id, running.surface)
             connection.notify(method, params)
+
+    @staticmethod
+    def _is_behind(running: Running) -> bool:
+        """Say whether a client has so much unread that it is told no more of a task."""
+        return running.connection.transport.backlog > MOST_BACKLOG
 
     def tell(self, running: Running, record: TaskRecord) -> None:
         """Tell who wants to know how a task stands now; what is older than that is not told."""
@@ -302,31 +332,45 @@ class Tasks:
         params = forms.notification(record, running.surface)
         if running.form == "extension":
             self.app.streams.task_changed(running.id, params)
-        elif record.status != running.told:
+        elif record.status != running.told and not self._is_behind(running):
             running.connection.notify("notifications/tasks/status", params)
         running.told, running.told_at = record.status, record.updated
 
-    async def pass_on(self, change: Change) -> None:
-        """Have a change of a record taken note of, here or in the server that runs the task."""
+    async def alter(
+        self, record: TaskRecord, to: Callable[[TaskRecord], TaskRecord | None]
+    ) -> Change:
+        """Change a task for a client, and have that passed on though the client may leave.
+
+        Raises:
+            StoreError: it may have changed, or not.
+        """
+
+        async def work() -> Change:
+            change = await self.records.change(record.tenant, record.id, to)
+            self.pass_on(change)
+            return change
+
+        return await asyncio.shield(self.track(work()))
+
+    def pass_on(self, change: Change) -> None:
+        """Have a change of a record taken note of, here or in the server that runs the task.
+
+        Also one that was not ours: who tries again may not have heard that it was.
+        """
         record = change.record
-        if record is None or not change.is_ours:
+        if record is None:
             return
         running = self.running.get(record.id)
-        try:
-            if running is not None:
-                await self.look(running)
-            else:
-                await self._runner.call(record.runner, record.id)
-        except StoreError as error:
-            # The change holds all the same, and is found by looking.
-            _log.warning("a change of a task is not told: %s", error)
+        if running is not None:
+            self.spawn(self.look(running))
+        elif change.is_ours or record.is_over or record.replies:
+            self.spawn(self._runner.call(record.runner, record.id))
         if record.is_over:
             self.settle(record.tenant, record.id, record)
 
     async def look(self, running: Running) -> None:
         """Look at the record of a task at work: take replies, and stop what has ended."""
-        change = await self.records.change(running.tenant, running.id, taken)
-        record = change.record
+        record = await self.records.get(running.tenant, running.id)
         if running.is_over or not running.is_detached:
             return
         if record is None or record.is_over:
@@ -335,24 +379,24 @@ class Tasks:
                 self.tell(running, record)
             self.settle(running.tenant, running.id, record)
             return
-        if change.is_ours and change.before is not None:
-            for key, reply in change.before.replies.items():
-                future = running.waits.get(key)
-                if future is not None and not future.done():
-                    future.set_result(reply)
-        if record.status != running.told or change.is_ours:
+        for key, reply in record.replies.items():
+            future = running.waits.get(key)
+            if future is not None and not future.done():
+                future.set_result(reply)
+        if record.status != running.told or record.updated > running.told_at:
             self.tell(running, record)
         self.carriers.offer(record)
-
-    async def cancel(self, record: TaskRecord) -> Change:
-        """End a task because its owner wants no more of it."""
-        change = await self.records.change(record.tenant, record.id, cancelled)
-        await self.pass_on(change)
-        return change
+        if record.replies:
+            # Each has its handler now, or nobody waits for it; to find it again does no harm.
+            to = partial(taken, keys=record.replies)
+            await self.records.change(running.tenant, running.id, to, quietly=True)
 
     async def checked(self, record: TaskRecord) -> TaskRecord | None:
         """Return a task as it is, failed if nobody works at it any more."""
-        if record.is_over or record.id in self.running:
+        running = self.running.get(record.id)
+        if running is not None and record.is_over and not running.is_over:
+            self.spawn(self.look(running))  # it works for nothing: nobody has passed that on
+        if record.is_over or running is not None:
             return record
         # Our own would be at work here.
         is_ours = record.runner == self._runner.name
@@ -386,12 +430,16 @@ class Tasks:
             self.carriers.offer(record)
 
     async def _look_at_all(self) -> None:
-        for running in list(self.running.values()):
-            if running.waits:
-                await self.look(running)
-        for tenant, id in self.waiting.tasks():
-            if id not in self.running:
-                await self.watch(tenant, id)
+        self.kept.tidy(self.records.clock())
+        looks: list[Callable[[], Coroutine[Any, Any, None]]] = [
+            *(partial(self.look, running) for running in self.running.values()),
+            *(partial(self.watch, *each) for each in self.waiting.tasks() if self._is_far(each)),
+        ]
+        for some in _batches(looks, _TOGETHER):
+            await asyncio.gather(*(look() for look in some))
+
+    def _is_far(self, task: tuple[str, str]) -> bool:
+        return task[1] not in self.running
 
     async def _wake(self, id: str) -> None:
         running = self.running.get(id)
@@ -445,6 +493,7 @@ class Tasks:
             else:
                 running.is_over = True
                 if change.record is not None:
+                    running.size = _size(change.record)
                     self.tell(running, change.record)
                 self.settle(running.tenant, running.id, change.record)
 
@@ -460,21 +509,44 @@ class Tasks:
         del self.running[running.id]
         if running.timer is not None:
             running.timer.cancel()
+        if running.is_detached:
+            self._count_kept(running)
         if not running.done.done():
             running.done.set_result(None)
         hold, running.hold = running.hold, None
         if hold is not None:
             await hold.__aexit__(None, None, None)
 
+    def _count_kept(self, running: Running) -> None:
+        """Keep no more for one requestor than it may have."""
+        kept = KeptTask(running.record, running.size)
+        for record in self.kept.add(running.circle, kept, self.records.clock()):
+            listed = running.circle if record.form == "core" else None
+            self.spawn(self.records.remove(record, listed))
+
     # -- the end of a connection, and of the server ------------------------------------------
+
+    def give_up(self, asked: Asked) -> None:
+        """Let a call go that waits, because its client has cancelled it."""
+        waiter = self.waiting.drop(asked)
+        if waiter is not None:
+            self.carriers.lose(waiter)
 
     def release(self, connection: Connection) -> None:
         """Let a connection go, which ends: its tasks go on, its calls that wait do not."""
         self.waiting.release(connection)
         self._circles.pop(connection, None)
 
+    async def finish_results(self, connection: Connection, seconds: float) -> None:
+        """Let the calls of a connection that is to end wait for so long."""
+        begun = connection.loop.time()
+        await self.waiting.finish(connection, seconds)
+        self.waited = connection.loop.time() - begun
+
     def stop_soon(self, *, at_once: bool = False) -> None:
         """Stop tasks as `stop` does. May be called from any thread."""
+        # Also where none is at work: a handler that is may want to become one.
+        self.is_stopping = self.app.is_open
         if self._loop is not None:
             try:
                 self._loop.call_soon_threadsafe(partial(self.stop, at_once=at_once))
@@ -483,7 +555,7 @@ class Tasks:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin no more tasks; those at work may end for a while, unless `at_once`."""
-        self.is_stopping = bool(self.running)
+        self.is_stopping = self.app.is_open
         if self.running:
             self.spawn(self.finish(0 if at_once else self.app.limits.grace))
 
@@ -495,9 +567,14 @@ class Tasks:
         for running in list(self.running.values()):
             _log.warning("a task of %r does not end though it was stopped", running.context.what)
             running.ends(None)  # it is not waited for any more
-        # The last of them ends the lifespan, if no connection is there.
+        # The last of them ends the lifespan, if no connection is there. A store that hangs is not
+        # waited for: what it was to keep is told by the sign of life that runs out.
         if self._ends:
-            await asyncio.wait(self._ends)
+            _, left = await asyncio.wait(self._ends, timeout=_CLEANUP)
+            for end in left:
+                end.cancel()
+            if left:
+                await asyncio.wait(left, timeout=_CLEANUP)
 
     async def _fail(self, running: Running) -> None:
         """Write that a task has failed, if the store takes it, and stop its handler."""
@@ -526,7 +603,14 @@ class Tasks:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something that nobody waits for, until the server ends."""
-        task = asyncio.get_running_loop().create_task(_logged(work))
+        task = self.track(_logged(work))
+        # One that is cancelled before its first step would complain that it was never awaited.
+        task.add_done_callback(lambda _: work.close())
+        return task
+
+    def track(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Do something that does not end with who waits for it, but with the server."""
+        task = asyncio.get_running_loop().create_task(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
         return task
@@ -573,6 +657,17 @@ def _concluded(record: TaskRecord, *, outcome: Outcome) -> TaskRecord | None:
     return ended(
         record, outcome.status, outcome.message, result=outcome.result, error=outcome.error
     )
+
+
+def _size(record: TaskRecord) -> int:
+    """Return how many bytes a task has brought."""
+    return sum(memoryview(each).nbytes for each in (record.result, record.error) if each)
+
+
+def _batches(all: list[T], size: int) -> Iterator[list[T]]:
+    rest = iter(all)
+    while some := list(islice(rest, size)):
+        yield some
 
 
 def _unavailable(kind: str) -> Refusal:

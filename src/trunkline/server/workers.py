@@ -81,7 +81,9 @@ class Workers:
         the handlers of others from running, nor have threads without end.
         """
         with self._lock:
-            is_counted = self._parked < self._most_threads
+            # A thread that the end of the server left behind has no place to give.
+            is_ours = threading.current_thread() in self._threads
+            is_counted = is_ours and self._parked < self._most_threads
             if is_counted:
                 self._parked += 1
                 self._start_if_needed()

@@ -13,6 +13,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ..errors import TrunklineError
+from ..redaction import redact
 
 __all__ = [
     "End",
@@ -46,7 +47,16 @@ class StoreFull(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The engine does not answer; whether the operation happened is not known."""
+    """The engine does not answer; whether the operation happened is not known.
+
+    Its text is a driver's, and may name the address of the engine: no password is shown of it.
+    """
+
+    def __str__(self) -> str:
+        return str(redact(super().__str__()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
 
 class StoreClosed(StoreError):

@@ -9,8 +9,17 @@ import pytest
 
 from tests.unit.server.task_talk import CORE, RELATED, Talk, accept, talking, until
 from tests.unit.server.wire import PER_REQUEST, WAIT, connected
-from trunkline import Context, PeerError, Server, ServerLimits, TaskSettings, TimedOut
-from trunkline.server import task_runner
+from trunkline import (
+    Context,
+    PeerError,
+    RequestEnded,
+    Server,
+    ServerLimits,
+    TaskSettings,
+    TimedOut,
+)
+from trunkline.server import task_asking, task_runner
+from trunkline.store import Key, MemoryStore, StoreUnavailable
 
 
 @pytest.fixture(autouse=True)
@@ -183,6 +192,70 @@ def test_a_question_whose_call_was_lost_is_carried_by_the_next(
     asyncio.run(main())
 
 
+def test_a_question_whose_call_was_cancelled_is_taken_back_and_carried_by_the_next() -> None:
+    async def main() -> None:
+        app = asker()
+        async with talking(app, CORE) as talk:
+            task = await talk.begin("ask")
+            first = talk.send("tasks/result", taskId=task["taskId"])
+            question = (await talk.heard("elicitation/create"))[0]
+            talk.wire.tell("notifications/cancelled", {"requestId": first})
+            second = talk.send("tasks/result", taskId=task["taskId"])
+            again = (await talk.heard("elicitation/create", 2))[1]
+            told = (await talk.heard("notifications/cancelled"))[0]
+            assert told["params"]["requestId"] == question["id"]
+            reply(talk, question, result=accept("too late"))
+            reply(talk, again, result=accept("yes"))
+            assert await text_of(talk, second) == "yes"
+            assert [each for each in talk.wire.got if each.get("id") == first] == []
+
+    asyncio.run(main())
+
+
+def test_a_question_whose_client_has_left_is_carried_by_another_that_waits() -> None:
+    async def main() -> None:
+        app = asker()
+        async with talking(app, CORE) as other:
+            async with talking(app, CORE) as talk:
+                task = await talk.begin("ask")
+                talk.send("tasks/result", taskId=task["taskId"])
+                await talk.heard("elicitation/create")
+                waiting = other.send("tasks/result", taskId=task["taskId"])
+                await until(lambda: len(app.tasks.waiting) == 2)
+            question = (await other.heard("elicitation/create"))[0]
+            reply(other, question, result=accept("yes"))
+            assert await text_of(other, waiting) == "yes"
+
+    asyncio.run(main())
+
+
+def test_the_right_to_carry_a_question_is_short_and_renewed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(task_runner, "LOOK", 0.01)
+    monkeypatch.setattr(task_asking, "_LEASE", 0.15)
+
+    async def main() -> None:
+        store = MemoryStore()
+        app, far = asker(store=store), asker(store=store)
+        async with talking(app, CORE) as one, talking(far, CORE) as two:
+            task = await one.begin("ask")
+            waiting = one.send("tasks/result", taskId=task["taskId"])
+            question = (await one.heard("elicitation/create"))[0]
+            two.send("tasks/result", taskId=task["taskId"])
+            await asyncio.sleep(0.4)
+            # Nobody else has asked, though the right would have passed by now.
+            assert two.wire.got == []
+            # As if the first server had died: the other may ask soon.
+            carried = next(iter(app.tasks.carriers._at_work.values()))
+            record = carried.record
+            assert await app.tasks.records.claim(record, carried.key, 1) is None
+            reply(one, question, result=accept("yes"))
+            assert await text_of(one, waiting) == "yes"
+
+    asyncio.run(main())
+
+
 def test_a_client_is_not_asked_what_it_did_not_declare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_runner, "LOOK", 0.02)
 
@@ -230,6 +303,19 @@ def test_an_error_of_the_client_is_raised_in_the_handler() -> None:
     asyncio.run(main())
 
 
+def test_an_answer_that_is_none_is_said_so_in_a_sentence() -> None:
+    async def main() -> None:
+        async with talking(asker(), CORE) as talk:
+            task = await talk.begin("ask")
+            waiting = talk.send("tasks/result", taskId=task["taskId"])
+            question = (await talk.heard("elicitation/create"))[0]
+            reply(talk, question, result={"action": 7})
+            message = (await talk.wire.answer(waiting))["error"]["message"]
+            assert message.startswith("the answer to 'elicitation-1' is not a result of ")
+
+    asyncio.run(main())
+
+
 def test_an_answer_that_takes_too_long_is_not_waited_for() -> None:
     async def main() -> None:
         app = Server("test", limits=ServerLimits(ask_timeout=0.05))
@@ -272,6 +358,61 @@ def test_a_task_that_ends_takes_its_question_back() -> None:
     asyncio.run(main())
 
 
+class Away(MemoryStore):
+    """A store that does not answer a write when it is told so, before or after it was made."""
+
+    def __init__(self, where: bytes, times: int, *, happens: bool) -> None:
+        super().__init__()
+        self.where = where
+        self.times = times
+        self.happens = happens
+
+    async def compare_and_set(self, key: Key, value: bytes, **options: Any) -> int | None:
+        fails = self.times > 0 and self.where in value
+        self.times -= fails
+        if fails and not self.happens:
+            raise StoreUnavailable("away")
+        made = await super().compare_and_set(key, value, **options)
+        if fails:
+            raise StoreUnavailable("it happened, but nobody says so")
+        return made
+
+
+@pytest.mark.parametrize("happens", [True, False])
+@pytest.mark.parametrize("where", [b'"questions"', b'"replies"'])
+def test_a_store_that_is_away_for_a_moment_costs_no_question_and_no_answer(
+    where: bytes, happens: bool
+) -> None:
+    async def main() -> None:
+        store = Away(where, 2, happens=happens)
+        async with talking(asker(store=store), CORE) as talk:
+            task = await talk.begin("ask")
+            waiting = talk.send("tasks/result", taskId=task["taskId"])
+            question = (await talk.heard("elicitation/create"))[0]
+            reply(talk, question, result=accept("yes"))
+            assert await text_of(talk, waiting) == "yes"
+            # The user was asked once.
+            assert len(await talk.heard("elicitation/create")) == 1
+        assert store.times <= 1
+
+    asyncio.run(main())
+
+
+def test_a_question_that_cannot_be_kept_is_an_error_of_the_tool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(task_asking, "_PATIENCE", 0.0)
+
+    async def main() -> None:
+        store = Away(b'"questions"', 1, happens=False)
+        async with talking(asker(store=store), PER_REQUEST) as talk:
+            over = await talk.until(await talk.begin("ask"))
+            assert over["result"]["isError"] is True
+            assert over["result"]["content"][0]["text"] == "The question cannot be kept."
+
+    asyncio.run(main())
+
+
 # -- in both ---------------------------------------------------------------------------------
 
 
@@ -301,6 +442,54 @@ def test_a_question_that_nobody_waits_for_is_withdrawn() -> None:
             await talk.ask("tasks/update", taskId=task["taskId"], inputResponses=answers)
             over = await talk.until(task)
             assert over["result"]["content"][0]["text"] == "B"
+
+    asyncio.run(main())
+
+
+def test_the_time_that_a_client_thinks_is_not_the_handlers() -> None:
+    async def main() -> None:
+        app = Server("test")
+
+        @app.tool(task="required", timeout=0.1)
+        async def ask(context: Context) -> str:
+            answer = await context.elicit("Who?", str, key="who")
+            return f"{answer.content} {context.deadline is not None}"
+
+        async with talking(app, CORE) as talk:
+            task = await talk.begin("ask")
+            waiting = talk.send("tasks/result", taskId=task["taskId"])
+            question = (await talk.heard("elicitation/create"))[0]
+            await asyncio.sleep(0.3)
+            reply(talk, question, result=accept("A"))
+            assert await text_of(talk, waiting) == "A True"
+        async with talking(app, PER_REQUEST) as talk:
+            task = await talk.begin("ask")
+            await talk.until(task, "input_required")
+            await asyncio.sleep(0.3)
+            answers = {"who": accept("A")}
+            await talk.ask("tasks/update", taskId=task["taskId"], inputResponses=answers)
+            assert (await talk.until(task))["result"]["content"][0]["text"] == "A True"
+
+    asyncio.run(main())
+
+
+def test_a_question_that_the_handler_left_behind_ends_with_the_task() -> None:
+    async def main() -> None:
+        app = Server("test")
+        left: list[asyncio.Future[Any]] = []
+
+        @app.tool(task="required")
+        async def ask(context: Context) -> str:
+            left.append(asyncio.ensure_future(context.elicit("Who?", str, key="who")))
+            await asyncio.sleep(0.02)
+            return "done"
+
+        async with talking(app, PER_REQUEST) as talk:
+            task = await talk.begin("ask")
+            assert (await talk.until(task))["status"] == "completed"
+            async with asyncio.timeout(WAIT):
+                found = await asyncio.gather(*left, return_exceptions=True)
+            assert isinstance(found[0], RequestEnded)
 
     asyncio.run(main())
 

@@ -80,10 +80,20 @@ def test_a_task_waits_for_input_as_long_as_a_question_is_open() -> None:
     whole = answered(half, {"b": YES})
     assert whole is not None
     assert (whole.status, whole.questions, set(whole.replies)) == ("working", {}, {"a", "b"})
-    free = taken(whole)
-    assert free is not None
-    assert free.replies == {}
-    assert taken(free) is None
+    # What came after somebody looked stays.
+    half = taken(whole, {"a", "gone"})
+    assert half is not None
+    assert set(half.replies) == {"b"}
+    assert taken(half, {"a"}) is None
+
+
+def test_a_question_is_put_once_though_nobody_knows_that_it_was() -> None:
+    waiting = asking(record(), "a", QUESTION)
+    assert waiting is not None
+    assert asking(waiting, "a", QUESTION) is None
+    there = answered(waiting, {"a": YES})
+    assert there is not None
+    assert asking(there, "a", QUESTION) is None
 
 
 def test_a_question_that_was_withdrawn_keeps_nobody_waiting() -> None:
@@ -297,6 +307,46 @@ def test_tasks_are_listed_for_their_circle_in_order_of_creation() -> None:
         await records.remove(made[0], ours)
         left, _ = await records.page("", ours, None, 100)
         assert [each.id for each in left] == [each.id for each in made[1:]]
+
+    asyncio.run(main())
+
+
+def test_a_store_that_does_not_answer_is_asked_again_for_a_while() -> None:
+    class Shaky(MemoryStore):
+        fails = 3
+
+        async def compare_and_set(self, key: Key, value: bytes, **options: Any) -> int | None:
+            made = await super().compare_and_set(key, value, **options)
+            self.fails -= 1
+            if self.fails >= 0:
+                raise StoreUnavailable("it happened, but nobody says so")
+            return made
+
+    async def main() -> None:
+        store = Shaky()
+        records, put = TaskRecords(store), record(ttl=None)
+        store.fails = 0
+        await records.add(put, None)
+        store.fails = 2
+        to = partial(asking, key="a", question=QUESTION)
+        change = await records.insist(put.tenant, put.id, to, 10)
+        assert change.record is not None
+        assert (set(change.record.questions), change.is_ours) == ({"a"}, False)
+        store.fails = 100
+        with pytest.raises(StoreUnavailable):
+            await records.insist(put.tenant, put.id, partial(asking, key="b", question=QUESTION), 0)
+
+    asyncio.run(main())
+
+
+def test_a_change_that_no_client_would_notice_leaves_the_time_of_the_last() -> None:
+    async def main() -> None:
+        records, put = TaskRecords(MemoryStore()), record(ttl=None, replies={"a": YES})
+        await records.add(put, None)
+        to = partial(taken, keys={"a"})
+        change = await records.change(put.tenant, put.id, to, quietly=True)
+        assert change.record is not None
+        assert (change.record.replies, change.record.updated) == ({}, put.updated)
 
     asyncio.run(main())
 

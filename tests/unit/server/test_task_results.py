@@ -10,6 +10,7 @@ import pytest
 from tests.unit.server.task_talk import CORE, RELATED, talking, until
 from trunkline import Server, ServerLimits, TaskSettings
 from trunkline.server import task_runner
+from trunkline.store import Key, MemoryStore, StoreUnavailable
 
 
 @pytest.fixture(autouse=True)
@@ -115,18 +116,86 @@ def test_a_lost_connection_releases_its_calls() -> None:
     asyncio.run(main())
 
 
-def test_a_server_that_stops_answers_who_waits() -> None:
+def test_a_call_that_a_store_has_failed_does_not_wait() -> None:
+    class Fading(MemoryStore):
+        gets = 1000
+
+        async def get(self, key: Key) -> Any:
+            self.gets -= 1
+            if self.gets < 0:
+                raise StoreUnavailable("away")
+            return await super().get(key)
+
     async def main() -> None:
-        app, gate = waiting_server(limits=ServerLimits(grace=30))
+        store = Fading()
+        app, gate = waiting_server(store=store)
+        async with talking(app, CORE) as talk:
+            task = await talk.begin("work")
+            store.gets = 1  # enough to find the task, and not to look at it again
+            error = await talk.refused("tasks/result", taskId=task["taskId"])
+            assert error["data"]["retryAfterMs"] > 0
+            assert len(app.tasks.waiting) == 0
+            store.gets = 1000
+            gate.set()
+            assert "result" in await talk.reply("tasks/result", taskId=task["taskId"])
+
+    asyncio.run(main())
+
+
+def test_one_requestor_does_not_take_the_room_of_all() -> None:
+    async def main() -> None:
+        app, gate = waiting_server(tasks=TaskSettings(waiting_results=3, waiting_results_each=2))
+        async with talking(app, CORE) as one, talking(app, CORE) as two:
+            task = await one.begin("work")
+            calls = [one.send("tasks/result", taskId=task["taskId"]) for _ in range(2)]
+            await until(lambda: len(app.tasks.waiting) == 2)
+            error = await one.refused("tasks/result", taskId=task["taskId"])
+            assert error["data"]["retryAfterMs"] > 0
+            other = two.send("tasks/result", taskId=task["taskId"])
+            await until(lambda: len(app.tasks.waiting) == 3)
+            gate.set()
+            for talk, id in [*((one, each) for each in calls), (two, other)]:
+                assert "result" in await talk.wire.answer(id)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("how", ["stop", "end of input"])
+def test_who_waits_gets_a_result_that_comes_before_the_connection_has_to_end(how: str) -> None:
+    async def main() -> None:
+        app, gate = waiting_server(limits=ServerLimits(grace=30, linger=30))
         async with talking(app, CORE) as talk:
             task = await talk.begin("work")
             id = talk.send("tasks/result", taskId=task["taskId"])
             await until(lambda: len(app.tasks.waiting) == 1)
-            app.stop()
+            if how == "stop":
+                app.stop()
+            else:
+                next(iter(app.connections))._input_ended(None)
+            await asyncio.sleep(0.02)
+            assert [each for each in talk.wire.got if each.get("id") == id] == []
+            gate.set()
+            assert "result" in await talk.wire.answer(id)
+        await until(lambda: not app.is_open)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_server_that_stops_answers_who_waits(at_once: bool) -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        app, gate = waiting_server(store=store)
+        far, _ = waiting_server(store=store, limits=ServerLimits(grace=30 if at_once else 0.05))
+        async with talking(app, CORE) as near, talking(far, CORE) as talk:
+            task = await near.begin("work")
+            id = talk.send("tasks/result", taskId=task["taskId"])
+            await until(lambda: len(far.tasks.waiting) == 1)
+            far.stop(at_once=at_once)
             error = (await talk.wire.answer(id))["error"]
             assert error["code"] == -32603
             assert error["data"]["retryAfterMs"] > 0
-        gate.set()
+            gate.set()
         await until(lambda: not app.is_open)
 
     asyncio.run(main())

@@ -40,7 +40,7 @@ class Bench:
         self.ended: list[str] = []
         self.contexts: list[Context] = []
 
-        @app.tool(task="optional")
+        @app.tool(task="required")
         async def work(context: Context, label: str = "x") -> str:
             self.contexts.append(context)
             try:
@@ -51,7 +51,7 @@ class Bench:
             self.ended.append(label)
             return label
 
-        @app.tool(task="optional")
+        @app.tool(task="required")
         async def ask(context: Context) -> str:
             try:
                 answer = await context.elicit("Who?", str, key="who")
@@ -440,7 +440,7 @@ def test_a_handler_is_stopped_once_and_may_clean_up() -> None:
         cleaned = asyncio.Event()
         seen: list[str] = []
 
-        @app.tool(task="optional")
+        @app.tool(task="required")
         async def work() -> None:
             try:
                 await asyncio.sleep(60)
@@ -470,7 +470,7 @@ def test_progress_keeps_its_token_in_the_cores_form_and_is_not_sent_in_the_other
         app = Server("test")
         gate = asyncio.Event()
 
-        @app.tool(task="optional")
+        @app.tool(task="required")
         async def work(context: Context) -> str:
             await gate.wait()
             await context.progress(1, 2)
@@ -506,12 +506,12 @@ def test_a_tool_on_a_thread_may_be_a_task() -> None:
     async def main() -> None:
         app = Server("test")
 
-        @app.tool(task="optional")
+        @app.tool(task="required")
         def work(context: Context) -> str:
             answer = context.elicit("Who?", str).wait()
             return f"for {answer.content}"
 
-        @app.tool(task="optional", inline=True)
+        @app.tool(task="required", inline=True)
         def quick() -> str:
             return "quick"
 
@@ -540,9 +540,7 @@ def test_a_handler_that_does_not_wait_to_become_a_task_becomes_none() -> None:
 
         @app.tool(task="optional", task_start="handler")
         async def twice(context: Context) -> str:
-            first, second = await asyncio.gather(
-                context.become_task(), context.become_task(), return_exceptions=True
-            )
+            first, second = await asyncio.gather(context.become_task(), context.become_task())
             return f"{first} {second}"
 
         store = MemoryStore()
@@ -552,9 +550,199 @@ def test_a_handler_that_does_not_wait_to_become_a_task_becomes_none() -> None:
             found = await asyncio.gather(*begun, return_exceptions=True)
             assert isinstance(found[0], Exception)
             task = await talk.ask("tools/call", name="twice")
-            assert (await talk.until(task))["status"] == "completed"
+            assert (await talk.until(task))["result"]["content"][0]["text"] == "True True"
             await until(lambda: not app.tasks.running)
             assert len((await store.scan(Key("", "task", ""))).keys) == 1
+
+    asyncio.run(main())
+
+
+# -- what must not be lost ------------------------------------------------------------------
+
+
+class Unsure(MemoryStore):
+    """A store that does what it is asked, and sometimes does not say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loses: Any = None
+        self.lost = 0
+
+    async def compare_and_set(self, key: Key, value: bytes, **options: Any) -> int | None:
+        made = await super().compare_and_set(key, value, **options)
+        if self.loses is not None and self.loses(value):
+            self.loses = None
+            self.lost += 1
+            raise StoreUnavailable("it happened, but nobody says so")
+        return made
+
+
+def test_an_answer_is_not_lost_though_nobody_knows_that_it_was_taken() -> None:
+    async def main() -> None:
+        store = Unsure()
+        bench = Bench(store=store)
+        async with talking(bench.app, PER_REQUEST) as talk:
+            task = await talk.begin("ask")
+            await talk.until(task, "input_required")
+            # The write that takes the answer out of the record again.
+            store.loses = lambda value: b'"replies"' not in value and b'"questions"' not in value
+            answers = {"who": accept("Ada")}
+            await talk.ask("tasks/update", taskId=task["taskId"], inputResponses=answers)
+            over = await talk.until(task)
+            assert over["result"]["content"][0]["text"] == "for Ada"
+        assert store.lost == 1
+
+    asyncio.run(main())
+
+
+def test_an_answer_that_is_brought_again_though_it_was_there_is_passed_on() -> None:
+    async def main() -> None:
+        store = Unsure()
+        bench = Bench(store=store)
+        async with talking(bench.app, PER_REQUEST) as talk:
+            task = await talk.begin("ask")
+            await talk.until(task, "input_required")
+            store.loses = lambda value: b'"replies"' in value
+            call = {"taskId": task["taskId"], "inputResponses": {"who": accept("Ada")}}
+            assert (await talk.refused("tasks/update", **call))["data"]["retryAfterMs"] > 0
+            await talk.ask("tasks/update", **call)
+            over = await talk.until(task)
+            assert over["result"]["content"][0]["text"] == "for Ada"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("revision", [PER_REQUEST, CORE])
+@pytest.mark.parametrize("how", ["again", "by a look", "by looking now and then"])
+def test_a_cancel_that_nobody_passed_on_stops_its_handler(
+    revision: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "by looking now and then":
+        monkeypatch.setattr(task_runner, "LOOK", 0.02)
+
+    async def main() -> None:
+        store = Unsure()
+        bench = Bench(store=store)
+        async with talking(bench.app, revision) as talk:
+            task = await talk.begin("work")
+            store.loses = lambda value: b'"cancelled"' in value
+            error = await talk.refused("tasks/cancel", taskId=task["taskId"])
+            assert error["data"]["retryAfterMs"] > 0
+            if how == "again":
+                await talk.reply("tasks/cancel", taskId=task["taskId"])
+            elif how == "by a look":
+                await talk.ask("tasks/get", taskId=task["taskId"])
+            await until(lambda: bench.ended == ["x cancelled"])
+            await until(lambda: not bench.app.tasks.running)
+            assert (await talk.until(task))["status"] == "cancelled"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel"])
+def test_what_a_client_wrote_is_passed_on_though_it_cancels_its_request(method: str) -> None:
+    class Slow(MemoryStore):
+        is_slow = False
+        writing = False
+
+        async def compare_and_set(self, key: Key, value: bytes, **options: Any) -> int | None:
+            made = await super().compare_and_set(key, value, **options)
+            if self.is_slow:
+                self.writing = True
+                await asyncio.sleep(0.03)
+            return made
+
+    async def main() -> None:
+        store = Slow()
+        bench = Bench(store=store)
+        async with talking(bench.app, PER_REQUEST) as talk:
+            task = await talk.begin("ask")
+            await talk.until(task, "input_required")
+            store.is_slow = True
+            id = talk.send(method, taskId=task["taskId"], inputResponses={"who": accept("Ada")})
+            await until(lambda: store.writing)
+            talk.wire.tell("notifications/cancelled", {"requestId": id})
+            await until(lambda: not bench.app.tasks.running)
+            over = await talk.until(task)
+            assert over["status"] == ("completed" if method == "tasks/update" else "cancelled")
+            assert [each for each in talk.wire.got if each.get("id") == id] == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("revision", [PER_REQUEST, CORE])
+def test_the_oldest_tasks_of_a_requestor_make_room_for_its_next(revision: str) -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        bench = Bench(store=store, tasks=TaskSettings(kept_each=2))
+        bench.gate.set()
+        async with talking(bench.app, revision) as one, talking(bench.app, revision) as two:
+            other = await two.begin("work")
+            await two.until(other)
+            made = []
+            for _ in range(4):
+                made.append(await one.begin("work"))
+                await one.until(made[-1])
+                await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app.tasks._spawned)
+            for task in made[:2]:
+                assert await one.refused("tasks/get", taskId=task["taskId"]) == NOT_FOUND
+            for task in (*made[2:], other):
+                assert (await one.until(task))["status"] == "completed"
+            assert len((await store.scan(Key("", "task", ""))).keys) == 3
+            if revision == CORE:
+                listed = (await one.ask("tasks/list"))["tasks"]
+                assert [each["taskId"] for each in listed] == [each["taskId"] for each in made[2:]]
+                assert len((await store.scan(Key("", "task-of", ""))).keys) == 3
+
+    asyncio.run(main())
+
+
+def test_large_results_of_a_requestor_make_room_for_its_next() -> None:
+    async def main() -> None:
+        bench = Bench(tasks=TaskSettings(kept_bytes_each=5000))
+        bench.gate.set()
+        async with talking(bench.app, PER_REQUEST) as talk:
+            first = await talk.begin("work", label="y" * 3000)
+            await talk.until(first)
+            second = await talk.begin("work", label="y" * 3000)
+            await talk.until(second)
+            await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app.tasks._spawned)
+            assert await talk.refused("tasks/get", taskId=first["taskId"]) == NOT_FOUND
+            assert (await talk.until(second))["status"] == "completed"
+
+    asyncio.run(main())
+
+
+def test_a_client_that_does_not_read_is_not_told_how_its_tasks_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trunkline.server.tasks.MOST_BACKLOG", -1)
+
+    async def main() -> None:
+        bench = Bench()
+        async with talking(bench.app, CORE) as talk:
+            task = await talk.begin("work")
+            bench.gate.set()
+            await talk.until(task)
+            assert [each for each in talk.wire.got if each.get("method")] == []
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_has_ended_is_not_remembered() -> None:
+    async def main() -> None:
+        bench = Bench()
+        async with talking(bench.app, CORE) as talk:
+            await talk.begin("work")
+            await until(lambda: bool(bench.contexts))
+        context = bench.contexts[0]
+        await until(lambda: context._connection.peer.is_closed)
+        tasks = bench.app.tasks
+        assert tasks.circle(context) != tasks.circle(context)
+        assert tasks._circles == {}
+        bench.gate.set()
 
     asyncio.run(main())
 
@@ -634,7 +822,7 @@ def test_a_handler_that_does_not_let_itself_be_stopped_does_not_hold_up_the_end(
         app = Server("test", limits=ServerLimits(grace=0))
         gate = asyncio.Event()
 
-        @app.tool(task="optional")
+        @app.tool(task="required")
         async def stubborn() -> str:
             while not gate.is_set():
                 try:
@@ -685,16 +873,18 @@ def test_a_loop_that_ends_takes_tasks_with_it(caplog: pytest.LogCaptureFixture) 
 
     asyncio.run(main())  # as somebody's program that does not wait
     assert seen == ["client gone", "tidied up", "lifespan ended"]
+    assert "Traceback" not in caplog.text
     assert "destroyed" not in caplog.text
     assert "never awaited" not in caplog.text
 
 
-def test_no_task_is_begun_by_a_server_that_stops() -> None:
+@pytest.mark.parametrize("others_at_work", [True, False])
+def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
     async def main() -> None:
         bench = Bench(limits=ServerLimits(grace=30))
         refused: list[str] = []
 
-        @bench.app.tool(task="optional", task_start="handler")
+        @bench.app.tool(task="required", task_start="handler")
         async def later(context: Context) -> str:
             await bench.gate.wait()
             try:
@@ -704,15 +894,26 @@ def test_no_task_is_begun_by_a_server_that_stops() -> None:
                 raise
             return "done"
 
+        @bench.app.tool(task="optional", task_start="handler")
+        async def maybe(context: Context) -> str:
+            await bench.gate.wait()
+            return str(await context.become_task())
+
         async with talking(bench.app, PER_REQUEST) as talk:
-            await talk.begin("work")
-            id = talk.send("tools/call", name="later")
-            await until(lambda: bench.app.in_flight == 1)
+            if others_at_work:
+                await talk.begin("work")
+            calls = [talk.send("tools/call", name=name) for name in ("later", "maybe")]
+            await until(lambda: bench.app.in_flight == 2)
             bench.app.stop()
             await asyncio.sleep(0.02)
             bench.gate.set()
-            assert (await talk.wire.answer(id))["error"]["code"] == -32603
+            assert (await talk.wire.answer(calls[0]))["error"]["code"] == -32603
+            # One that need not be a task goes on as it was.
+            result = (await talk.wire.answer(calls[1]))["result"]
+            assert result["content"][0]["text"] == "False"
         assert refused == ["Refusal"]
+        await until(lambda: not bench.app.is_open)
+        assert not bench.app.tasks.is_stopping
 
     asyncio.run(main())
 
@@ -732,7 +933,7 @@ async def lifespan(app):
 
 app = Server("program", lifespan=lifespan)
 
-@app.tool(task="optional")
+@app.tool(task="required")
 async def work() -> str:
     try:
         await asyncio.sleep(60)
@@ -1060,6 +1261,11 @@ def test_after_a_restart_with_the_memory_store_a_task_is_unknown() -> None:
         {"running_each": 1.5},
         {"open_inputs": None},
         {"waiting_results": -1},
+        {"waiting_results_each": 0},
+        {"kept_each": 0},
+        {"kept_bytes_each": 1.0},
+        {"quick": -1},
+        {"quick": None},
     ],
 )
 def test_settings_that_cannot_be_are_refused(wrong: Any) -> None:
