@@ -144,7 +144,8 @@ class Jobs:
             app.in_flight += 1
             self.at_work[asked] = context
             plain = not (entry.arguments.is_async or entry.path or app.chain)
-            if entry.inline and plain and not _has_begin(context):
+            course = context._course
+            if entry.inline and plain and (course is None or course.begin is None):
                 self._run_inline(work, entry, values, context)
             else:
                 context._task = self._new_task(self._run(work, entry, values, context))
@@ -156,7 +157,11 @@ class Jobs:
             if isawaitable(value):
                 context._task = self._new_task(self._run(work, entry, values, context, value))
                 return
-            outcome = _finished(work, entry, context, value)
+            outcome = (
+                work.finish(entry, context, value)
+                if context._course is None
+                else _finished(work, entry, context, value)
+            )
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
             outcome = self._failed(work, entry, context, error)
         self._done(context, outcome)
@@ -177,7 +182,11 @@ class Jobs:
                     value = await value
             else:
                 value = await self._call_guarded(entry, values, context)
-            outcome = _finished(work, entry, context, value)
+            outcome = (
+                work.finish(entry, context, value)
+                if context._course is None
+                else _finished(work, entry, context, value)
+            )
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
             outcome = self._failed(work, entry, context, error)
         self._done(context, outcome)
@@ -431,11 +440,6 @@ def _alone(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
-
-
-def _has_begin(context: Context) -> bool:
-    """Say whether something has to be done before the handler is called."""
-    return context._course is not None and context._course.begin is not None
 
 
 def _finished(work: Work, entry: Any, context: Context, value: Any) -> Any:

@@ -199,7 +199,8 @@ def _call_tool(
         return
     if entry.deprecated:
         app.warn_deprecated(entry)
-    if surface.asks_in_results and _is_retry(params) and not _resume(context, params):
+    brings = params.input_responses is not UNSET or params.request_state is not UNSET
+    if brings and surface.asks_in_results and not _resume(context, params):
         return
     connection.jobs.begin(_TOOL, entry, values, context)
 
