@@ -132,6 +132,7 @@ class MemoryWire:
         self._kept = _Kept()
         logger = logging.getLogger("trunkline.server")
         logger.addHandler(self._kept)
+        self._level = logger.level
         logger.setLevel(logging.INFO)
         self._near: Transport = app.transport(Policy())
         self._near.on_message = lambda frame, _: self.on_line(frame)  # type: ignore[arg-type]
@@ -152,7 +153,9 @@ class MemoryWire:
 
     async def close(self) -> None:
         await self._near.close()
-        logging.getLogger("trunkline.server").removeHandler(self._kept)
+        logger = logging.getLogger("trunkline.server")
+        logger.removeHandler(self._kept)
+        logger.setLevel(self._level)
 
 
 class InMemory:

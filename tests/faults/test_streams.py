@@ -169,6 +169,7 @@ def test_what_came_with_a_listen_request_is_not_kept_as_long_as_it_is_open() -> 
 # Very many
 
 
+@pytest.mark.usefixtures("census")
 def test_a_thousand_streams_whose_connections_are_gone_at_once_leave_nothing() -> None:
     async def script() -> None:
         app = make()
@@ -276,6 +277,7 @@ def test_a_stream_that_is_cancelled_twice_or_by_another_name_ends_once() -> None
     run(script, timers_too=True)
 
 
+@pytest.mark.usefixtures("census")
 def test_an_id_that_is_open_already_opens_no_second_stream() -> None:
     async def script() -> None:
         app = make()
