@@ -482,26 +482,6 @@ def test_a_round_waits_for_what_once_has_begun() -> None:
     assert done == ["slow"]
 
 
-def test_a_question_inside_once_is_refused_rather_than_waited_for() -> None:
-    app = Server("tests")
-
-    @app.tool
-    async def knot(context: Context) -> str:
-        async def ask() -> str:
-            return (await context.elicit("Inside?", bool)).action
-
-        try:
-            return await context.once("ask", ask, type=str)
-        except RuntimeError as error:
-            return str(error)
-
-    async def work(wire: Wire) -> None:
-        reply = await attempt(wire, 1, {"name": "knot"})
-        assert "cannot be asked inside once" in reply["result"]["content"][0]["text"]
-
-    run(work, app)
-
-
 @pytest.mark.parametrize("swallow", ["gather", "bare", "taskgroup"])
 def test_a_handler_that_swallows_its_end_is_still_answered_with_its_questions(
     swallow: str,
