@@ -275,8 +275,8 @@ def pay_first() -> str:
 
 @app.tool(task="optional")
 async def brew(cups: int) -> str:
-    """Take a moment."""
-    await asyncio.sleep(0.05)
+    """Take longer than a moment, so that it is a task."""
+    await asyncio.sleep(0.2)
     return f"{cups} cups"
 
 
@@ -290,8 +290,8 @@ async def brew_asking(ctx: Context) -> str:
 
 @app.tool(task="optional")
 async def brew_failing() -> str:
-    """Fail in the end."""
-    await asyncio.sleep(0.01)
+    """Fail in the end, and not at once."""
+    await asyncio.sleep(0.2)
     raise ToolError("no beans")
 
 
