@@ -18,6 +18,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET
@@ -40,7 +41,6 @@ from .extensions import Extended, Extension
 from .lists import Catalogue
 from .middleware import Middleware
 from .results import DERIVE
-from .rounds import Rounds
 from .sealing import Seal
 from .serving import HEARD, SERVED, Hear, OwnMethod
 from .settings import Cache, ServerLimits, TaskSettings
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.inbox import Asked
     from ..store.base import Store
     from ..transports.base import Transport
+    from .rounds import Rounds
     from .tasks import Tasks
 
 __all__ = ["Server"]
@@ -109,9 +110,8 @@ class Server:
         self.was_opened = False
         self._lifespan = lifespan
         # Drawn now, before any fork, so that all workers of one program share it.
-        seal = Seal(state_keys)
-        self.rounds = Rounds(seal, limits, server=name)
-        self._cursor_key = seal.first
+        self._seal = Seal(state_keys)
+        self._cursor_key = self._seal.first
         make = registering.catalogue_maker(page_size, self._cursor_key, self)
         self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
         self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())
@@ -672,6 +672,13 @@ class Server:
 
             self._store = MemoryStore()
         return self._store
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """How handlers ask where a server sends no requests."""
+        from .rounds import Rounds  # here: most servers never ask
+
+        return Rounds(self._seal, self.limits, server=self.name)
 
     @property
     def tasks(self) -> Tasks:

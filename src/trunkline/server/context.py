@@ -27,10 +27,7 @@ from msgspec import UNSET, Struct
 from ..jsonrpc.messages import RequestId
 from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
 from ..redaction import show
-from . import asking, questions
-from .course import Course
 from .extensions import declared
-from .questions import Answer, Ask
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,6 +37,8 @@ if TYPE_CHECKING:
     from ..mcp.types import CreateMessageResult, Root
     from .app import Server
     from .connection import Connection
+    from .course import Course
+    from .questions import Answer, Ask
     from .surface import Surface
 
 __all__ = ["ClientFacts", "Context"]
@@ -66,7 +65,9 @@ class ClientFacts:
 
     def can(self, capability: str) -> bool:
         """Say whether the client declared a capability, such as "sampling.tools"."""
-        return asking.declares(self.capabilities, capability, self._revision)
+        from .asking import declares  # here, as below: most servers never ask
+
+        return declares(self.capabilities, capability, self._revision)
 
     def __repr__(self) -> str:
         return f"ClientFacts(info={self.info!r}, capabilities={self.capabilities!r})"
@@ -231,6 +232,8 @@ class Context(Struct, eq=False):
             PeerError: the client answered with an error.
             RequestEnded: no answer will come: TimedOut, or ConnectionLost.
         """
+        from . import questions
+
         return questions.elicit(self, message, form, key, timeout)
 
     def elicit_url(
@@ -243,6 +246,8 @@ class Context(Struct, eq=False):
         Raises:
             MissingCapability: the client does not open addresses.
         """
+        from . import questions
+
         return questions.elicit_url(self, message, url, key, timeout)
 
     def sample(
@@ -281,6 +286,8 @@ class Context(Struct, eq=False):
             "tools": tools,
             "tool_choice": tool_choice,
         }
+        from . import questions
+
         return questions.sample(self, messages, options, key, timeout)
 
     def roots(self, *, key: str | None = None, timeout: float | None = None) -> Ask[list[Root]]:
@@ -289,6 +296,8 @@ class Context(Struct, eq=False):
         Raises:
             MissingCapability: the client has no roots to tell.
         """
+        from . import questions
+
         return questions.roots(self, key, timeout)
 
     @overload
@@ -330,6 +339,8 @@ class Context(Struct, eq=False):
             ValueError: `once` was called with that key before, in this call.
             RuntimeError: it is to be secret, and the `crypto` extra is not installed.
         """
+        from . import questions
+
         return questions.once(self, key, work, type, secret)
 
     def become_task(self) -> Ask[bool]:
@@ -342,6 +353,8 @@ class Context(Struct, eq=False):
         Raises:
             Refusal: there is no room, and the tool has to be a task.
         """
+        from .questions import Ask
+
         return Ask(self, self._become)
 
     async def _become(self) -> bool:
@@ -437,6 +450,8 @@ class Context(Struct, eq=False):
             PeerError: the client answered with an error.
             RequestEnded: no answer will come: TimedOut, or ConnectionLost.
         """
+        from . import asking
+
         asking.check(self._connection.session, self._surface, method, params)
         raw = await self._connection.ask(self._asked, self._surface, method, params, timeout)
         return asking.read(raw, self._surface, method)

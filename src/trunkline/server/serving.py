@@ -44,7 +44,6 @@ from .connection import Connection
 from .context import Context
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 from .extensions import ExtensionResult, sent
-from .listening import listen
 from .lists import Catalogue, InvalidCursor
 from .results import contents_of, messages_of
 from .settings import Cache
@@ -325,6 +324,12 @@ def _unsubscribe(connection: Connection, asked: Asked, _: Caller | None, surface
     connection.answer(asked, surface.empty(), surface.policy)
 
 
+def _listen(connection: Connection, asked: Asked, caller: Caller | None, surface: Surface) -> None:
+    from .listening import listen  # here: few clients listen
+
+    listen(connection, asked, caller, surface)
+
+
 # -- prompts and completions -----------------------------------------------------------------
 
 
@@ -519,7 +524,7 @@ SERVED: Final[dict[str, Serve]] = {
     "resources/read": _read,
     "resources/subscribe": _subscribe,
     "resources/unsubscribe": _unsubscribe,
-    "subscriptions/listen": listen,
+    "subscriptions/listen": _listen,
     "prompts/list": _lister(lambda app: app.prompts, lambda app: app.has_prompts),
     "prompts/get": _get_prompt,
     "completion/complete": _complete,
