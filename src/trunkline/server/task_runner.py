@@ -69,7 +69,7 @@ class Runner:
             self._subscription = await self._store.subscribe(_ear(self.name))
             try:
                 await self._store.put(_sign(self.name), b"", ttl=ALIVE)
-            except BaseException:
+            except BaseException:  # a cancelled task too: nobody would close it
                 await self._subscription.close()
                 raise
             self._loops = [asyncio.create_task(self._beat()), asyncio.create_task(self._listen())]

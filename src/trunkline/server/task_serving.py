@@ -141,7 +141,7 @@ async def _result(context: Context, params: Any) -> Any:
     try:
         # Again, now that we would be told: it may have ended while we looked.
         await tasks.watch(record.tenant, record.id)
-    except BaseException:
+    except BaseException:  # a cancelled task too
         tasks.give_up(context._asked)  # it is answered otherwise, or not at all
         raise
     return None
