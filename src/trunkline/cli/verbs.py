@@ -11,7 +11,7 @@ from typing import NoReturn, Protocol, cast
 from . import VERBS
 from .exits import FINE, INTERRUPTED, MISUSED
 
-__all__ = ["Misuse", "Verb", "load", "parser_of", "run"]
+__all__ = ["Misuse", "Verb", "load", "parser_of", "run", "split"]
 
 
 class Misuse(Exception):
@@ -49,10 +49,22 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     return parser
 
 
+def split(verb: Verb, words: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:
+    """Return the words of a verb, and the command that comes after `--`, where it takes one."""
+    if not getattr(verb, "TAKES_COMMAND", False) or "--" not in words:
+        return words, None
+    at = words.index("--")
+    return words[:at], list(words[at + 1 :])
+
+
 def run(name: str, words: Sequence[str]) -> int:
     """Run a verb with the words that follow it; return the exit status."""
     try:
-        return load(name).run(parser_of(name).parse_args(words))
+        verb = load(name)
+        words, command = split(verb, words)
+        options = parser_of(name).parse_args(words)
+        options.command = command
+        return verb.run(options)
     except SystemExit as end:  # argparse ends the program for --help and for misuse
         return end.code if isinstance(end.code, int) else MISUSED
     except (Misuse, LookupError) as error:

@@ -111,7 +111,26 @@ class ThreadReader(_Worker):
         self._on_bytes = on_bytes
         self._on_end = on_end
         self._ahead = threading.Semaphore(READ_AHEAD)
+        self._is_paused = False
+        self._held: list[tuple[Callable[..., object], tuple[object, ...]]] = []
         self._thread.start()
+
+    def pause(self) -> None:
+        """Hand on nothing more until `resume`; the thread is soon as far ahead as it may be."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Hand on what has come meanwhile, and go on."""
+        self._is_paused = False
+        while self._held and not self._is_paused and self._is_open:
+            callback, args = self._held.pop(0)
+            callback(*args)
+
+    def _told(self, callback: Callable[..., object], args: tuple[object, ...]) -> None:
+        if self._is_paused or self._held:
+            self._held.append((callback, args))
+        else:
+            super()._told(callback, args)
 
     def _run(self) -> None:
         failure: OSError | None = None

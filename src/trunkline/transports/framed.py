@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from ..jsonrpc.limits import TransportName
     from ..jsonrpc.policy import Policy
     from .base import Frame
-    from .blocking import ThreadWriter
-    from .pipes import FdWriter
+    from .blocking import ThreadReader, ThreadWriter
+    from .pipes import FdReader, FdWriter
+    from .tls import TlsChannel
 
 __all__ = ["FramedTransport"]
 
@@ -35,7 +36,7 @@ _log: Final = logging.getLogger("trunkline.transports")
 class FramedTransport:
     """The half of a transport that is the same on every stream.
 
-    A subclass sets `_writer` and `_is_open` when it connects, calls `_receive` and
+    A subclass sets `_reader`, `_writer` and `_is_open` when it connects, calls `_receive` and
     `_receive_end`, and says in `_end` how the connection is taken down.
     """
 
@@ -45,7 +46,8 @@ class FramedTransport:
         self.on_error: Callable[[TransportError | None], object] = ignore
         self.on_drained: Callable[[], object] = ignore
         self._framing = framing_named(policy.framing, policy.limits.message_size(name))
-        self._writer: FdWriter | ThreadWriter | None = None
+        self._reader: FdReader | ThreadReader | None = None
+        self._writer: FdWriter | ThreadWriter | TlsChannel | None = None
         self._is_open = False  # frames can be sent
         self._is_reported = False  # the end was, and no frame may follow
         self._ending: asyncio.Task[None] | None = None
@@ -72,6 +74,19 @@ class FramedTransport:
             else:
                 for part in self._framing.parts(frame):
                     self._writer.write(part)
+
+    def pause(self) -> None:
+        """Read nothing more until `resume`, so that whoever sends has to wait.
+
+        For who hands frames on and finds the way blocked. What had been read may still come.
+        """
+        if self._reader is not None:
+            self._reader.pause()
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._reader is not None:
+            self._reader.resume()
 
     async def close(self) -> None:
         """Write what was sent, and end the connection."""

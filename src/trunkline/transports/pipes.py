@@ -94,7 +94,16 @@ class FdReader:
     After `close` neither is called.
     """
 
-    __slots__ = ("_buffer", "_fd", "_is_open", "_loop", "_on_bytes", "_on_end", "_was_blocking")
+    __slots__ = (
+        "_buffer",
+        "_fd",
+        "_is_open",
+        "_is_over",
+        "_loop",
+        "_on_bytes",
+        "_on_end",
+        "_was_blocking",
+    )
 
     def __init__(
         self,
@@ -112,7 +121,18 @@ class FdReader:
         self._was_blocking = os.get_blocking(fd)
         os.set_blocking(fd, False)
         self._is_open = True
+        self._is_over = False  # `on_end` was called
         loop.add_reader(fd, self._read)
+
+    def pause(self) -> None:
+        """Leave what arrives where it is, until `resume`: whoever sends has to wait."""
+        if self._is_open and not self._is_over:
+            self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._is_open and not self._is_over:
+            self._loop.add_reader(self._fd, self._read)
 
     def close(self) -> None:
         """Read no more."""
@@ -136,6 +156,7 @@ class FdReader:
 
     def _stop(self, error: OSError | None) -> None:
         # The rest is left to `close`: the flag may be that of a descriptor still written to.
+        self._is_over = True
         self._loop.remove_reader(self._fd)
         self._on_end(error)
 

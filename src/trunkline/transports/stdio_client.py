@@ -142,7 +142,7 @@ class _StdioTransport(FramedTransport):
         super().__init__(policy, "stdio")
         self._address = address
         self._child: Child | None = None
-        self._readers: list[FdReader] = []
+        self._log_reader: FdReader | None = None
         self._received = 0  # bytes, to see whether more is still coming
         self._output_end: asyncio.Future[None] | None = None
         self._stderr = _Stderr(address)
@@ -167,10 +167,9 @@ class _StdioTransport(FramedTransport):
         )
         try:
             self._writer = FdWriter(loop, child.stdin, self._drained, self._input_broke)
-            self._readers = [
-                FdReader(loop, child.stdout, self._receive, self._output_ended),
-                FdReader(loop, child.stderr, self._stderr.receive, self._stderr.end),
-            ]
+            self._reader = FdReader(loop, child.stdout, self._receive, self._output_ended)
+            log = FdReader(loop, child.stderr, self._stderr.receive, self._stderr.end)
+            self._log_reader = log
         except BaseException:
             self._clear_away()
             self._child = None
@@ -239,8 +238,9 @@ class _StdioTransport(FramedTransport):
     def _clear_away(self) -> None:
         if self._writer is not None:
             self._writer.close()
-        for reader in self._readers:
-            reader.close()
+        for reader in (self._reader, self._log_reader):
+            if reader is not None:
+                reader.close()
         if self._child is not None:
             self._child.discard()
 

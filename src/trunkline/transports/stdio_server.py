@@ -48,7 +48,6 @@ class StdioServer(FramedTransport):
         self._given = (stdin, stdout)
         self._stdout = -1  # the descriptor that is written to
         self._standard = _Standard()
-        self._reader: FdReader | ThreadReader | None = None
         self._is_used = False
 
     async def connect(self) -> None:

@@ -1,0 +1,193 @@
+"""Where sockets are: addresses as values, and as the texts that people type.
+
+    tcp://127.0.0.1:9000    tls://mcp.example.org:9443    unix:/run/weather.sock
+
+A server listens on the same value that a client connects to. Nothing is opened here.
+
+The rules that live here, and only here:
+
+* An address says all of where: a host and a port, or a path. None of it is guessed, so that
+  nobody listens on every network by leaving something out.
+* Who is at the other end is checked by the system's store of authorities, and by the name that
+  was dialled, unless another store or name is given. To check nothing takes a context of
+  one's own: no option says so.
+* A password of a key is in no repr.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ..redaction import redact, show
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ..jsonrpc.policy import Policy
+    from .base import Transport
+
+__all__ = ["SCHEMES", "Tcp", "Tls", "Unix", "parse_address"]
+
+# How an address of each kind is written.
+SCHEMES: Final = ("tcp://HOST:PORT", "tls://HOST:PORT", "unix:PATH")
+
+_LAST_PORT: Final = 65_535
+# What the system has room for, with the byte that ends it: 108 on Linux, 104 elsewhere.
+_LONGEST_PATH: Final = 103
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Tls:
+    """How the two ends of a connection prove who they are.
+
+    A client trusts the system's store, or the authorities in the file `ca`, expects a
+    certificate for the host it dials, or for `server_name`, and shows its own `cert`. A server
+    shows its `cert`, and with `ca` takes only clients that show one of those authorities'.
+    Files are PEM; `key` may be in the file of `cert`. TLS 1.2 is the least.
+    """
+
+    ca: str | os.PathLike[str] | None = None
+    cert: str | os.PathLike[str] | None = None
+    key: str | os.PathLike[str] | None = None
+    password: str | None = None
+    server_name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.key is not None and self.cert is None:
+            raise ValueError("Tls.key belongs to a certificate: give cert too")
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{name}={getattr(self, name)!r}"
+            for name in ("ca", "cert", "key", "server_name")
+            if getattr(self, name) is not None
+        ]
+        return f"Tls({', '.join(shown)})"
+
+
+# A client remembers by the address, weakly, which era a server belongs to.
+@dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
+class Tcp:
+    """A server at a host and a port; with `tls` the connection is encrypted.
+
+    `tls` is True, a `Tls`, or an `ssl.SSLContext` of one's own. Port 0 is for servers: the
+    system chooses one. A client gives each of a host's addresses its turn.
+    """
+
+    host: str
+    port: int
+    _: KW_ONLY
+    tls: bool | Tls | ssl.SSLContext = field(default=False, hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.host, str) or not self.host or _is_odd(self.host):
+            raise ValueError(f"Tcp.host is a name or a number of a host, not {show(self.host)}")
+        if type(self.port) is not int or not 0 <= self.port <= _LAST_PORT:
+            raise ValueError(f"Tcp.port is from 0 to {_LAST_PORT}, not {show(self.port)}")
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'tls' if self.tls else 'tcp'}://{host}:{self.port}"
+
+    def __repr__(self) -> str:
+        tls = f", tls={self.tls!r}" if self.tls else ""
+        return f"Tcp({redact(self.host)!r}, {self.port}{tls})"
+
+    def transport(self, policy: Policy) -> Transport:
+        """Return a new connection to this address, not yet connected."""
+        # Imported here: an address costs nothing until it is used.
+        from .sockets import DialledSocket
+
+        return DialledSocket(self, policy)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
+class Unix:
+    """A server at a path of this machine.
+
+    `mode` is for servers: who may connect, as the permissions of the file. Unless told
+    otherwise that is who started the server, and nobody else.
+    """
+
+    path: str | os.PathLike[str]
+    _: KW_ONLY
+    mode: int = field(default=0o600, compare=False)
+
+    def __post_init__(self) -> None:
+        path = os.fspath(self.path) if isinstance(self.path, os.PathLike) else self.path
+        if not isinstance(path, str) or not path or _is_odd(path):
+            raise ValueError(f"Unix.path is the path of a socket, not {show(path)}")
+        if len(os.fsencode(path)) > _LONGEST_PATH:
+            raise ValueError(
+                f"Unix.path has {len(os.fsencode(path))} bytes, and the system has room for "
+                f"{_LONGEST_PATH}: choose a shorter one, or a relative one"
+            )
+        if type(self.mode) is not int or self.mode & ~0o777:
+            raise ValueError(f"Unix.mode is permissions such as 0o600, not {show(self.mode)}")
+        object.__setattr__(self, "path", path)
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}"
+
+    def __repr__(self) -> str:
+        mode = "" if self.mode == 0o600 else f", mode={self.mode:#o}"
+        return f"Unix({redact(str(self.path))!r}{mode})"
+
+    def transport(self, policy: Policy) -> Transport:
+        """Return a new connection to this address, not yet connected."""
+        # Imported here, as above.
+        from .sockets import DialledSocket
+
+        return DialledSocket(self, policy)
+
+
+def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix:
+    """Return the address that a text names; `tls` says more about a `tls://` one.
+
+    Raises:
+        ValueError: it names none; the sentence says how one is written.
+    """
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if path.startswith("//"):
+            path = path.removeprefix("//")
+            if not path.startswith("/"):
+                raise ValueError(f"{show(text)} names a host; write unix:PATH or unix:///PATH")
+        if not path:
+            raise ValueError("unix: needs a path, as in unix:/run/weather.sock")
+        if path.startswith("@"):
+            raise ValueError(
+                "unix:@NAME is a name without a file, which anybody on this machine may use: "
+                "give a path, as in unix:/run/weather.sock"
+            )
+        return Unix(path)
+    for scheme in ("tcp", "tls"):
+        if text.startswith(f"{scheme}://"):
+            host, port = _host_and_port(text, text.removeprefix(f"{scheme}://"))
+            if scheme == "tcp":
+                return Tcp(host, port)
+            return Tcp(host, port, tls=tls or True)
+    raise ValueError(f"{show(text)} is no address; there are {', '.join(SCHEMES)}")
+
+
+def _host_and_port(text: str, rest: str) -> tuple[str, int]:
+    """Return the two parts of `HOST:PORT`, where a host with colons stands in brackets."""
+    host, colon, port = rest.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"{show(text)} has too many colons; IPv6 is written [::1]:PORT")
+    if not colon or not host:
+        advice = "127.0.0.1 for this machine alone, 0.0.0.0 for every network"
+        raise ValueError(f"{show(text)} needs a host and a port: {advice}")
+    # Not `isdecimal` alone: digits of other scripts are no port.
+    if not (port.isascii() and port.isdecimal() and int(port[:6]) <= _LAST_PORT):
+        raise ValueError(f"{show(text)} needs a port from 0 to {_LAST_PORT} after its last colon")
+    return host, int(port)
+
+
+def _is_odd(text: Any) -> bool:
+    """Say whether a text has something in it that no host and no path has."""
+    return any(each < " " or each == "\x7f" for each in text)

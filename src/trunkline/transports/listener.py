@@ -1,0 +1,222 @@
+"""Listening on an address: sockets that connections arrive at.
+
+Each connection is handed on as a transport that is not connected yet; what becomes of it, and
+how many there may be, is for who listens.
+
+The rules that live here, and only here:
+
+* A port that was in use a moment ago can be listened on again; one that is in use cannot.
+* A host with several addresses is listened on at all of them, and on one port.
+* Who runs out of descriptors stops accepting for a while instead of spinning: connections wait
+  in the queue of the system meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
+
+from ..errors import TransportError
+from .addresses import Tcp, Unix
+from .pipes import check_platform
+from .sockets import AcceptedSocket, resolve, tune
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ..jsonrpc.policy import Policy
+    from .socket_files import SocketFile
+
+__all__ = ["Listener"]
+
+_log: Final = logging.getLogger("trunkline.transports")
+
+# How many connections are taken in one turn of the loop, which has others to look after too.
+_AT_ONCE: Final = 64
+# How long nothing is accepted when the system has no room for it, in seconds.
+_PAUSE: Final = 1.0
+_NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+# Reasons for which one address of a host is left out, if there are others.
+_NOT_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+# How often a port is chosen that turns out to be taken at another address of the host.
+_CHOICES: Final = 5
+
+
+class Listener:
+    """The sockets of one address; `on_connection` is called with each connection."""
+
+    def __init__(
+        self,
+        address: Tcp | Unix,
+        policy: Policy,
+        on_connection: Callable[[AcceptedSocket], object],
+        *,
+        backlog: int = 128,
+        handshake: float = 10.0,
+        sock: socket.socket | None = None,
+    ) -> None:
+        self.address = address
+        self._policy = policy
+        self._on_connection = on_connection
+        self._backlog = backlog
+        self._handshake = handshake
+        self._given = sock
+        self._context: ssl.SSLContext | None = None
+        self._file: SocketFile | None = None
+        self._sockets: list[socket.socket] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._resuming: dict[socket.socket, asyncio.TimerHandle] = {}
+
+    async def open(self) -> None:
+        """Begin to listen; from then on `address` says where, the port included.
+
+        Raises:
+            TransportError: that is not possible; the text says why, and nothing is left.
+        """
+        check_platform()
+        self._loop = loop = asyncio.get_running_loop()
+        address = self.address
+        if isinstance(address, Tcp) and address.tls:
+            # Imported here: few servers on one machine encrypt.
+            from .tls import server_context
+
+            self._context = server_context(address.tls)
+        try:
+            self._sockets = await self._bound(loop)
+            for sock in self._sockets:
+                sock.setblocking(False)
+                sock.listen(self._backlog)
+        except OSError as error:
+            self.close()
+            raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
+        except BaseException:
+            self.close()
+            raise
+        if isinstance(address, Tcp):
+            port = self._sockets[0].getsockname()[1]
+            self.address = Tcp(address.host, port, tls=address.tls)
+        for sock in self._sockets:
+            loop.add_reader(sock, self._accept, sock)
+
+    def close(self) -> None:
+        """Listen no more; connections that were accepted go on."""
+        for timer in self._resuming.values():
+            timer.cancel()
+        self._resuming.clear()
+        sockets, self._sockets = self._sockets, []
+        for sock in sockets:
+            if self._loop is not None:
+                self._loop.remove_reader(sock)
+            sock.close()
+        if self._file is not None:
+            # After the socket: who finds the file finds somebody, or one that is left behind.
+            self._file.remove()
+            self._file = None
+
+    async def _bound(self, loop: asyncio.AbstractEventLoop) -> list[socket.socket]:
+        if self._given is not None:
+            return [self._given]
+        if isinstance(self.address, Unix):
+            # Imported here: it is for POSIX alone.
+            from .socket_files import SocketFile
+
+            self._file = SocketFile(self.address)
+            return [self._file.socket]
+        rows = await resolve(loop, self.address.host, self.address.port)
+        for choice in range(_CHOICES):
+            try:
+                return _bind_all(rows, self.address.port)
+            except OSError as error:
+                is_unlucky = self.address.port == 0 and error.errno == errno.EADDRINUSE
+                if not is_unlucky or choice == _CHOICES - 1:
+                    raise
+        raise AssertionError  # the last choice returned or raised
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                sock, peer = listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    self._wait(listening, error)
+                    return
+                continue  # who had connected has left
+            sock.setblocking(False)
+            self._hand_on(sock, peer)
+
+    def _hand_on(self, sock: socket.socket, peer: object) -> None:
+        if isinstance(self.address, Tcp):
+            try:
+                tune(sock)
+            except OSError:
+                sock.close()  # it has left
+                return
+        transport = AcceptedSocket(
+            sock,
+            self._policy,
+            self.address,
+            peer=_name(peer),
+            context=self._context,
+            handshake=self._handshake,
+        )
+        try:
+            self._on_connection(transport)
+        except Exception:  # noqa: BLE001  # not the fault of the next connection
+            _log.exception("on_connection raised")
+            transport.discard()
+
+    def _wait(self, listening: socket.socket, error: OSError) -> None:
+        """Accept nothing for a while."""
+        _log.warning("no connection is accepted for %g s: %s", _PAUSE, error.strerror)
+        loop = cast(asyncio.AbstractEventLoop, self._loop)
+        loop.remove_reader(listening)
+
+        def go_on() -> None:
+            self._resuming.pop(listening, None)
+            loop.add_reader(listening, self._accept, listening)
+
+        self._resuming[listening] = loop.call_later(_PAUSE, go_on)
+
+
+def _bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[socket.socket]:
+    """Return a socket for each address of a host, all with one port."""
+    bound: list[socket.socket] = []
+    failure: OSError | None = None
+    try:
+        for family, where in rows:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                # What was closed a moment ago does not count as in use.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                sock.bind((where[0], port, *where[2:]))
+            except OSError as error:
+                sock.close()
+                if error.errno not in _NOT_HERE:
+                    raise
+                failure = error
+                continue
+            bound.append(sock)
+            port = sock.getsockname()[1]
+    except BaseException:
+        for sock in bound:
+            sock.close()
+        raise
+    if not bound:
+        raise failure or OSError(errno.EADDRNOTAVAIL, "the host has no address")
+    return bound
+
+
+def _name(peer: object) -> str:
+    """Return who is at the other end; a Unix socket of a client has no name."""
+    if isinstance(peer, tuple):
+        host = str(peer[0])
+        return f"[{host}]:{peer[1]}" if ":" in host else f"{host}:{peer[1]}"
+    return ""

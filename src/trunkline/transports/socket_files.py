@@ -1,0 +1,117 @@
+"""The file of a Unix socket: made so that only its owner can connect, and taken away again.
+
+The rules that live here, and only here:
+
+* The file never has wider permissions than asked for, not even for a moment.
+* Only a socket that nobody listens on is removed to make room. A file that is no socket stays,
+  whatever its name, and so does the socket of a server that is alive.
+* Two servers that start at once do not remove each other's file: looking, removing and binding
+  is one step for all who do it here.
+* The end removes the file that the beginning made, and not one that took its place.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import TransportError
+from .addresses import Unix
+
+__all__ = ["SocketFile"]
+
+
+class SocketFile:
+    """A socket bound to a path, and the file that is there."""
+
+    def __init__(self, address: Unix) -> None:
+        """Bind a socket, after removing one that was left behind.
+
+        Raises:
+            TransportError: somebody listens there, it is no socket, or it may not be made.
+        """
+        # Absolute, so that whoever changes the directory later still finds it.
+        self._path = os.path.abspath(address.path)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with _alone(os.path.dirname(self._path)):
+                _make_room(self._path)
+                _bind(self.socket, str(address.path), address.mode)
+                self._made = _identity(self._path)
+        except OSError as error:
+            self.socket.close()
+            raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def remove(self) -> None:
+        """Remove the file, if it is still the one that was made."""
+        try:
+            with _alone(os.path.dirname(self._path)):
+                if self._made is not None and _identity(self._path) == self._made:
+                    os.unlink(self._path)
+        except OSError:
+            pass  # the directory is gone, or closed to us: there is nothing to be done
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Keep others who do this in the same folder waiting; no file is made for it."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _make_room(path: str) -> None:
+    """Remove a socket that was left behind by a server that is gone."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise TransportError(f"unix:{path} is a file that is no socket: it is left alone")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        # A server whose queue is full is alive too, and says so without being waited for.
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except OSError as error:
+            if error.errno != errno.ECONNREFUSED:
+                raise TransportError(f"unix:{path} cannot be used: {error.strerror}") from None
+        else:
+            raise TransportError(f"unix:{path} is in use: a server listens there")
+    os.unlink(path)
+
+
+def _bind(sock: socket.socket, path: str, mode: int) -> None:
+    """Bind a socket to a new file of these permissions."""
+    try:
+        # Linux makes the file with the permissions that the socket has by then.
+        os.fchmod(sock.fileno(), mode)
+    except OSError:
+        # Elsewhere the mask of the process says it, for all its threads and for a moment.
+        mask = os.umask(0o777 & ~mode)
+        try:
+            sock.bind(path)
+        finally:
+            os.umask(mask)
+    else:
+        sock.bind(path)
+    os.chmod(path, mode)  # the mask of the process may have taken away what was asked for
