@@ -44,11 +44,12 @@ if TYPE_CHECKING:
         Result,
         Server,
         ServerLimits,
+        SocketLimits,
         TaskSettings,
         Titles,
     )
     from .spec.kinds import ErrorKind
-    from .transports import Stdio, Transport, memory_pair
+    from .transports import Stdio, Tcp, Tls, Transport, Unix, memory_pair
 
 __version__ = "0.1.0"
 
@@ -78,11 +79,14 @@ _HOMES = {
     "Result": "server",
     "Server": "server",
     "ServerLimits": "server",
+    "SocketLimits": "server",
     "Stdio": "transports",
     "TaskCall": "client",
     "TaskSettings": "server",
+    "Tcp": "transports",
     "TimedOut": "errors",
     "Titles": "server",
+    "Tls": "transports",
     "TooManyRounds": "errors",
     "ToolError": "errors",
     "ToolFailed": "errors",
@@ -90,6 +94,7 @@ _HOMES = {
     "Transport": "transports",
     "TransportError": "errors",
     "TrunklineError": "errors",
+    "Unix": "transports",
     "jsonrpc": "",
     "judge": "",
     "mcp": "",
@@ -122,11 +127,14 @@ __all__ = [
     "Result",
     "Server",
     "ServerLimits",
+    "SocketLimits",
     "Stdio",
     "TaskCall",
     "TaskSettings",
+    "Tcp",
     "TimedOut",
     "Titles",
+    "Tls",
     "TooManyRounds",
     "ToolError",
     "ToolFailed",
@@ -134,6 +142,7 @@ __all__ = [
     "Transport",
     "TransportError",
     "TrunklineError",
+    "Unix",
     "__version__",
     "jsonrpc",
     "judge",

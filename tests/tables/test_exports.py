@@ -12,8 +12,9 @@ EXPORTS = {
         Answer Cache Call Cancelled Change ChangeStream Client ClientExtension ConnectionLost
         Context ErrorKind Extension Header InputFailed LocalProtocolError MissingCapability
         PeerError ProtocolError Refusal RemoteProtocolError RequestEnded Result Server
-        ServerLimits Stdio TaskCall TaskSettings TimedOut Titles TooManyRounds ToolError
-        ToolFailed ToolResult Transport TransportError TrunklineError __version__ jsonrpc judge
+        ServerLimits SocketLimits Stdio TaskCall TaskSettings Tcp TimedOut Titles Tls TooManyRounds
+        ToolError
+        ToolFailed ToolResult Transport TransportError TrunklineError Unix __version__ jsonrpc judge
         mcp memory_pair spec
     """,
     "trunkline.client": """
@@ -21,8 +22,8 @@ EXPORTS = {
     """,
     "trunkline.server": """
         Accepted Answer Ask BadAnswer Cache ChangedQuestion Context Declined Extension Header
-        InvalidState
-        MissingCapability Result RoundLimit Server ServerLimits StateTooLarge TaskSettings Titles
+        InvalidState Listening MissingCapability Result RoundLimit Server ServerLimits SocketLimits
+        StateTooLarge TaskSettings Titles
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify
@@ -37,8 +38,8 @@ EXPORTS = {
         run_in_both_eras_sync
     """,
     "trunkline.transports": """
-        Address Frame MemoryTransport Stdio StdioServer Tapped TappedTransport Transport
-        memory_pair
+        Address Frame MemoryTransport Stdio StdioServer Tapped TappedTransport Tcp Tls Transport Unix
+        memory_pair parse_address
     """,
     "trunkline.errors": """
         Cancelled ConnectionLost IdsExhausted InputFailed InvalidMessage LocalProtocolError

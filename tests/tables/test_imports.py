@@ -27,7 +27,10 @@ ALLOWED: dict[str, set[str]] = {
         *("server", "client"),
     },
     "compat": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"},
-    "cli": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"},
+    "cli": {
+        *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),
+        *("server", "client"),
+    },
     "__main__": {"cli"},
     "__init__": {"errors", "judge", "jsonrpc", "mcp", "spec", "transports", "server", "client"},
 }

@@ -41,7 +41,7 @@ class Expected(SocketTransport):
         accepted._input_ended = self._input_ended  # type: ignore[method-assign]
         accepted._output_broke = self._output_broke  # type: ignore[method-assign]
         accepted._drained = self._drained  # type: ignore[method-assign]
-        self._inner = accepted
+        self._is_open = True
         await accepted._connect(loop)
         self._socket, self._reader, self._writer = (
             accepted._socket,

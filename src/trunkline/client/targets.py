@@ -14,14 +14,13 @@ from weakref import WeakKeyDictionary
 
 from ..errors import TransportError
 from ..jsonrpc.policy import Policy
-from ..redaction import show
 from ..transports.base import Address, Transport
 from .session import Era
 
 __all__ = ["Given", "Target", "forget", "remember", "remembered", "target_of"]
 
-# What a caller may name. A text is a sequence of texts too, and refused when it comes.
-Given: TypeAlias = Address | Transport | Sequence[str]
+# What a caller may name.
+Given: TypeAlias = Address | Transport | Sequence[str] | str
 
 
 class Target(NamedTuple):
@@ -50,14 +49,12 @@ def target_of(given: Any) -> Target:
     """Return the target that a caller named.
 
     Raises:
-        ValueError: it is a text, or an empty command; the sentence says what to pass instead.
+        ValueError: it is a text that is no address, or an empty command; the sentence says what
+            to pass instead.
         TypeError: it is nothing one can connect to.
     """
     if isinstance(given, str):
-        raise ValueError(
-            f"{show(given)} is a text, and no scheme of addresses is known yet: "
-            'pass a command as a list, such as ["python", "server.py"], a Stdio or a Server'
-        )
+        return Target(_address(given))
     if isinstance(given, list | tuple):
         return Target(_command(list(given)))
     if callable(getattr(given, "transport", None)):
@@ -65,9 +62,21 @@ def target_of(given: Any) -> Target:
     if all(callable(getattr(given, name, None)) for name in ("connect", "send", "close")):
         return Target(_Once(given), lasts=False)
     raise TypeError(
-        f"a client connects to a Stdio, a Server, a list of strings or a Transport, "
+        f"a client connects to an address, a Stdio, a Server, a list of strings or a Transport, "
         f"not to {type(given).__name__}"
     )
+
+
+def _address(text: str) -> Address:
+    # Imported here: many clients have a command.
+    from ..transports.addresses import parse_address
+
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise ValueError(
+            f'{error}; a command is passed as a list, such as ["python", "server.py"]'
+        ) from None
 
 
 def _command(parts: list[Any]) -> Address:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .questions import Accepted, Answer, Ask, BadAnswer, Declined, MissingCapability
     from .results import Result
     from .rounds import ChangedQuestion, InvalidState, RoundLimit, StateTooLarge
-    from .settings import Cache, ServerLimits, TaskSettings
+    from .settings import Cache, ServerLimits, SocketLimits, TaskSettings
+    from .sockets import Listening
 
 __all__ = [
     "Accepted",
@@ -31,11 +32,13 @@ __all__ = [
     "Extension",
     "Header",
     "InvalidState",
+    "Listening",
     "MissingCapability",
     "Result",
     "RoundLimit",
     "Server",
     "ServerLimits",
+    "SocketLimits",
     "StateTooLarge",
     "TaskSettings",
     "Titles",
@@ -53,11 +56,13 @@ _HOMES = {
     "Extension": "extensions",
     "Header": "arguments",
     "InvalidState": "rounds",
+    "Listening": "sockets",
     "MissingCapability": "questions",
     "Result": "results",
     "RoundLimit": "rounds",
     "Server": "app",
     "ServerLimits": "settings",
+    "SocketLimits": "settings",
     "StateTooLarge": "rounds",
     "TaskSettings": "settings",
     "Titles": "forms",

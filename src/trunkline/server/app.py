@@ -43,16 +43,20 @@ from .middleware import Middleware
 from .results import DERIVE
 from .sealing import Seal
 from .serving import HEARD, SERVED, Hear, OwnMethod
-from .settings import Cache, ServerLimits, TaskSettings
+from .settings import Cache, ServerLimits, SocketLimits, TaskSettings
 from .streams import Streams
 from .surface import Serve, Surface
 from .workers import Workers
 
 if TYPE_CHECKING:
+    import socket
+
     from ..jsonrpc.inbox import Asked
     from ..store.base import Store
+    from ..transports.addresses import Tcp, Unix
     from ..transports.base import Transport
     from .rounds import Rounds
+    from .sockets import Listening
     from .tasks import Tasks
 
 __all__ = ["Server"]
@@ -136,6 +140,8 @@ class Server:
         self.has_prompts: bool = False
         # Of all connections.
         self.connections: set[Connection] = set()
+        # What listens for more of them.
+        self.listeners: set[Listening] = set()
         self.streams = Streams(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
         # What outlives a request; made when it is first needed, where none was given.
@@ -555,14 +561,40 @@ class Server:
 
     # -- running -----------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Serve the standard streams of this process until the client ends, or a signal does.
+    def run(
+        self, address: str | Tcp | Unix | None = None, *, limits: SocketLimits | None = None
+    ) -> None:
+        """Serve this process' standard streams until the client ends, or a signal does.
 
-        Returns after everything owed was answered. SIGTERM and SIGINT end it in order.
+        With an address, such as "tcp://127.0.0.1:9000" or "unix:/run/weather.sock", listen there
+        until a signal comes. Returns after everything owed was answered. SIGTERM and SIGINT end
+        it in order.
         """
-        from .running import run_stdio
+        from . import running
 
-        run_stdio(self)
+        if address is None:
+            running.run_stdio(self)
+        else:
+            running.run_listening(self, address, limits or SocketLimits())
+
+    def listen(
+        self,
+        address: str | Tcp | Unix,
+        *,
+        limits: SocketLimits = SocketLimits(),  # noqa: B008  # immutable
+        sock: socket.socket | None = None,
+    ) -> Listening:
+        """Listen on an address for the time of an `async with`, beside whatever else runs.
+
+        `sock` is a bound socket of the caller's to listen on in place of a new one.
+
+        Raises:
+            ValueError: the text names no address.
+        """
+        # Imported here: a server on standard streams has no sockets.
+        from .sockets import Listening
+
+        return Listening(self, address, limits, sock)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; return when everything owed is done.
@@ -570,19 +602,24 @@ class Server:
         Raises:
             TransportError: there was nothing to connect to.
         """
-        async with self._opened():
-            connection = Connection(self, transport)
-            self.connections.add(connection)
-            try:
-                await connection.run()
-            finally:
-                self.connections.discard(connection)
+        async with self.opened():
+            await self.converse(Connection(self, transport))
+
+    async def converse(self, connection: Connection) -> None:
+        """Serve one connection of a server that is open, until it ends."""
+        self.connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self.connections.discard(connection)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin to end every connection: nothing new is begun, what is at work may finish.
 
         `at_once` cancels what is at work. May be called from any thread.
         """
+        for each in list(self.listeners):
+            each.stop(at_once=at_once)
         self._on_loops(lambda connection: connection.stop(at_once=at_once))
         if self._tasks is not None:
             self._tasks.stop_soon(at_once=at_once)
@@ -620,7 +657,7 @@ class Server:
         return self._lifespan is not None or any(each.has_lifespan for each in self._mounts)
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[None]:
+    async def opened(self) -> AsyncIterator[None]:
         """Hold the lifespan open: entered for the first connection, left after the last."""
         lock = self._lock()
         async with lock:
@@ -650,7 +687,7 @@ class Server:
         stack = AsyncExitStack()
         async with stack:
             for mounted in self._mounts:
-                await stack.enter_async_context(mounted._opened())
+                await stack.enter_async_context(mounted.opened())
             if self._lifespan is not None:
                 self.state = await stack.enter_async_context(self._lifespan(self))
             stack.push_async_callback(self._end_tasks)

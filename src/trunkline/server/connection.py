@@ -420,6 +420,11 @@ class Connection:
         return self._hears
 
     @property
+    def is_busy(self) -> bool:
+        """Whether a request of the client's, or a stream, is open."""
+        return len(self.peer.inbox) > 0
+
+    @property
     def is_slow(self) -> bool:
         """Whether the client reads more slowly than we write."""
         return self.transport.backlog > HIGH_WATER

@@ -14,16 +14,21 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Coroutine
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import TransportError
 from ..transports.stdio_server import StdioServer
 
 if TYPE_CHECKING:
-    from .app import Server
+    import socket
 
-__all__ = ["StallWatch", "run_stdio"]
+    from ..transports.addresses import Tcp, Unix
+    from .app import Server
+    from .settings import SocketLimits
+
+__all__ = ["StallWatch", "run_listening", "run_stdio"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -39,19 +44,53 @@ def run_stdio(app: Server) -> None:
         RuntimeError: an event loop is running; `await app.serve(...)` is for there.
         SystemExit: there are no standard streams to serve.
     """
+    _run(app, lambda: app.serve(StdioServer(app.policy)))
+
+
+def run_listening(
+    app: Server,
+    address: str | Tcp | Unix,
+    limits: SocketLimits,
+    *,
+    sock: socket.socket | None = None,
+    on_ready: Callable[[Tcp | Unix], object] | None = None,
+) -> None:
+    """Listen until a signal comes; return when everything owed was answered.
+
+    `on_ready` is called once it listens, with the address it came to be.
+
+    Raises:
+        RuntimeError: an event loop is running; `app.listen(...)` is for there.
+        SystemExit: the address cannot be listened on.
+    """
+    listening = app.listen(address, limits=limits, sock=sock)
+
+    async def listen() -> None:
+        async with listening:
+            if on_ready is not None:
+                on_ready(listening.address)
+            await listening.wait()
+
+    _run(app, listen)
+
+
+def _run(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a server in a loop of its own, and leave nothing of it."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         pass
     else:
-        raise RuntimeError("run() starts an event loop of its own; in one, await app.serve(...)")
+        raise RuntimeError(
+            "run() starts an event loop of its own; in one, await app.serve(...) or app.listen(...)"
+        )
     loop = asyncio.new_event_loop()
     is_clean = False
     problem: TransportError | None = None
     try:
         asyncio.set_event_loop(loop)
         try:
-            loop.run_until_complete(_serve(app))
+            loop.run_until_complete(_serve(app, work))
         except TransportError as error:
             problem = error
         is_clean = _end_leftovers(loop)
@@ -70,10 +109,10 @@ def run_stdio(app: Server) -> None:
         sys.exit(f"{app.name}: {problem}")
 
 
-async def _serve(app: Server) -> None:
+async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     loop = asyncio.get_running_loop()
     watch = StallWatch(app, loop)
-    serving = loop.create_task(app.serve(StdioServer(app.policy)))
+    serving = loop.create_task(work())
     signals = _catch(app, loop, serving)
     watch.start()
     # What was made to start up stays: the collector need not look at it again.

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Cache", "ServerLimits", "TaskSettings"]
+__all__ = ["Cache", "ServerLimits", "SocketLimits", "TaskSettings"]
 
 
 class Cache(Struct, frozen=True):
@@ -81,6 +81,38 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
             least = 1 if name not in _SECONDS else 0 if name in _MAY_BE_ZERO else 0.001
             if type(value) not in types or not least <= value < 10**9:
                 raise ValueError(f"ServerLimits.{name} is {kind}, not {value!r}")
+
+
+class SocketLimits(Struct, frozen=True, kw_only=True):
+    """How many may connect to a server that listens, and how long they may be silent.
+
+    Times are in seconds; None is without end.
+    """
+
+    # Connections at once. Each costs a descriptor and some kilobytes, and a client makes as many
+    # as it likes; so many leave most systems descriptors for everything else.
+    connections: int = 1024
+    # How long a client may be silent that has nothing open here and cannot be asked by `ping`.
+    idle: float | None = 300.0
+    # After how long a silence a client is asked, where the revision has `ping`; after twice that
+    # it is taken to be gone.
+    keep_alive: float | None = 30.0
+    # How long the two may take to agree on TLS.
+    tls_handshake: float = 10.0
+    # Connections that the system may hold for us until we accept them.
+    backlog: int = 128
+
+    def __post_init__(self) -> None:
+        for name in ("connections", "backlog"):
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value < 10**9:
+                raise ValueError(f"SocketLimits.{name} is an integer above 0, not {value!r}")
+        for name in ("idle", "keep_alive", "tls_handshake"):
+            value = getattr(self, name)
+            if value is None and name != "tls_handshake":
+                continue
+            if type(value) not in (int, float) or not 0.001 <= value < 10**9:
+                raise ValueError(f"SocketLimits.{name} is a number of seconds, not {value!r}")
 
 
 class TaskSettings(Struct, frozen=True, kw_only=True):

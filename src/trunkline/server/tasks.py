@@ -246,7 +246,7 @@ class Tasks:
     async def _keep(self, running: Running, record: TaskRecord) -> TaskRecord:
         """Put a new task in the store, with a runner that can be found."""
         await self._runner.begin()
-        hold = self.app._opened()
+        hold = self.app.opened()
         await hold.__aenter__()
         running.hold = hold
         record = replace(record, runner=self._runner.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .addresses import Tcp, Tls, Unix, parse_address
     from .base import Address, Frame, Transport
     from .memory import MemoryTransport, memory_pair
     from .stdio_client import Stdio
@@ -23,8 +24,12 @@ __all__ = [
     "StdioServer",
     "Tapped",
     "TappedTransport",
+    "Tcp",
+    "Tls",
     "Transport",
+    "Unix",
     "memory_pair",
+    "parse_address",
 ]
 
 _HOMES = {
@@ -35,8 +40,12 @@ _HOMES = {
     "StdioServer": "stdio_server",
     "Tapped": "tapped",
     "TappedTransport": "tapped",
+    "Tcp": "addresses",
+    "Tls": "addresses",
     "Transport": "base",
+    "Unix": "addresses",
     "memory_pair": "memory",
+    "parse_address": "addresses",
 }
 
 

@@ -86,8 +86,6 @@ class SocketTransport(FramedTransport):
         if error is not None:
             self._clear_away()
             raise error
-        if self._ending is None:
-            self._is_open = True
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> None:
         raise NotImplementedError
@@ -98,6 +96,8 @@ class SocketTransport(FramedTransport):
         """Begin to read and write a connected socket, which is ours from here on."""
         self._socket = sock
         fd = sock.fileno()
+        # From the first byte on: what it asks may be answered before `connect` returns.
+        self._is_open = True
         if secured is None:
             self._writer = FdWriter(loop, fd, self._drained, self._output_broke)
             self._reader = FdReader(loop, fd, self._receive, self._input_ended)
@@ -171,6 +171,7 @@ class SocketTransport(FramedTransport):
         await asyncio.wait((self._ended,), timeout=_PARTING)
 
     def _clear_away(self) -> None:
+        self._is_open = False
         if self._telling is not None:
             self._telling.cancel()
         # In this order: both are one open file, whose flags the reader found first.

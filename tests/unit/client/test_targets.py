@@ -16,7 +16,7 @@ from trunkline.jsonrpc import Policy
 
 @pytest.mark.parametrize("given", ["python server.py", "https://example.org/mcp", ""])
 def test_a_text_is_never_a_command(given: str) -> None:
-    with pytest.raises(ValueError, match="pass a command as a list"):
+    with pytest.raises(ValueError, match="a command is passed as a list"):
         Client(given)
 
 

@@ -1,0 +1,110 @@
+"""Whether a client that says nothing is still there, and how long it may say nothing.
+
+A pipe that is open is alive; a socket may lead to a machine that is gone, or to a program that
+forgot about it. `Keeper` looks at one connection now and then, and costs its messages nothing.
+
+The rules that live here, and only here:
+
+* Where the revision has `ping`, a silent client is asked, and one that does not answer is lost.
+                                                       [MCP 2025-11-25, basic/utilities/ping]
+* A client that cannot be asked may be silent for as long as something of its own is open: a
+  call, a stream of changes. After that it is idle, and its connection is closed in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ..errors import LocalProtocolError, TransportError
+from ..mcp.names import spoken
+from ..spec.lookup import method as method_row
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .settings import SocketLimits
+
+__all__ = ["Counting", "Keeper"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+# How often one looks in the time that is to be noticed.
+_LOOKS: Final = 4
+
+
+class Counting(Protocol):
+    """A transport that counts what it has received, in bytes."""
+
+    received: int
+    peer: str
+
+
+class Keeper:
+    """Looks after one connection from `start` to `stop`."""
+
+    def __init__(self, connection: Connection, transport: Counting, limits: SocketLimits) -> None:
+        self._connection = connection
+        self._transport = transport
+        self._limits = limits
+        times = [each for each in (limits.keep_alive, limits.idle) if each is not None]
+        self._step = min(times) / _LOOKS if times else None
+        self._seen = 0
+        self._silence = 0.0
+        self._has_asked = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        if self._step is not None:
+            self._timer = self._connection.loop.call_later(self._step, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        received, step = self._transport.received, self._step or 0.0
+        if received != self._seen:
+            self._seen, self._silence, self._has_asked = received, 0.0, False
+        else:
+            self._silence += step
+        if not self._act():
+            self._timer = self._connection.loop.call_later(step, self._look)
+
+    def _act(self) -> bool:
+        """Do what the silence calls for; say whether that ends the connection."""
+        connection, limits, silence = self._connection, self._limits, self._silence
+        alive, idle = limits.keep_alive, limits.idle
+        if alive is not None and silence >= alive and self._can_be_asked():
+            if not self._has_asked:
+                self._has_asked = True
+                self._ask()
+            elif silence >= 2 * alive:
+                connection.end(TransportError(f"the client has not answered for {silence:g} s"))
+                return True
+        elif idle is not None and silence >= idle and not connection.is_busy:
+            _log.info("connection closed: idle for %g s", silence)
+            connection.end()
+            return True
+        return False
+
+    def _can_be_asked(self) -> bool:
+        session = self._connection.session
+        return session is not None and method_row("ping", session.surface.revision) is not None
+
+    def _ask(self) -> None:
+        connection = self._connection
+        session = connection.session
+        if session is None:
+            return
+        answered: asyncio.Future[Any] = connection.loop.create_future()
+        # Any answer will do, an error too: what counts is that something came.
+        answered.add_done_callback(lambda future: future.cancelled() or future.exception())
+        try:
+            method = spoken("ping", session.surface.policy)
+            connection.peer.send_request(method, waiter=answered)
+        except LocalProtocolError as error:
+            _log.debug("ping could not be sent: %s", error)

@@ -1,0 +1,238 @@
+"""A server that listens: many connections to one `Server`, from the first to the last.
+
+    async with app.listen("tcp://127.0.0.1:9000") as listening:
+        await listening.wait()
+
+The rules that live here, and only here:
+
+* The lifespan lasts as long as the listening does, so that what it opens is not opened anew
+  for every client.
+* One connection too many is told so, and closed. Of those too, only so many are looked after at
+  once: beyond that a socket is closed without a word.
+* The end is in order: nobody new is let in, those who are there get what they are owed, then
+  the lifespan ends.
+* Who listens beyond this machine without asking clients for a certificate is told what that
+  means: there is nothing else here that asks who somebody is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from msgspec.json import encode
+
+from ..errors import TransportError, TrunklineError
+from ..jsonrpc.messages import Failure
+from ..jsonrpc.named import named_error
+from ..spec.kinds import ErrorKind
+from ..transports.addresses import Tcp, Tls, Unix, parse_address
+from ..transports.listener import Listener
+from .connection import Connection
+from .failures import as_redacted
+from .jobs import RETRY_AFTER
+from .keeping import Keeper
+from .settings import SocketLimits
+
+if TYPE_CHECKING:
+    from ..transports.sockets import AcceptedSocket
+    from .app import Server
+
+__all__ = ["Listening", "address_of"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+# Connections beyond the limit that are being told so.
+_REFUSED_AT_ONCE: Final = 64
+# Clients whose connections failed before they began that are logged as warnings.
+_FAILURES_SHOWN: Final = 10
+
+
+def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
+    """Return the address that a caller named.
+
+    Raises:
+        ValueError: it is a text that names none.
+        TypeError: it is nothing one can listen on.
+    """
+    if isinstance(given, str):
+        return parse_address(given)
+    if not isinstance(given, Tcp | Unix):
+        raise TypeError(f"a server listens on a Tcp, a Unix or a text, not {type(given).__name__}")
+    return given
+
+
+class Listening:
+    """A server that listens on an address; `Server.listen` makes one, for one `async with`."""
+
+    def __init__(
+        self,
+        app: Server,
+        address: str | Tcp | Unix,
+        limits: SocketLimits,
+        sock: socket.socket | None = None,
+    ) -> None:
+        self._app = app
+        self._limits = limits
+        self._listener = Listener(
+            address_of(address),
+            app.policy,
+            self._take,
+            backlog=limits.backlog,
+            handshake=limits.tls_handshake,
+            sock=sock,
+        )
+        self._open = AsyncExitStack()
+        self._is_used = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._refusing: set[asyncio.Task[None]] = set()
+        self._connections: set[Connection] = set()
+        self._failures = 0
+
+    def __repr__(self) -> str:
+        return f"<Listening on {self.address}, {len(self._tasks)} connections>"
+
+    @property
+    def address(self) -> Tcp | Unix:
+        """Where it listens; of port 0 this says which port it came to be."""
+        return self._listener.address
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are."""
+        return len(self._tasks)
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen.
+
+        Raises:
+            TransportError: that is not possible; the text says why.
+        """
+        if self._is_used:
+            raise TrunklineError("listening begins once: call listen() again")
+        self._is_used = True
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        async with AsyncExitStack() as opening:
+            await opening.enter_async_context(self._app.opened())
+            await self._listener.open()
+            opening.callback(self._listener.close)
+            self._app.listeners.add(self)
+            opening.callback(self._app.listeners.discard, self)
+            self._open = opening.pop_all()
+        _log.info("listening on %s", self.address)
+        if _is_exposed(self.address):
+            _log.warning(
+                "%s can be reached from other machines, and whoever reaches it may use everything "
+                "this server offers: Tls(ca=...) lets in only clients with a certificate",
+                self.address,
+            )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def wait(self) -> None:
+        """Wait until `stop` or `close` is called, or the server is stopped."""
+        if self._stopping is not None:
+            await self._stopping.wait()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begin to end: let nobody new in, and have those who are there finish.
+
+        May be called from any thread, and again: `at_once` cancels what is at work.
+        """
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop, at_once)
+
+    async def close(self) -> None:
+        """End: return when every connection has been closed, and nothing is left."""
+        if self._stopping is None:
+            return
+        self._stop(at_once=False)
+        while left := self._tasks | self._refusing:
+            # Whoever waits here and is cancelled leaves them at it.
+            await asyncio.wait(left)
+        opened, self._open = self._open, AsyncExitStack()
+        await opened.aclose()
+
+    def _stop(self, at_once: bool) -> None:
+        self._listener.close()
+        for connection in list(self._connections):
+            connection.stop(at_once=at_once)
+        if self._stopping is not None:
+            self._stopping.set()
+
+    # -- connections -------------------------------------------------------------------------
+
+    def _take(self, transport: AcceptedSocket) -> None:
+        """Serve a connection that has arrived, if there is room for it."""
+        if self._loop is None or (self._stopping is not None and self._stopping.is_set()):
+            transport.discard()
+        elif len(self._tasks) < self._limits.connections:
+            self._keep(self._tasks, self._loop.create_task(self._serve(transport)))
+        elif len(self._refusing) < _REFUSED_AT_ONCE:
+            _log.debug("a connection was refused: there are %d", len(self._tasks))
+            self._keep(self._refusing, self._loop.create_task(transport.refuse(self._full())))
+        else:
+            transport.discard()
+
+    def _keep(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def _full(self) -> bytes:
+        """Return what a client is told for which there is no room."""
+        error = named_error(
+            ErrorKind.INTERNAL_ERROR,
+            policy=self._app.policy,
+            message=f"No more than {self._limits.connections} connections; try again later",
+            retryAfterMs=RETRY_AFTER,
+        )
+        return encode(Failure(None, error))
+
+    async def _serve(self, transport: AcceptedSocket) -> None:
+        app = self._app
+        connection = Connection(app, transport)
+        keeper = Keeper(connection, transport, self._limits)
+        self._connections.add(connection)
+        keeper.start()
+        try:
+            await app.converse(connection)
+        except TransportError as error:
+            # Before it began: who scans ports, and whose certificates are not trusted.
+            self._failures += 1
+            level = logging.WARNING if self._failures <= _FAILURES_SHOWN else logging.DEBUG
+            _log.log(level, "no connection with %s: %s", transport.peer or "a client", error)
+        except Exception as error:  # noqa: BLE001  # one connection's; the others go on
+            _log.error("a connection failed\n%s", as_redacted(error))
+        finally:
+            keeper.stop()
+            self._connections.discard(connection)
+            await transport.close()
+
+
+def _is_exposed(address: Tcp | Unix) -> bool:
+    """Say whether somebody on another machine could use an address without being asked who."""
+    if not isinstance(address, Tcp) or address.host == "localhost":
+        return False
+    if isinstance(address.tls, Tls) and address.tls.ca is not None:
+        return False
+    if address.tls and not isinstance(address.tls, bool | Tls):
+        return False  # a context of the author's own: it is known to whoever made it
+    try:
+        return not ipaddress.ip_address(address.host).is_loopback
+    except ValueError:
+        return True  # a name may be anything's
