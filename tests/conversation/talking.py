@@ -14,6 +14,7 @@ import asyncio
 import json
 import logging
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, Protocol
@@ -21,12 +22,13 @@ from typing import Any, Final, NamedTuple, Protocol
 from tests.conversation.app import VARIANTS
 from tests.conversation.journal import HANGS
 from tests.conversation.rules import ROOT, Ruled
-from trunkline import Client, Server, Stdio, Transport
+from trunkline import Client, Server, Stdio, Transport, Unix
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.judge import Conversation, Finding
 from trunkline.mcp import CreateMessageResult, TextContent
 from trunkline.spec.revisions import V2025_06_18, V2025_11_25, V2026_07_28, Window
+from trunkline.transports import TappedTransport
 
 # How a variant of the server is run as a process.
 COMMAND: Final = [sys.executable, "-m", "tests.conversation.app"]
@@ -238,7 +240,126 @@ class OverStdio:
         return ProcessWire(process)
 
 
-TRANSPORTS: Final[dict[str, Kind]] = {"memory": InMemory(), "stdio": OverStdio()}
+class OwnServer(TappedTransport):
+    """A connection over a socket to a server that listens for it alone, and ends with it."""
+
+    def __init__(self, address: str, variant: str, policy: Policy) -> None:
+        self._listening = VARIANTS[variant]().listen(address)
+        self._dialled_policy = policy
+        super().__init__(self._listening.address.transport(policy), lambda *_: None)
+
+    async def connect(self) -> None:
+        await self._listening.__aenter__()
+        # The port is known by now.
+        self._inner = self._listening.address.transport(self._dialled_policy)
+        try:
+            await super().connect()
+        except BaseException:
+            await self._listening.close()
+            raise
+
+    async def close(self) -> None:
+        await super().close()
+        await self._listening.close()
+
+
+class SocketAddress:
+    """Where a server listens, for each connection anew."""
+
+    def __init__(self, kind: OverSocket, variant: str) -> None:
+        self._kind = kind
+        self._variant = variant
+
+    def transport(self, policy: Policy) -> OwnServer:
+        return OwnServer(self._kind.place(), self._variant, policy)
+
+
+class SocketWire:
+    """A connection to a server in this process, by its socket and nothing else."""
+
+    def __init__(self, app: Server, address: str) -> None:
+        self.on_line: Callable[[bytes], object] = lambda line: None
+        self._listening = app.listen(address)
+        self._kept = _Kept()
+        logger = logging.getLogger("trunkline.server")
+        logger.addHandler(self._kept)
+        self._level = logger.level
+        logger.setLevel(logging.INFO)
+        self._is_open = False
+
+    async def open(self) -> None:
+        await self._listening.__aenter__()
+        address = self._listening.address
+        if isinstance(address, Unix):
+            streams = asyncio.open_unix_connection(str(address.path), limit=_LONGEST_LINE)
+        else:
+            streams = asyncio.open_connection(address.host, address.port, limit=_LONGEST_LINE)
+        self._reader, self._writer = await streams
+        self._is_open = True
+        self._reading = asyncio.create_task(self._read_lines())
+
+    async def _read_lines(self) -> None:
+        async for line in self._reader:
+            self.on_line(line.removesuffix(b"\n"))
+        self._is_open = False
+
+    def log(self) -> str:
+        return "\n".join(self._kept.text)
+
+    def write(self, line: bytes) -> None:
+        self._writer.write(line + b"\n")
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
+    async def close(self) -> None:
+        """End as a host does: say that nothing more comes, and wait for the other side's end."""
+        if self._writer.can_write_eof() and self._is_open:
+            self._writer.write_eof()
+        try:
+            await asyncio.wait_for(self._reading, HANGS)
+        finally:
+            self._writer.close()
+            await self._listening.close()
+            logger = logging.getLogger("trunkline.server")
+            logger.removeHandler(self._kept)
+            logger.setLevel(self._level)
+
+
+class OverSocket:
+    is_cheap = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._count = 0
+
+    def place(self) -> str:
+        """Return an address that nobody has been given before."""
+        if self.name == "tcp":
+            return "tcp://127.0.0.1:0"
+        if self._folder is None:
+            # Short: the system has no room for long ones.
+            self._folder = tempfile.TemporaryDirectory(prefix="talk-")
+        self._count += 1
+        return f"unix:{self._folder.name}/{self._count}"
+
+    def address(self, variant: str) -> SocketAddress:
+        return SocketAddress(self, variant)
+
+    async def wire(self, variant: str) -> SocketWire:
+        wire = SocketWire(VARIANTS[variant](), self.place())
+        await wire.open()
+        return wire
+
+
+TRANSPORTS: Final[dict[str, Kind]] = {
+    "memory": InMemory(),
+    "stdio": OverStdio(),
+    "tcp": OverSocket("tcp"),
+    "unix": OverSocket("unix"),
+}
 
 
 # -- line by line ----------------------------------------------------------------------------
