@@ -12,7 +12,8 @@ The rules that live here, and only here:
 * `close` may be called by any task, twice, during a call or while connecting. One that is
   cancelled has closed all the same, and the next waits for what is left.
 * Ids that are used up are no concern of a caller: a new connection takes over, with the log
-  level and the subscriptions of the old, which ends when its last answer has come.
+  level and the subscriptions of the old, which ends when its last answer has come. So it is
+  with a server that outlives its connections and ended one in order while nothing was awaited.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ from .opening import Offer, agree
 from .options import LEVELS, Validate, check_choice, check_count, check_seconds
 from .reading import INPUT_REQUIRED, read
 from .session import CLOSED, Agreement, Era, OnProgress, Question, Session
-from .targets import Given, forget, remember, remembered, target_of
+from .targets import Given, forget, outlives, remember, remembered, target_of
 from .tasks import TASK, TaskVerbs
 
 if TYPE_CHECKING:
@@ -257,6 +258,7 @@ class Client(TaskVerbs):
             complaints=complaints,
             on_progress=self._on_progress,
             checks=self._judging(transport.name, complaints),
+            is_outlived=self._target.lasts and outlives(self._target.address),
         )
         try:
             async with asyncio.timeout(self._connect_timeout) as limit:

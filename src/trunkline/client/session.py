@@ -32,6 +32,7 @@ from msgspec.json import encode
 
 from ..errors import (
     ConnectionLost,
+    IdsExhausted,
     InvalidMessage,
     PeerError,
     TimedOut,
@@ -108,6 +109,8 @@ class _End(NamedTuple):
     reason: str
     exit_status: int | None = None
     stderr: tuple[str, ...] = ()
+    # Nobody lost anything by it: the server ended it in order, and waits for the next.
+    is_quiet: bool = False
 
 
 @lru_cache(maxsize=32)
@@ -131,6 +134,7 @@ class Session:
         complaints: Complaints,
         on_progress: OnProgress | None = None,
         checks: Checks | None = None,
+        is_outlived: bool = False,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.transport = transport
@@ -143,6 +147,8 @@ class Session:
         self.meta: Any = UNSET
         self._carried: Mapping[str, Any] = {}
         self._checks = checks
+        # Whether the server is there for others too, and for another connection.
+        self._is_outlived = is_outlived
         # Who answers what the server asks, in either era.
         self.answering = answering
         # What takes the requests of the server; made when the first comes.
@@ -294,7 +300,8 @@ class Session:
         for waiter in self._parting:  # nobody is there to answer any more
             waiter.cancel()
         if error is None:
-            self._finish(_End("the server ended the connection"))
+            is_quiet = self._is_outlived and self.agreement is not None and not self._is_awaited
+            self._finish(_End("the server ended the connection", is_quiet=is_quiet))
         else:
             self._finish(_End(error.reason, error.exit_status, error.stderr))
 
@@ -362,6 +369,9 @@ class Session:
     ) -> Pending:
         """Send a request as it is; its waiter is a future of the result."""
         if self._end is not None:
+            if self._end.is_quiet:
+                # As when its ids are used up: nothing was sent, and a new one takes over.
+                raise IdsExhausted("client.connection.ended-idle", got=method)
             raise self._gone(method)
         when = self._now() + (self._timeout if seconds is None else seconds)
         waiter = self._new_future() if future is None else future
@@ -542,8 +552,13 @@ class Session:
             future.set_exception(fault)
         self._replied(pending, reply)
 
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether anybody waits for something of this connection."""
+        return bool(self._holds or len(self._peer.ledger))
+
     def _check_idle(self) -> None:
-        if self._on_idle is not None and not self._holds and not len(self._peer.ledger):
+        if self._on_idle is not None and not self._is_awaited:
             then, self._on_idle = self._on_idle, None
             then()
 

@@ -17,7 +17,7 @@ from ..jsonrpc.policy import Policy
 from ..transports.base import Address, Transport
 from .session import Era
 
-__all__ = ["Given", "Target", "forget", "remember", "remembered", "target_of"]
+__all__ = ["Given", "Target", "forget", "outlives", "remember", "remembered", "target_of"]
 
 # What a caller may name.
 Given: TypeAlias = Address | Transport | Sequence[str] | str
@@ -86,6 +86,11 @@ def _command(parts: list[Any]) -> Address:
     from ..transports.stdio_client import Stdio
 
     return Stdio(parts[0], parts[1:])
+
+
+def outlives(address: Address) -> bool:
+    """Say whether the server at an address is there before and after a connection to it."""
+    return getattr(address, "outlives_connections", False) is True
 
 
 # Which era servers belong to. It is a property of the server, so it goes with the address.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..redaction import redact, show
 
@@ -76,6 +76,9 @@ class Tcp:
     system chooses one. A client gives each of a host's addresses its turn.
     """
 
+    # The server is there before and after a connection: one that it ended can be made anew.
+    outlives_connections: ClassVar[bool] = True
+
     host: str
     port: int
     _: KW_ONLY
@@ -110,6 +113,8 @@ class Unix:
     `mode` is for servers: who may connect, as the permissions of the file. Unless told
     otherwise that is who started the server, and nobody else.
     """
+
+    outlives_connections: ClassVar[bool] = True  # as of a `Tcp`
 
     path: str | os.PathLike[str]
     _: KW_ONLY

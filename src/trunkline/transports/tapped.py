@@ -38,6 +38,11 @@ class Tapped:
     def __repr__(self) -> str:
         return f"Tapped({self._address!r})"
 
+    @property
+    def outlives_connections(self) -> bool:
+        """Whether the server is there before and after a connection."""
+        return getattr(self._address, "outlives_connections", False) is True
+
     def transport(self, policy: Policy) -> TappedTransport:
         """Make one connection, with an ear on it."""
         return TappedTransport(self._address.transport(policy), self._hear)

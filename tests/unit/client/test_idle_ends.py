@@ -1,0 +1,154 @@
+"""A server that outlives its connections may end one that is idle; its client goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trunkline import Client, ConnectionLost, Server, SocketLimits, TransportError
+from trunkline.server import Listening
+from trunkline.spec.revisions import REVISIONS
+from trunkline.transports import Unix
+
+WAIT = 20.0
+
+
+def server() -> Server:
+    app = Server("idle")
+
+    @app.tool
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    @app.tool
+    async def hang() -> str:
+        await asyncio.sleep(WAIT)
+        return "late"
+
+    @app.resource("data://one")
+    def one() -> str:
+        return "1"
+
+    return app
+
+
+async def end_idle(listening: Listening, client: Client) -> None:
+    """Have the server end a connection on which nothing is awaited."""
+    for connection in list(listening._connections):
+        connection.end()
+    await until(lambda: not client.is_connected)
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(WAIT):
+        while not is_so():
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_call_after_an_idle_end_goes_by_a_new_connection(tmp_path: Path, revision: str) -> None:
+    async def script() -> None:
+        async with (
+            server().listen(Unix(tmp_path / "s")) as listening,
+            Client(listening.address, revision=revision) as client,
+        ):
+            await end_idle(listening, client)
+            result = await client.call_tool("add", {"a": 1, "b": 2}, result_type=int)
+            assert result.value == 3
+            assert client.is_connected
+            assert (await client.list_tools(fresh=True))[0].name == "add"
+
+    asyncio.run(script())
+
+
+def test_many_calls_at_once_share_the_new_connection(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with (
+            server().listen(Unix(tmp_path / "s")) as listening,
+            Client(listening.address) as client,
+        ):
+            await end_idle(listening, client)
+            calls = [client.call_tool("add", {"a": n, "b": 1}) for n in range(20)]
+            results = await asyncio.gather(*calls)
+            assert [each.text for each in results] == [str(n + 1) for n in range(20)]
+            assert listening.connections == 1
+
+    asyncio.run(script())
+
+
+def test_subscriptions_go_with_it(tmp_path: Path) -> None:
+    async def script() -> None:
+        app, told = server(), list[str]()
+        async with (
+            app.listen(Unix(tmp_path / "s")) as listening,
+            Client(
+                listening.address, revision="2025-11-25", on_resource_updated=told.append
+            ) as client,
+        ):
+            await client.subscribe("data://one")
+            await end_idle(listening, client)
+            await client.call_tool("add", {"a": 1, "b": 2})
+            app.notify_resource_updated("data://one")
+            await until(lambda: told)
+
+    asyncio.run(script())
+
+
+def test_a_call_that_was_under_way_is_lost_and_not_repeated(tmp_path: Path) -> None:
+    async def script() -> None:
+        app = server()
+        async with (
+            app.listen(Unix(tmp_path / "s")) as listening,
+            Client(listening.address) as client,
+        ):
+            call = asyncio.create_task(client.call_tool("hang"))
+            await until(lambda: app.in_flight)
+            for connection in list(listening._connections):
+                connection.jobs.cancel_all()
+                connection.peer.close()
+                connection.end()
+            with pytest.raises(ConnectionLost):
+                await call
+
+    asyncio.run(script())
+
+
+def test_a_server_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with server().listen(Unix(tmp_path / "s")) as listening:
+            client = Client(listening.address)
+            await client.connect()
+        await until(lambda: not client.is_connected)
+        with pytest.raises(TransportError, match="No such file"):
+            await client.call_tool("add", {"a": 1, "b": 2})
+        await client.close()
+
+    asyncio.run(script())
+
+
+def test_a_server_in_this_process_is_not_connected_to_again() -> None:
+    async def script() -> None:
+        app = server()
+        async with Client(app) as client:
+            app.stop()
+            await until(lambda: not client.is_connected)
+            with pytest.raises(ConnectionLost):
+                await client.call_tool("add", {"a": 1, "b": 2})
+
+    asyncio.run(script())
+
+
+def test_a_silent_client_is_closed_and_calls_on(tmp_path: Path) -> None:
+    async def script() -> None:
+        limits = SocketLimits(idle=0.05)
+        async with (
+            server().listen(Unix(tmp_path / "s"), limits=limits) as listening,
+            Client(listening.address, revision="2026-07-28") as client,
+        ):
+            await until(lambda: not client.is_connected)
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+
+    asyncio.run(script())
