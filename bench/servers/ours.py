@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from trunkline import Context, Server, ServerLimits
+from trunkline import Context, Server, ServerLimits, SocketLimits
 
 
 class Measured(Struct):
@@ -75,5 +75,17 @@ def make(*tools: str) -> Server:
     return app
 
 
+async def listen(app: Server, address: str) -> None:
+    """Listen, and print where, until the process is ended."""
+    async with app.listen(address, limits=SocketLimits(connections=10_000)) as listening:
+        print(listening.address, flush=True)
+        await listening.wait()
+
+
 if __name__ == "__main__":
-    make(*sys.argv[1:]).run()
+    tools = sys.argv[1:]
+    if "--listen" in tools:
+        at = tools.index("--listen")
+        asyncio.run(listen(make(*tools[:at]), tools[at + 1]))
+    else:
+        make(*tools).run()

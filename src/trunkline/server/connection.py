@@ -212,8 +212,8 @@ class Connection:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin nothing new, because the server is to stop; what is at work may finish."""
-        self.jobs.is_stopping = True
-        if at_once or self._ended.done():
+        was_told, self.jobs.is_stopping = self.jobs.is_stopping, True
+        if at_once or (self._ended.done() and not was_told):
             # Who ends its input and then sends a signal has waited already.
             self.jobs.cancel_all()
             self.app.release(self)
