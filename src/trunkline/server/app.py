@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
 
@@ -38,6 +38,7 @@ from . import extending, registering
 from .connection import Connection
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
 from .extensions import Extended, Extension
+from .lifespan import SharedLife
 from .lists import Catalogue
 from .middleware import Middleware
 from .results import DERIVE
@@ -109,9 +110,8 @@ class Server:
         self.cache = cache
         self.limits = limits
         self.experimental = dict(experimental or {})
-        # What the lifespan gave, while it lasts, and whether it was ever entered.
+        # What the lifespan gave, while it lasts.
         self.state: Any = None
-        self.was_opened = False
         self._lifespan = lifespan
         # Drawn now, before any fork, so that all workers of one program share it.
         self._seal = Seal(state_keys)
@@ -155,9 +155,7 @@ class Server:
         self._surfaces: dict[str, Surface] = {}
         # How long each list may be kept, until it changes.
         self._kept: dict[int, Cache] = {}
-        self._uses = 0
-        self._stack: AsyncExitStack | None = None
-        self._opening: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._life = SharedLife(f"<Server {name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
         self._hearing: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
@@ -649,52 +647,30 @@ class Server:
     @property
     def is_open(self) -> bool:
         """Whether somebody is being served."""
-        return self._uses > 0
+        return self._life.is_held
 
     @property
     def has_lifespan(self) -> bool:
         """Whether something has to begin before anybody is served, here or in what is mounted."""
         return self._lifespan is not None or any(each.has_lifespan for each in self._mounts)
 
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
+    @property
+    def was_opened(self) -> bool:
+        """Whether somebody was ever served."""
+        return self._life.was_entered
+
+    def opened(self) -> AbstractAsyncContextManager[None]:
         """Hold the lifespan open: entered for the first connection, left after the last."""
-        lock = self._lock()
-        async with lock:
-            if self._uses == 0:
-                await self._enter()
-            self._uses += 1
-        try:
-            yield
-        finally:
-            async with lock:
-                self._uses -= 1
-                stack = self._stack
-                if self._uses == 0 and stack is not None:
-                    self._stack = None
-                    await stack.aclose()
+        return self._life.held()
 
-    def _lock(self) -> asyncio.Lock:
-        """Return what keeps two connections from opening at once; all are on one loop."""
-        loop = asyncio.get_running_loop()
-        if self._opening is None or self._opening[0] is not loop:
-            if self.is_open or (self._opening is not None and self._opening[1].locked()):
-                raise RuntimeError(f"{self!r} is being served on another event loop")
-            self._opening = loop, asyncio.Lock()
-        return self._opening[1]
-
-    async def _enter(self) -> None:
-        stack = AsyncExitStack()
-        async with stack:
-            for mounted in self._mounts:
-                await stack.enter_async_context(mounted.opened())
-            if self._lifespan is not None:
-                self.state = await stack.enter_async_context(self._lifespan(self))
-            stack.push_async_callback(self._end_tasks)
-            stack.callback(self.workers.close)
-            stack.callback(self._forget)
-            self._stack = stack.pop_all()
-            self.was_opened = True
+    async def _enter(self, stack: AsyncExitStack) -> None:
+        for mounted in self._mounts:
+            await stack.enter_async_context(mounted.opened())
+        if self._lifespan is not None:
+            self.state = await stack.enter_async_context(self._lifespan(self))
+        stack.push_async_callback(self._end_tasks)
+        stack.callback(self.workers.close)
+        stack.callback(self._forget)
 
     def _forget(self) -> None:
         self.state = None
