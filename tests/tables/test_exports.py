@@ -55,7 +55,8 @@ EXPORTS = {
         decode encode encode_comment encode_event framing_named named_error
     """,
     "trunkline.judge": """
-        Conversation Finding Outcome TraceEntry TraceFault TraceWriter judge judge_type read_trace
+        Change Comparison Conversation Finding Outcome TraceEntry TraceFault TraceWriter compare judge
+        judge_type read_listing read_trace
     """,
     "trunkline.spec.requirement": """
         ACTORS Actor JUDGES Judge LEVELS Level Requirement UnknownRequirement requirement

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .comparing import Change, Comparison, compare, read_listing
     from .conversation import Conversation, Outcome
     from .finding import Finding
     from .message import judge
@@ -15,27 +16,35 @@ if TYPE_CHECKING:
     from .values import judge_type
 
 __all__ = [
+    "Change",
+    "Comparison",
     "Conversation",
     "Finding",
     "Outcome",
     "TraceEntry",
     "TraceFault",
     "TraceWriter",
+    "compare",
     "judge",
     "judge_type",
+    "read_listing",
     "read_trace",
 ]
 
 # Loaded when first asked for: a judge reads the rows of the whole specification.  [PEP 562]
 _HOMES = {
+    "Change": "comparing",
+    "Comparison": "comparing",
     "Conversation": "conversation",
     "Finding": "finding",
     "Outcome": "conversation",
     "TraceEntry": "trace",
     "TraceFault": "trace",
     "TraceWriter": "trace",
+    "compare": "comparing",
     "judge": "message",
     "judge_type": "values",
+    "read_listing": "comparing",
     "read_trace": "trace",
 }
 

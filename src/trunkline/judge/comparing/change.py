@@ -1,0 +1,133 @@
+"""What a comparison says: changes, and what they amount to.
+
+A `Change` is a value that shows no secret and may be kept when the listings are gone. What
+was there before and after is kept as text, cut and redacted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ...errors import show_pointer
+from ..finding import as_shown
+from .rules import LEVELS, RULES, Level
+
+__all__ = ["KEPT", "Change", "Changes", "Comparison", "raised_major"]
+
+# An author reads fewer; a hostile listing would have more.
+KEPT: Final = 2000
+
+_VERSION: Final = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+.].*)?\Z")
+
+
+class Change(Struct, frozen=True):
+    """One difference between two listings.
+
+    `what` names the entry ("tool add"), `where` is a JSON pointer into it, with references
+    followed. `old` and `new` are what stood there, as it may be shown; empty where nothing did.
+    """
+
+    rule: str
+    level: Level
+    what: str
+    where: str = ""
+    old: str = ""
+    new: str = ""
+    detail: str = ""
+
+    @property
+    def says(self) -> str:
+        """What has changed, in one sentence without its place."""
+        told = RULES[self.rule].says
+        if self.old and self.new:
+            told = f"{told}: {self.old} → {self.new}"
+        elif self.old or self.new:
+            told = f"{told}: {self.old or self.new}"
+        return f"{told} ({self.detail})" if self.detail else told
+
+    @property
+    def why(self) -> str:
+        """Why it is of its level."""
+        return RULES[self.rule].why
+
+    def __str__(self) -> str:
+        place = f"{self.what} at {show_pointer(self.where)}" if self.where else self.what
+        return f"{self.level}  {self.rule}  {place}: {self.says}"
+
+
+class Changes:
+    """Collects changes, and counts those it does not keep."""
+
+    def __init__(self) -> None:
+        self.counts: dict[Level, int] = dict.fromkeys(LEVELS, 0)
+        self._kept: dict[Level, list[Change]] = {level: [] for level in LEVELS}
+
+    def add(
+        self,
+        rule: str,
+        what: str,
+        where: str = "",
+        old: Any = "",
+        new: Any = "",
+        detail: str = "",
+    ) -> None:
+        """Take note of a change. `old` and `new` are JSON; an empty text is nothing."""
+        level = RULES[rule].level
+        self.counts[level] += 1
+        if len(self._kept[level]) < KEPT:
+            before, after = _text(old, where), _text(new, where)
+            change = Change(rule, level, what, where, before, after, detail)
+            self._kept[level].append(change)
+
+    def kept(self) -> Iterator[Change]:
+        """Yield the changes, the worst first."""
+        for level in LEVELS:
+            yield from self._kept[level]
+
+
+def _text(value: Any, where: str) -> str:
+    return "" if isinstance(value, str) and not value else as_shown(value, where)
+
+
+class Comparison(Struct, frozen=True):
+    """All that differs between two listings, the worst first.
+
+    `counts` are of all changes, also those beyond the first two thousand of a level. `notes`
+    are sentences about the comparison as a whole: a tool that may have been renamed, a part
+    that could not be compared.
+    """
+
+    changes: tuple[Change, ...]
+    counts: dict[Level, int]
+    notes: tuple[str, ...] = ()
+    old_version: str = ""
+    new_version: str = ""
+
+    @property
+    def is_next_major(self) -> bool:
+        """Whether the version says that what worked before may not work now."""
+        return raised_major(self.old_version, self.new_version)
+
+    def breaks(self, *, allow_announced: bool = False) -> bool:
+        """Say whether clients of the old server fail with the new one, and were not warned.
+
+        What was announced as deprecated may go in the next major version; before that its
+        removal breaks, unless `allow_announced`.
+        """
+        if self.counts["breaking"]:
+            return True
+        return bool(self.counts["announced"]) and not (allow_announced or self.is_next_major)
+
+
+def raised_major(old: str, new: str) -> bool:
+    """Say whether a version is the next major one; below 1.0 that is the second number."""
+    before, after = _VERSION.match(old), _VERSION.match(new)
+    if before is None or after is None:
+        return False
+    major, minor = int(before[1]), int(before[2] or 0)
+    next_major, next_minor = int(after[1]), int(after[2] or 0)
+    return next_major > major or (major == next_major == 0 and next_minor > minor)

@@ -1,0 +1,124 @@
+"""What a difference between two listings means for those who use the server: the rows.
+
+A level says what an author has to do about a change:
+
+* breaking: something that worked will not, or cannot be shown to;
+* announced: it breaks as well, but what is gone was marked as deprecated before;
+* deprecated: it works, and will be gone;
+* safe: whoever used the old server can use the new one.
+
+Arguments flow to the server, so it may accept more and not less. Results flow from it, so it
+may promise more and not less. What nobody can decide counts as breaking.
+"""
+
+# One row per line, so that the table can be read as one.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+__all__ = ["LEVELS", "RULES", "Level", "Rule"]
+
+Level: TypeAlias = Literal["breaking", "announced", "deprecated", "safe"]
+LEVELS: Final[tuple[Level, ...]] = ("breaking", "announced", "deprecated", "safe")
+
+
+class Rule(NamedTuple):
+    """One kind of change: its level, what it says, and why it is of that level."""
+
+    id: str
+    level: Level
+    says: str
+    why: str
+
+
+# In the order of a listing: the server, tools, their schemas, the rest.
+_ROWS: Final = (
+    Rule("listing.revision.dropped", "breaking", "a revision is no longer spoken", "Clients that speak only this one cannot connect."),
+    Rule("listing.revision.added", "safe", "a revision is spoken now", "The others are spoken as before."),
+    Rule("listing.capability.removed", "breaking", "the capability is gone", "Clients that rely on it are refused, or wait for what no longer comes."),
+    Rule("listing.capability.added", "safe", "the capability is new", "Clients that do not know it do not use it."),
+    Rule("listing.capability.changed", "breaking", "the setting has another value", "What clients do by the old value may no longer work."),
+    Rule("listing.tool.removed", "breaking", "the tool is gone", "Calls of it are refused."),
+    Rule("listing.tool.removed-as-announced", "announced", "the tool is gone, as was announced", "Calls of it are refused; it was marked as deprecated before."),
+    Rule("listing.tool.deprecated", "deprecated", "the tool is marked as deprecated", "It works for now; those who use it are told to move."),
+    Rule("listing.tool.added", "safe", "the tool is new", "Nobody calls it yet."),
+    Rule("listing.tool.hint-weakened", "breaking", "the tool promises less care", "Hosts that ask nobody, or try again, because of the hint do so wrongly now."),
+    Rule("listing.tool.hint-strengthened", "safe", "the tool promises more care", "Hosts that were careful may stay so."),
+    Rule("listing.tool.tasks-required", "breaking", "the tool is called as a task only", "Plain calls of it are refused."),
+    Rule("listing.tool.tasks-removed", "breaking", "the tool cannot be called as a task", "Calls of it as a task are refused."),
+    Rule("listing.tool.tasks-added", "safe", "the tool can be called as a task", "Plain calls work as before."),
+    Rule("listing.tool.tasks-optional", "safe", "the tool no longer has to be called as a task", "Calls of it as a task work as before."),
+    Rule("listing.tool.output-removed", "breaking", "the output schema is gone", "Structured results are no longer promised."),
+    Rule("listing.tool.output-added", "safe", "an output schema is new", "Results say more than before."),
+    Rule("listing.tool.text-changed", "safe", "text for people or models has changed", "Calls are made as before; a model may choose otherwise."),
+    Rule("listing.input.property-removed", "breaking", "the argument is gone", "Calls that give it are refused, or it is ignored."),
+    Rule("listing.input.property-removed-as-announced", "announced", "the argument is gone, as was announced", "Calls that give it are refused, or it is ignored; it was marked as deprecated before."),
+    Rule("listing.input.property-required", "breaking", "the argument has to be given", "Calls without it are refused."),
+    Rule("listing.input.type-narrowed", "breaking", "the old type is no longer accepted", "Calls with a value of the old type are refused."),
+    Rule("listing.input.value-removed", "breaking", "a value is no longer accepted", "Calls with this value are refused."),
+    Rule("listing.input.limit-tightened", "breaking", "the limit is tighter", "Calls with a value between the two are refused."),
+    Rule("listing.input.constraint-added", "breaking", "there is a new condition", "Calls with values that do not meet it are refused."),
+    Rule("listing.input.closed", "breaking", "other members are no longer accepted", "Calls with members beside those named are refused."),
+    Rule("listing.input.alternative-removed", "breaking", "an alternative is no longer accepted", "Calls that use it are refused."),
+    Rule("listing.input.header-changed", "breaking", "the argument goes into another HTTP header", "Clients that know the old listing send the wrong headers."),
+    Rule("listing.input.undecided", "breaking", "cannot be shown to accept what the old one did", "What cannot be decided is taken for the worse."),
+    Rule("listing.input.property-deprecated", "deprecated", "the argument is marked as deprecated", "It works for now; those who give it are told to move."),
+    Rule("listing.input.property-added", "safe", "an optional argument is new", "Calls without it work as before."),
+    Rule("listing.input.property-optional", "safe", "the argument may be left out", "Calls with it work as before."),
+    Rule("listing.input.type-widened", "safe", "the type accepts more", "The old values are still accepted."),
+    Rule("listing.input.value-added", "safe", "another value is accepted", "The old values are still accepted."),
+    Rule("listing.input.limit-loosened", "safe", "the limit is looser", "The old values are still accepted."),
+    Rule("listing.input.constraint-removed", "safe", "a condition is gone", "The old values are still accepted."),
+    Rule("listing.input.opened", "safe", "other members are accepted", "The old values are still accepted."),
+    Rule("listing.input.alternative-added", "safe", "another alternative is accepted", "The old values are still accepted."),
+    Rule("listing.input.default-changed", "safe", "the default is another: behaviour may change", "Calls are accepted as before; what they mean without it may differ."),
+    Rule("listing.input.rewritten", "safe", "the schema says the same in other words", "What was accepted still is."),
+    Rule("listing.output.property-removed", "breaking", "the field is gone", "Those who read it find nothing."),
+    Rule("listing.output.property-removed-as-announced", "announced", "the field is gone, as was announced", "Those who read it find nothing; it was marked as deprecated before."),
+    Rule("listing.output.property-optional", "breaking", "the field may be missing", "Those who read it may find nothing."),
+    Rule("listing.output.property-in-closed", "breaking", "a field is new, where the old schema allowed no other", "Those who check results by the old schema refuse them."),
+    Rule("listing.output.type-widened", "breaking", "values of another type may come", "Values may come that nobody expects."),
+    Rule("listing.output.value-added", "breaking", "a value is new", "Those who know the old values do not know this one."),
+    Rule("listing.output.limit-loosened", "breaking", "the limit is looser", "Values may come that were beyond it."),
+    Rule("listing.output.constraint-removed", "breaking", "a condition is gone", "Values may come that do not meet it."),
+    Rule("listing.output.opened", "breaking", "there may be other fields", "The old schema allowed no such fields; those who check by it refuse them."),
+    Rule("listing.output.alternative-added", "breaking", "there is another alternative", "Results may come in a form that nobody expects."),
+    Rule("listing.output.undecided", "breaking", "cannot be shown to keep what the old one promised", "What cannot be decided is taken for the worse."),
+    Rule("listing.output.property-deprecated", "deprecated", "the field is marked as deprecated", "It is there for now; those who read it are told to move."),
+    Rule("listing.output.property-added", "safe", "a field is new", "Those who do not know it pass over it."),
+    Rule("listing.output.property-required", "safe", "the field is always there", "Those who read it find it."),
+    Rule("listing.output.type-narrowed", "safe", "the type promises more", "All that comes was expected before."),
+    Rule("listing.output.value-removed", "safe", "a value no longer comes", "All that comes was expected before."),
+    Rule("listing.output.limit-tightened", "safe", "the limit is tighter", "All that comes was expected before."),
+    Rule("listing.output.constraint-added", "safe", "there is a new condition", "All that comes was expected before."),
+    Rule("listing.output.closed", "safe", "there are no other fields", "All that comes was expected before."),
+    Rule("listing.output.alternative-removed", "safe", "an alternative no longer comes", "All that comes was expected before."),
+    Rule("listing.output.rewritten", "safe", "the schema says the same in other words", "What was promised still is."),
+    Rule("listing.prompt.removed", "breaking", "the prompt is gone", "Asking for it is refused."),
+    Rule("listing.prompt.removed-as-announced", "announced", "the prompt is gone, as was announced", "Asking for it is refused; it was marked as deprecated before."),
+    Rule("listing.prompt.deprecated", "deprecated", "the prompt is marked as deprecated", "It works for now; those who use it are told to move."),
+    Rule("listing.prompt.added", "safe", "the prompt is new", "Nobody asks for it yet."),
+    Rule("listing.prompt.argument-removed", "breaking", "the argument is gone", "Those who give it are refused, or it is ignored."),
+    Rule("listing.prompt.argument-removed-as-announced", "announced", "the argument is gone, as was announced", "Those who give it are refused, or it is ignored; it was marked as deprecated before."),
+    Rule("listing.prompt.argument-required", "breaking", "the argument has to be given", "Those who do not give it are refused."),
+    Rule("listing.prompt.argument-deprecated", "deprecated", "the argument is marked as deprecated", "It works for now; those who give it are told to move."),
+    Rule("listing.prompt.argument-added", "safe", "an optional argument is new", "Those who do not give it get the prompt as before."),
+    Rule("listing.prompt.argument-optional", "safe", "the argument may be left out", "Those who give it get the prompt as before."),
+    Rule("listing.prompt.text-changed", "safe", "text for people or models has changed", "The prompt is asked for as before."),
+    Rule("listing.resource.removed", "breaking", "the resource is gone", "Reading it is refused."),
+    Rule("listing.resource.removed-as-announced", "announced", "the resource is gone, as was announced", "Reading it is refused; it was marked as deprecated before."),
+    Rule("listing.resource.deprecated", "deprecated", "the resource is marked as deprecated", "It can be read for now; those who read it are told to move."),
+    Rule("listing.resource.added", "safe", "the resource is new", "Nobody reads it yet."),
+    Rule("listing.resource.media-type-changed", "breaking", "the media type is another", "Those who read it expect the old form."),
+    Rule("listing.resource.text-changed", "safe", "text for people or models has changed", "The resource is read as before."),
+    Rule("listing.template.removed", "breaking", "the template is gone", "Reading what it led to is refused."),
+    Rule("listing.template.removed-as-announced", "announced", "the template is gone, as was announced", "Reading what it led to is refused; it was marked as deprecated before."),
+    Rule("listing.template.deprecated", "deprecated", "the template is marked as deprecated", "It works for now; those who use it are told to move."),
+    Rule("listing.template.added", "safe", "the template is new", "Nobody uses it yet."),
+    Rule("listing.template.media-type-changed", "breaking", "the media type is another", "Those who read it expect the old form."),
+    Rule("listing.template.text-changed", "safe", "text for people or models has changed", "The template is used as before."),
+)  # fmt: skip
+
+RULES: Final = {row.id: row for row in _ROWS}
