@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ChangeStream,
         Client,
         ClientExtension,
+        SyncClient,
         TaskCall,
         ToolResult,
     )
@@ -81,6 +82,7 @@ _HOMES = {
     "ServerLimits": "server",
     "SocketLimits": "server",
     "Stdio": "transports",
+    "SyncClient": "client",
     "TaskCall": "client",
     "TaskSettings": "server",
     "Tcp": "transports",
@@ -129,6 +131,7 @@ __all__ = [
     "ServerLimits",
     "SocketLimits",
     "Stdio",
+    "SyncClient",
     "TaskCall",
     "TaskSettings",
     "Tcp",

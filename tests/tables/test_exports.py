@@ -11,14 +11,14 @@ EXPORTS = {
     "trunkline": """
         Answer Cache Call Cancelled Change ChangeStream Client ClientExtension ConnectionLost
         Context ErrorKind Extension Header InputFailed LocalProtocolError MissingCapability
-        PeerError ProtocolError Refusal RemoteProtocolError RequestEnded Result Server
-        ServerLimits SocketLimits Stdio TaskCall TaskSettings Tcp TimedOut Titles Tls TooManyRounds
-        ToolError
-        ToolFailed ToolResult Transport TransportError TrunklineError Unix __version__ jsonrpc judge
-        mcp memory_pair spec
+        PeerError ProtocolError Refusal RemoteProtocolError RequestEnded Result Server ServerLimits
+        SocketLimits Stdio SyncClient TaskCall TaskSettings Tcp TimedOut Titles Tls TooManyRounds
+        ToolError ToolFailed ToolResult Transport TransportError TrunklineError Unix __version__
+        jsonrpc judge mcp memory_pair spec
     """,
     "trunkline.client": """
-        Call Change ChangeFilter ChangeStream Client ClientExtension TaskCall ToolResult
+        Call Change ChangeFilter ChangeStream Client ClientExtension SyncCall SyncChangeStream
+        SyncClient SyncTaskCall TaskCall ToolResult
     """,
     "trunkline.server": """
         Accepted Answer Ask BadAnswer Cache ChangedQuestion Context Declined Extension Header

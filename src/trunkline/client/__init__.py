@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .extensions import ClientExtension
     from .listening import Change, ChangeFilter
     from .results import ToolResult
+    from .sync import SyncClient
+    from .sync_calls import SyncCall, SyncChangeStream, SyncTaskCall
     from .task_calls import TaskCall
 
 __all__ = [
@@ -25,6 +27,10 @@ __all__ = [
     "ChangeStream",
     "Client",
     "ClientExtension",
+    "SyncCall",
+    "SyncChangeStream",
+    "SyncClient",
+    "SyncTaskCall",
     "TaskCall",
     "ToolResult",
 ]
@@ -36,6 +42,10 @@ _HOMES = {
     "ChangeStream": "changes",
     "Client": "client",
     "ClientExtension": "extensions",
+    "SyncCall": "sync_calls",
+    "SyncChangeStream": "sync_calls",
+    "SyncClient": "sync",
+    "SyncTaskCall": "sync_calls",
     "TaskCall": "task_calls",
     "ToolResult": "results",
 }

@@ -9,6 +9,7 @@ import sys
 LATER = (
     "asked",
     "aside",
+    "background",
     "batches",
     "checks",
     "extensions",
@@ -18,6 +19,8 @@ LATER = (
     "resolving",
     "rounds",
     "standing",
+    "sync",
+    "sync_calls",
     "task_calls",
     "task_questions",
     "threads",
