@@ -11,12 +11,20 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from .exits import EXITS, FINE, MISUSED
+from .exits import EXITS, FINE, INTERRUPTED, MISUSED
 
 __all__ = ["VERBS", "main"]
 
 # Each verb, and what `--help` says of it.
 VERBS = {
+    "serve": "run a server from a file, on stdio or a socket",
+    "list": "show what a server offers",
+    "call": "call a tool",
+    "read": "read a resource",
+    "prompt": "fetch a prompt",
+    "ping": "see whether a server answers, and how fast",
+    "proxy": "join two transports, and record and judge what passes",
+    "diff": "say what changed between two servers, and whether it breaks clients",
     "spec": "look up what the protocol says, in any revision",
     "validate": "judge a message, a list of them or a trace",
     "completion": "print a completion script for bash, zsh or fish",
@@ -25,7 +33,7 @@ VERBS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status, one of `trunkline.cli.exits`."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
     if not words or words[0] in ("--help", "-h", "help"):
         _say(_help())
         return FINE
@@ -35,10 +43,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] not in VERBS:
         print(_unknown(words[0]), file=sys.stderr)
         return MISUSED
-    # Imported here: only a verb needs it.
-    from .verbs import run
+    try:
+        # Imported here: only a verb needs it.
+        from .verbs import run
 
-    return run(words[0], words[1:])
+        return run(words[0], words[1:])
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        if arguments is None:
+            _leave()
+
+
+def _leave() -> None:
+    """Have the interpreter end without a last search through all that was loaded."""
+    import gc
+
+    gc.freeze()
 
 
 def _say(text: str) -> None:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TextIO
 
-__all__ = ["bold", "columns", "dim", "paint", "print_json", "table", "wants_colour", "width"]
+__all__ = [
+    "bold",
+    "cells",
+    "columns",
+    "cut",
+    "dim",
+    "paint",
+    "print_json",
+    "table",
+    "terminal_width",
+    "wants_colour",
+    "width",
+]
 
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 # Wider lines are hard to read, whatever the terminal offers.
@@ -42,7 +53,41 @@ def dim(text: str) -> str:
 
 def width() -> int:
     """Return how wide a line may be."""
-    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((100, 24)).columns))
+    return max(_NARROWEST, min(_WIDEST, terminal_width()))
+
+
+def terminal_width() -> int:
+    """Return how wide the terminal is, or as the environment has it; 100 where neither says."""
+    # As shutil.get_terminal_size does, which loads four ways to compress files.
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 100
+    except (AttributeError, OSError, ValueError):
+        return 100  # no terminal, or none that knows
+
+
+def cells(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    # Imported here: most of what is shown is plain.
+    from unicodedata import combining, east_asian_width
+
+    return sum(
+        0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text
+    )
+
+
+def cut(text: str, most: int) -> str:
+    """Return so much of a text as fits `most` columns, and a mark where there was more."""
+    if cells(text) <= most:
+        return text
+    kept = text[: max(0, most - 1)]
+    while kept and cells(kept) > most - 1:
+        kept = kept[:-1]
+    return f"{kept}…"
 
 
 def table(rows: Iterable[Sequence[str]], heading: Sequence[str] = ()) -> str:
@@ -51,7 +96,7 @@ def table(rows: Iterable[Sequence[str]], heading: Sequence[str] = ()) -> str:
     every = [list(heading), *body] if heading else body
     if not every:
         return ""
-    widths = [max(len(row[place]) for row in every) for place in range(len(every[0]))]
+    widths = [max(cells(row[place]) for row in every) for place in range(len(every[0]))]
     lines = [_line(row, widths) for row in every]
     if heading:
         lines[0] = bold(lines[0])
@@ -59,9 +104,9 @@ def table(rows: Iterable[Sequence[str]], heading: Sequence[str] = ()) -> str:
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    line = "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
-    most = width()
-    return f"{line[: most - 1]}…" if sys.stdout.isatty() and len(line) > most else line
+    padded = (cell + " " * (size - cells(cell)) for cell, size in zip(row, widths, strict=True))
+    line = "  ".join(padded).rstrip()
+    return cut(line, width()) if sys.stdout.isatty() else line
 
 
 def columns(facts: Iterable[tuple[str, str]]) -> str:

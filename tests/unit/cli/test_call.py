@@ -1,0 +1,160 @@
+"""The verb `call`: its arguments, what it shows, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+CANARY = "canary-9920"
+
+
+# Arguments
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+def test_a_tool_is_called_with_words(run: Any, server: list[str], revision: str) -> None:
+    shown = run("call", "add", "a=1", "b=2", "--revision", revision, *server)
+    assert shown == (0, "3\n", "")
+
+
+def test_words_are_read_by_the_schema(run: Any, server: list[str]) -> None:
+    words = ["city=12", "days=3", "tags=a", "tags=b", "place.lat=1.5", "is_dry=yes", "detail=full"]
+    shown = run("call", "forecast", *words, *server)
+    assert (shown.status, shown.err) == (0, "")
+    assert json.loads(shown.out) == {
+        "city": "12",
+        "days": 3,
+        "detail": "full",
+        "tags": ["a", "b"],
+        "place": [1.5, 0.0],
+        "is_dry": True,
+    }
+
+
+def test_options_may_stand_between_the_words(run: Any, server: list[str]) -> None:
+    words = ["--timeout", "30", "add", "a=1", "--revision", "2025-11-25", "b=2"]
+    assert run("call", *words, *server).out == "3\n"
+
+
+def test_a_wrong_word_is_pointed_at_and_nothing_is_called(run: Any, server: list[str]) -> None:
+    shown = run("call", "add", "a=x", "b=2", *server)
+    assert shown == (2, "", "trunkline call: a takes an integer, not 'x'\n  a=x\n    ^\n")
+
+
+def test_what_is_missing_is_named(run: Any, server: list[str]) -> None:
+    shown = run("call", "forecast", *server)
+    assert shown.status == 2
+    assert "city: string  the city to look at\n" in shown.err
+
+
+def test_a_secret_is_never_echoed(run: Any, server: list[str]) -> None:
+    shown = run("call", "login", "user=ada", f"password={CANARY}", *server)
+    assert shown.status == 2
+    assert "password takes an integer\n" in shown.err
+    assert CANARY not in shown.out + shown.err
+
+
+def test_arguments_as_one_object(run: Any, server: list[str]) -> None:
+    assert run("call", "add", "--json", '{"a": 1, "b": 2}', *server).out == "3\n"
+
+
+def test_arguments_from_standard_input(
+    run: Any, server: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = SimpleNamespace(buffer=io.BytesIO(b'{"a": 1, "b": 5}'), isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdin", given)
+    assert run("call", "add", "--json", "-", *server).out == "6\n"
+
+
+def test_an_object_is_for_the_server_to_judge(run: Any, server: list[str]) -> None:
+    shown = run("call", "add", "--json", '{"a": "x", "b": 2}', *server)
+    assert (shown.status, shown.out) == (1, "")
+    assert "expected an integer" in shown.err
+
+
+def test_an_object_needs_no_list_of_tools(run: Any, server: list[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    run("call", "add", "--json", '{"a": 1, "b": 2}', "--trace", str(trace), *server)
+    assert "tools/call" in trace.read_text()
+    assert "tools/list" not in trace.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["add", "--json", "[1]"], "a JSON object"),
+        (["add", "--json", "{"], "not JSON"),
+        (["add", "a=1", "--json", "{}"], "not both"),
+        (["add", "--json", "a=1"], "-o json"),
+        ([], "TOOL is missing"),
+        (["tcp://127.0.0.1:1", "add"], "give one"),
+    ],
+)
+def test_misuse_is_a_sentence(run: Any, server: list[str], words: list[str], said: str) -> None:
+    shown = run("call", *words, *server)
+    assert (shown.status, shown.out) == (2, "")
+    assert said in shown.err
+
+
+def test_a_broken_object_is_not_quoted(run: Any, server: list[str]) -> None:
+    shown = run("call", "login", "--json", f'{{"password": "{CANARY}"', *server)
+    assert shown.status == 2
+    assert CANARY not in shown.err
+
+
+@pytest.mark.parametrize("words", [["ad", "a=1"], ["ad", "--json", "{}"]])
+def test_an_unknown_tool_is_guessed(run: Any, server: list[str], words: list[str]) -> None:
+    shown = run("call", *words, *server)
+    said = "trunkline call: the server has no tool 'ad'; did you mean 'add'?\n"
+    assert shown == (2, "", said)
+
+
+# Results
+
+
+@pytest.mark.parametrize("words", [["-o", "json"], ["--json"], ["--output", "json"]])
+def test_json_is_one_document(run: Any, server: list[str], words: list[str]) -> None:
+    shown = run("call", "add", "a=1", "b=2", *words, *server)
+    assert (shown.status, shown.err) == (0, "")
+    document = json.loads(shown.out)
+    assert document["content"] == [{"type": "text", "text": "3"}]
+    assert document["isError"] is False
+
+
+def test_object_and_json_output_go_together(run: Any, server: list[str]) -> None:
+    shown = run("call", "add", "--json", '{"a": 1, "b": 2}', "-o", "json", *server)
+    assert json.loads(shown.out)["content"][0]["text"] == "3"
+
+
+def test_a_tool_that_fails_says_so_on_standard_error(run: Any, server: list[str]) -> None:
+    assert run("call", "fail", *server) == (1, "", "the sky is \\x1b[1mfalling\n")
+
+
+def test_a_tool_that_fails_is_a_document_too(run: Any, server: list[str]) -> None:
+    shown = run("call", "fail", "-o", "json", *server)
+    assert (shown.status, shown.err) == (1, "")
+    assert json.loads(shown.out)["isError"] is True
+
+
+def test_a_picture_is_saved(run: Any, server: list[str], tmp_path: Path) -> None:
+    shown = run("call", "draw", "--save", str(tmp_path), *server)
+    assert shown == (0, f"saved {tmp_path}/draw-1.png (image/png, 28 bytes)\n", "")
+    assert (tmp_path / "draw-1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_link_is_shown(run: Any, server: list[str]) -> None:
+    assert run("call", "point", *server).out == "notes <demo://notes>\n"
+
+
+def test_a_text_cannot_act_on_a_terminal(run: Any, server: list[str]) -> None:
+    assert run("call", "shout", *server).out == "\\x1b[31mred\\x07\nnext\n"
+
+
+def test_there_is_nothing_of_progress_in_a_pipe(run: Any, server: list[str]) -> None:
+    assert run("call", "count", "steps=2", "wait=0", *server) == (0, "counted\n", "")

@@ -1,0 +1,51 @@
+"""The verb `ping`: whether a server answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("revision", "method"),
+    [("2024-11-05", "ping"), ("2025-11-25", "ping"), ("2026-07-28", "server/discover")],
+)
+def test_a_server_is_asked_as_its_revision_has_it(
+    run: Any, server: list[str], revision: str, method: str
+) -> None:
+    shown = run("ping", "--revision", revision, *server)
+    assert (shown.status, shown.err) == (0, "")
+    first, second, end = shown.out.split("\n")
+    assert first == f"demo 1.0 answers {method} in MCP {revision}"
+    assert re.fullmatch(r"answer 1: \d+\.\d\d ms", second)
+    assert end == ""
+
+
+def test_several_are_summed_up(run: Any, server: list[str]) -> None:
+    lines = run("ping", "-c", "3", "--interval", "0", *server).out.rstrip().split("\n")
+    assert len(lines) == 5
+    assert lines[-1].startswith("3 asked, 3 answered; least ")
+
+
+def test_json_is_one_document(run: Any, server: list[str]) -> None:
+    shown = run("ping", "-c", "2", "--interval", "0", "--json", *server)
+    document = json.loads(shown.out)
+    assert document["format"] == "trunkline.ping/1"
+    assert document["server"]["name"] == "demo"
+    assert len(document["times"]) == 2
+
+
+def test_a_server_that_does_not_answer_in_time(run: Any, silent: Any) -> None:
+    words = ["-c", "2", "--interval", "0", "--timeout", "0.5"]
+    shown = run("ping", *words, *silent("ping"))
+    assert shown.status == 3
+    assert "answer 1: none in time\nanswer 2: none in time\n2 asked, 0 answered\n" in shown.out
+
+
+@pytest.mark.parametrize("words", [["-c", "0"], ["-c", "x"], ["--interval", "-1"], ["more"]])
+def test_misuse(run: Any, server: list[str], words: list[str]) -> None:
+    shown = run("ping", *words, *server)
+    assert (shown.status, shown.out) == (2, "")

@@ -1,0 +1,44 @@
+"""The verb `prompt`: a prompt, filled in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+
+def test_a_prompt_is_filled_in(run: Any, server: list[str]) -> None:
+    shown = run("prompt", "report", "city=12", *server)
+    assert shown == (0, "Ask for a report.\n\nuser:\nWrite a dry report about 12\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", [["city=Oslo", "style=wet"], ["--json", '{"city": "Oslo", "style": "wet"}']]
+)
+def test_arguments_are_words_or_an_object(run: Any, server: list[str], words: list[str]) -> None:
+    assert "Write a wet report about Oslo\n" in run("prompt", "report", *words, *server).out
+
+
+def test_json_is_one_document(run: Any, server: list[str]) -> None:
+    shown = run("prompt", "report", "city=Oslo", "-o", "json", *server)
+    document = json.loads(shown.out)
+    assert document["description"] == "Ask for a report."
+    assert document["messages"][0]["role"] == "user"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report"], "an argument is missing for the prompt 'report':\n  city: string"),
+        (["report", "cty=x"], "did you mean 'city'?"),
+        (["report", "city:=3"], "which is a text"),
+        (["report", "--json", '{"city": 3}'], "are texts"),
+        (["rport", "city=x"], "did you mean 'report'?"),
+        ([], "NAME is missing"),
+    ],
+)
+def test_misuse_is_a_sentence(run: Any, server: list[str], words: list[str], said: str) -> None:
+    shown = run("prompt", *words, *server)
+    assert (shown.status, shown.out) == (2, "")
+    assert said in shown.err

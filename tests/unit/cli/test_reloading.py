@@ -1,0 +1,196 @@
+"""Workers that are started, report, and are ended; what a supervisor says of files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.scene import nothing_left, until_async
+from trunkline.cli import reloading
+from trunkline.cli.reloading import Sockets, Worker, close_pipes
+from trunkline.cli.supervised import Orders, Report
+from trunkline.cli.verbs import parser_of
+from trunkline.errors import TransportError
+from trunkline.transports.addresses import Tcp, Unix
+
+WAIT = 30.0
+SERVER = "from trunkline import Server, ServerLimits\napp = Server('x', {})\n"
+DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(3600)"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.py"
+    path.write_text(SERVER.format(""))
+    return path
+
+
+def orders(file: Path, *words: str) -> Orders:
+    return Orders(vars(parser_of("serve").parse_args([str(file), *words])), -1, None, 0)
+
+
+def run(script: Callable[[], Awaitable[Any]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(WAIT):
+            await script()
+
+    with nothing_left():
+        asyncio.run(bounded())
+
+
+def test_a_worker_reports_and_ends_when_it_is_told_to(file: Path) -> None:
+    async def script() -> None:
+        worker = await Worker.start(orders(file), None)
+        report = await worker.report
+        assert report is not None
+        assert report.is_ready
+        worker.stop()
+        close_pipes(worker)
+        assert await worker.end() in (0, 128 + signal.SIGTERM)
+
+    run(script)
+
+
+def test_a_worker_that_ends_before_it_reports_has_no_report(file: Path) -> None:
+    file.write_text("import os\nos._exit(5)")
+
+    async def script() -> None:
+        worker = await Worker.start(orders(file), None)
+        assert await worker.report is None
+        close_pipes(worker)
+        assert await worker.end() == 5
+
+    run(script)
+
+
+def test_a_worker_that_does_not_heed_signals_is_ended_by_force(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reloading, "_PATIENCE", 0.05)
+    mark = file.with_name("mark")
+    file.write_text(f"open({str(mark)!r}, 'w').close()\n{DEAF}")
+
+    async def script() -> None:
+        worker = await Worker.start(orders(file), None)
+        await until_async(mark.exists)
+        worker.stop()
+        close_pipes(worker)
+        assert await worker.end() == 128 + signal.SIGKILL
+
+    run(script)
+    assert "does not end: it is made to" in capsys.readouterr().err
+
+
+def test_what_a_worker_has_started_ends_with_it(file: Path) -> None:
+    mark = file.with_name("mark")
+    file.write_text(
+        "import subprocess, os\nchild = subprocess.Popen(['sleep', '3600'])\n"
+        f"open({str(mark)!r}, 'w').write(str(child.pid))\nos._exit(0)"
+    )
+
+    async def script() -> None:
+        worker = await Worker.start(orders(file), None)
+        close_pipes(worker)
+        await worker.end()
+        pid = int(mark.read_text())
+        await until_async(lambda: not _runs(pid))
+
+    run(script)
+
+
+def _runs(pid: int) -> bool:
+    """Say whether a process runs: one that has ended may wait for somebody to collect it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_python_that_cannot_be_started_leaves_nothing(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reloading, "_python", lambda: ["/nothing/like/python"])
+
+    async def script() -> None:
+        with pytest.raises(OSError, match="No such file"):
+            await Worker.start(orders(file), None)
+
+    run(script)
+
+
+def test_an_interpreter_is_started_again_with_the_same_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.warnoptions", ["error"])
+    monkeypatch.setattr("sys._xoptions", {"dev": True, "frozen_modules": "off"})
+    assert reloading._python()[1:] == ["-Werror", "-Xdev", "-Xfrozen_modules=off"]
+
+
+def test_a_socket_is_bound_once_and_its_port_is_handed_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def script() -> None:
+        options: dict[str, Any] = {}
+        front = Sockets(Tcp("127.0.0.1", 0), options)
+        await front.open()
+        assert front.listen is not None
+        port = front.listen.getsockname()[1]
+        assert options["tcp"] == f"127.0.0.1:{port}"
+        # Before there is any worker.
+        with socket.create_connection(("127.0.0.1", port), timeout=WAIT):
+            pass
+        await front.close()
+        assert capsys.readouterr().err == f"listening on tcp://127.0.0.1:{port}\n"
+
+    run(script)
+
+
+def test_a_socket_file_is_gone_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def script() -> None:
+        front = Sockets(Unix("s"), {})
+        await front.open()
+        assert os.path.exists("s")
+        await front.close()
+        assert not os.path.exists("s")
+
+    run(script)
+
+
+def test_a_port_in_use_is_a_sentence() -> None:
+    async def script() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            front = Sockets(Tcp("127.0.0.1", taken.getsockname()[1]), {})
+            with pytest.raises(TransportError, match="cannot be listened on"):
+                await front.open()
+            await front.close()
+
+    run(script)
+
+
+def test_a_worker_that_has_ended_does_not_take_over(file: Path) -> None:
+    file.write_text("import os\nos._exit(5)")
+
+    async def script() -> None:
+        worker = await Worker.start(orders(file), None)
+        close_pipes(worker)
+        await worker.end()
+        front = Sockets(Unix("s"), {})
+        with pytest.raises(reloading.Rejected, match="ended with status 5"):
+            await front.adopt(worker, Report(True, []))
+        assert not front.is_served
+
+    run(script)
+
+
+def test_files_are_named_by_where_they_lie() -> None:
+    assert reloading._named(["/a/b.py"], "/a") == "b.py"
+    assert reloading._named(["/a/b.py", "/a/c/d.py", "/a/b.py"], "/a") == "b.py and 1 more"
