@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format lint types unit spec-check structs vectors requirements parity \
-	limits interop fuzz bench bench-quick clean
+	limits interop docs fuzz bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,22 +66,25 @@ limits: $(READY) ## Print the costs that are limited without a clock: calls, mod
 interop: $(INTEROP_READY) ## Talk to the official SDK over stdio, in both directions and both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 
+docs: $(READY) ## Build docs/ into a site that needs no server: site/index.html
+	@$(BIN)/python tools/build_site.py
+
 fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings and SSE for FUZZ_SECONDS each
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
 bench: $(BENCH_READY) ## Compare with others, in interleaved runs, and check the claims
-	@failed=0; for each in codec session stdio start growth fanout; do \
+	@failed=0; for each in codec session stdio sockets start growth fanout; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --check || failed=1; done; exit $$failed
 
 bench-quick: $(BENCH_READY) ## The same, short and without the verdict
-	@for each in codec session stdio start growth fanout; do \
+	@for each in codec session stdio sockets start growth fanout; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml requirements/dev.txt
+$(READY): pyproject.toml requirements/dev.txt requirements/docs.txt
 	@$(PYTHON) tools/environment.py $(VENV) requirements/dev.txt
 	@touch $@
 

@@ -116,16 +116,17 @@ def visible(text: str) -> str:
 # Sources
 
 
-_PAGE: Final = re.compile(r"(?:MCP )?(\d{4}-\d\d-\d\d)(?: · |, )([\w./-]+)(#[\w.-]+)?\Z")
-_RFC: Final = re.compile(r"RFC (\d+)(?:, section ([\d.]+))?")
+# Compiled when a source is first looked at: a verb that prints no report has no use for them.
+_PAGE: Final = r"(?:MCP )?(\d{4}-\d\d-\d\d)(?: · |, )([\w./-]+)(#[\w.-]+)?\Z"
+_RFC: Final = r"RFC (\d+)(?:, section ([\d.]+))?"
 
 
 def address(source: str) -> str:
     """Return the address of the page that a source names, or nothing where it names none."""
-    if page := _PAGE.match(source):
+    if page := re.match(_PAGE, source):
         revision, path, heading = page.groups("")
         return f"https://modelcontextprotocol.io/specification/{revision}/{path.removesuffix('/index')}{heading}"
-    if rfc := _RFC.match(source):
+    if rfc := re.match(_RFC, source):
         section = f"#section-{rfc[2]}" if rfc[2] else ""
         return f"https://www.rfc-editor.org/rfc/rfc{rfc[1]}{section}"
     return "https://www.jsonrpc.org/specification" if source.startswith("JSON-RPC 2.0") else ""
