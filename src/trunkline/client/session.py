@@ -155,6 +155,8 @@ class Session:
         self._answers: Answers | None = None
         self._notices = notices
         self._complaints = complaints
+        # The last error that answers nothing: a server that has no room for us says so like that.
+        self._remark = ""
         self.streams = Streams(self, notices, complaints)
         self._loop = loop
         self._now = loop.time
@@ -301,7 +303,8 @@ class Session:
             waiter.cancel()
         if error is None:
             is_quiet = self._is_outlived and self.agreement is not None and not self._is_awaited
-            self._finish(_End("the server ended the connection", is_quiet=is_quiet))
+            said = f": {self._remark}" if self.agreement is None and self._remark else ""
+            self._finish(_End(f"the server ended the connection{said}", is_quiet=is_quiet))
         else:
             self._finish(_End(error.reason, error.exit_status, error.stderr))
 
@@ -630,8 +633,10 @@ class Session:
                 del self._left[reply.id]
                 self._came_late(reply)
             return
-        if reply.error is not UNSET and not isinstance(reply.id, int | str) and self._probed(reply):
-            return
+        if reply.error is not UNSET and not isinstance(reply.id, int | str):
+            self._remark = str(error_from(reply, "", self.policy))
+            if self._probed(reply):
+                return
         self._complaints.say("the server sent a reply that is %s: %s", why.value, reply)
 
     def _came_late(self, reply: Reply) -> None:

@@ -9,6 +9,8 @@ The rules that live here, and only here:
                                                        [MCP 2025-11-25, basic/utilities/ping]
 * A client that cannot be asked may be silent for as long as something of its own is open: a
   call, a stream of changes. After that it is idle, and its connection is closed in order.
+* A client that takes nothing of what waits for it is lost, whatever it has open: what it does
+  not read is held in memory.
 """
 
 from __future__ import annotations
@@ -34,10 +36,15 @@ _LOOKS: Final = 4
 
 
 class Counting(Protocol):
-    """A transport that counts what it has received, in bytes."""
+    """A transport that counts, in bytes, what it has received and what it has still to write."""
 
     received: int
     peer: str
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes were sent and are not written yet."""
+        ...
 
 
 class Keeper:
@@ -52,6 +59,8 @@ class Keeper:
         self._seen = 0
         self._silence = 0.0
         self._has_asked = False
+        self._backlog = 0
+        self._unread = 0.0  # for how long nothing of the backlog was taken
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -67,10 +76,13 @@ class Keeper:
 
     def _look(self) -> None:
         received, step = self._transport.received, self._step or 0.0
-        if received != self._seen:
+        before, self._backlog = self._backlog, self._transport.backlog
+        # Who reads is there, and may have to read much before it comes to our question.
+        if received != self._seen or self._backlog < before:
             self._seen, self._silence, self._has_asked = received, 0.0, False
         else:
             self._silence += step
+        self._unread = self._unread + step if before and before == self._backlog else 0.0
         if not self._act():
             self._timer = self._connection.loop.call_later(step, self._look)
 
@@ -78,14 +90,17 @@ class Keeper:
         """Do what the silence calls for; say whether that ends the connection."""
         connection, limits, silence = self._connection, self._limits, self._silence
         alive, idle = limits.keep_alive, limits.idle
-        if alive is not None and silence >= alive and self._can_be_asked():
-            if not self._has_asked:
+        if idle is not None and self._unread >= idle:
+            connection.end(TransportError(f"the client has read nothing for {self._unread:g} s"))
+            return True
+        if alive is not None and self._can_be_asked():
+            if silence >= alive and not self._has_asked:
                 self._has_asked = True
                 self._ask()
             elif silence >= 2 * alive:
                 connection.end(TransportError(f"the client has not answered for {silence:g} s"))
                 return True
-        elif idle is not None and silence >= idle and not connection.is_busy:
+        elif idle is not None and silence >= idle and not (connection.is_busy or self._backlog):
             _log.info("connection closed: idle for %g s", silence)
             connection.end()
             return True

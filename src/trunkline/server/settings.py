@@ -92,7 +92,8 @@ class SocketLimits(Struct, frozen=True, kw_only=True):
     # Connections at once. Each costs a descriptor and some kilobytes, and a client makes as many
     # as it likes; so many leave most systems descriptors for everything else.
     connections: int = 1024
-    # How long a client may be silent that has nothing open here and cannot be asked by `ping`.
+    # How long a client may be silent that has nothing open here and cannot be asked by `ping`, and
+    # how long any may leave unread what is sent to it.
     idle: float | None = 300.0
     # After how long a silence a client is asked, where the revision has `ping`; after twice that
     # it is taken to be gone.

@@ -18,12 +18,12 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from msgspec.json import encode
 
@@ -31,7 +31,7 @@ from ..errors import TransportError, TrunklineError
 from ..jsonrpc.messages import Failure
 from ..jsonrpc.named import named_error
 from ..spec.kinds import ErrorKind
-from ..transports.addresses import Tcp, Tls, Unix, parse_address
+from ..transports.addresses import Tcp, Unix, is_exposed, parse_address
 from ..transports.listener import Listener
 from .connection import Connection
 from .failures import as_redacted
@@ -94,6 +94,7 @@ class Listening:
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusing: set[asyncio.Task[None]] = set()
         self._connections: set[Connection] = set()
+        self._transports: set[AcceptedSocket] = set()
         self._failures = 0
 
     def __repr__(self) -> str:
@@ -128,7 +129,7 @@ class Listening:
             opening.callback(self._app.listeners.discard, self)
             self._open = opening.pop_all()
         _log.info("listening on %s", self.address)
-        if _is_exposed(self.address):
+        if is_exposed(self.address):
             _log.warning(
                 "%s can be reached from other machines, and whoever reaches it may use everything "
                 "this server offers: Tls(ca=...) lets in only clients with a certificate",
@@ -172,26 +173,40 @@ class Listening:
         self._listener.close()
         for connection in list(self._connections):
             connection.stop(at_once=at_once)
+        for transport in self._transports:
+            transport.give_up()  # who has not even begun is owed nothing
         if self._stopping is not None:
             self._stopping.set()
+
+    @property
+    def _is_stopping(self) -> bool:
+        return self._stopping is not None and self._stopping.is_set()
 
     # -- connections -------------------------------------------------------------------------
 
     def _take(self, transport: AcceptedSocket) -> None:
         """Serve a connection that has arrived, if there is room for it."""
-        if self._loop is None or (self._stopping is not None and self._stopping.is_set()):
+        if self._loop is None or self._is_stopping:
             transport.discard()
         elif len(self._tasks) < self._limits.connections:
-            self._keep(self._tasks, self._loop.create_task(self._serve(transport)))
+            self._keep(self._tasks, transport, self._serve(transport))
         elif len(self._refusing) < _REFUSED_AT_ONCE:
             _log.debug("a connection was refused: there are %d", len(self._tasks))
-            self._keep(self._refusing, self._loop.create_task(transport.refuse(self._full())))
+            self._keep(self._refusing, transport, transport.refuse(self._full()))
         else:
             transport.discard()
 
-    def _keep(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+    def _keep(
+        self,
+        tasks: set[asyncio.Task[None]],
+        transport: AcceptedSocket,
+        work: Coroutine[Any, Any, None],
+    ) -> None:
+        task = cast(asyncio.AbstractEventLoop, self._loop).create_task(work)
         tasks.add(task)
+        self._transports.add(transport)
         task.add_done_callback(tasks.discard)
+        task.add_done_callback(lambda _: self._transports.discard(transport))
 
     def _full(self) -> bytes:
         """Return what a client is told for which there is no room."""
@@ -204,6 +219,9 @@ class Listening:
         return encode(Failure(None, error))
 
     async def _serve(self, transport: AcceptedSocket) -> None:
+        if self._is_stopping:
+            transport.discard()  # it arrived in the very moment
+            return
         app = self._app
         connection = Connection(app, transport)
         keeper = Keeper(connection, transport, self._limits)
@@ -214,7 +232,8 @@ class Listening:
         except TransportError as error:
             # Before it began: who scans ports, and whose certificates are not trusted.
             self._failures += 1
-            level = logging.WARNING if self._failures <= _FAILURES_SHOWN else logging.DEBUG
+            is_shown = self._failures <= _FAILURES_SHOWN and not self._is_stopping
+            level = logging.WARNING if is_shown else logging.DEBUG
             _log.log(level, "no connection with %s: %s", transport.peer or "a client", error)
         except Exception as error:  # noqa: BLE001  # one connection's; the others go on
             _log.error("a connection failed\n%s", as_redacted(error))
@@ -222,17 +241,3 @@ class Listening:
             keeper.stop()
             self._connections.discard(connection)
             await transport.close()
-
-
-def _is_exposed(address: Tcp | Unix) -> bool:
-    """Say whether somebody on another machine could use an address without being asked who."""
-    if not isinstance(address, Tcp) or address.host == "localhost":
-        return False
-    if isinstance(address.tls, Tls) and address.tls.ca is not None:
-        return False
-    if address.tls and not isinstance(address.tls, bool | Tls):
-        return False  # a context of the author's own: it is known to whoever made it
-    try:
-        return not ipaddress.ip_address(address.host).is_loopback
-    except ValueError:
-        return True  # a name may be anything's

@@ -17,8 +17,9 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..redaction import redact, show
 
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from ..jsonrpc.policy import Policy
     from .base import Transport
 
-__all__ = ["SCHEMES", "Tcp", "Tls", "Unix", "parse_address"]
+__all__ = ["SCHEMES", "Tcp", "Tls", "Unix", "is_exposed", "parse_address"]
 
 # How an address of each kind is written.
 SCHEMES: Final = ("tcp://HOST:PORT", "tls://HOST:PORT", "unix:PATH")
 
 _LAST_PORT: Final = 65_535
+# What is in other parts of a URL, and in no host.
+_NO_HOST: Final = " /\\?#@[]"
 # What the system has room for, with the byte that ends it: 108 on Linux, 104 elsewhere.
 _LONGEST_PATH: Final = 103
 
@@ -85,10 +88,12 @@ class Tcp:
     tls: bool | Tls | ssl.SSLContext = field(default=False, hash=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.host, str) or not self.host or _is_odd(self.host):
+        if not _is_host(self.host):
             raise ValueError(f"Tcp.host is a name or a number of a host, not {show(self.host)}")
         if type(self.port) is not int or not 0 <= self.port <= _LAST_PORT:
             raise ValueError(f"Tcp.port is from 0 to {_LAST_PORT}, not {show(self.port)}")
+        if not isinstance(self.tls, bool | Tls) and not _is_context(self.tls):
+            raise ValueError(f"Tcp.tls is a bool, a Tls or an SSLContext, not {show(self.tls)}")
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -122,7 +127,8 @@ class Unix:
 
     def __post_init__(self) -> None:
         path = os.fspath(self.path) if isinstance(self.path, os.PathLike) else self.path
-        if not isinstance(path, str) or not path or _is_odd(path):
+        # Not `isprintable`: a name of a file may be bytes of any encoding.
+        if not isinstance(path, str) or not path or any(c < " " or c == "\x7f" for c in path):
             raise ValueError(f"Unix.path is the path of a socket, not {show(path)}")
         if len(os.fsencode(path)) > _LONGEST_PATH:
             raise ValueError(
@@ -177,6 +183,23 @@ def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix:
     raise ValueError(f"{show(text)} is no address; there are {', '.join(SCHEMES)}")
 
 
+def is_exposed(address: Tcp | Unix) -> bool:
+    """Say whether somebody on another machine could use an address without being asked who."""
+    if not isinstance(address, Tcp) or address.host == "localhost":
+        return False
+    if isinstance(address.tls, Tls) and address.tls.ca is not None:
+        return False
+    if not isinstance(address.tls, bool | Tls):
+        return False  # a context of the author's own: what it asks for is known to whoever made it
+    # Imported here: a client has no use for it.
+    from ipaddress import ip_address
+
+    try:
+        return not ip_address(address.host).is_loopback
+    except ValueError:
+        return True  # a name may be anything's
+
+
 def _host_and_port(text: str, rest: str) -> tuple[str, int]:
     """Return the two parts of `HOST:PORT`, where a host with colons stands in brackets."""
     host, colon, port = rest.rpartition(":")
@@ -188,11 +211,18 @@ def _host_and_port(text: str, rest: str) -> tuple[str, int]:
         advice = "127.0.0.1 for this machine alone, 0.0.0.0 for every network"
         raise ValueError(f"{show(text)} needs a host and a port: {advice}")
     # Not `isdecimal` alone: digits of other scripts are no port.
-    if not (port.isascii() and port.isdecimal() and int(port[:6]) <= _LAST_PORT):
+    if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) <= _LAST_PORT):
         raise ValueError(f"{show(text)} needs a port from 0 to {_LAST_PORT} after its last colon")
     return host, int(port)
 
 
-def _is_odd(text: Any) -> bool:
-    """Say whether a text has something in it that no host and no path has."""
-    return any(each < " " or each == "\x7f" for each in text)
+def _is_host(host: object) -> bool:
+    if not isinstance(host, str) or not host:
+        return False
+    return host.isprintable() and not any(each in _NO_HOST for each in host)
+
+
+def _is_context(tls: object) -> bool:
+    # Whoever has a context has imported what it is of; an address alone does not need it.
+    ssl = sys.modules.get("ssl")
+    return ssl is not None and isinstance(tls, ssl.SSLContext)

@@ -20,6 +20,8 @@ frame says is not. The rules, which `trunkline.testing.transports` checks for an
 * `close` writes what was sent, for as long as the other side takes it, then ends; it may be
   called twice, at any time, by any task, and when it returns nothing of the transport is
   left: no task, descriptor, thread or child. Cancelling who waits for it does not stop it.
+* For whoever joins two transports, and is fast on one side and slow on the other, a transport may
+  also have `pause`, `resume`, `finish` and `is_abandoned`, as those of `framed` do.
 * `connect` is called once. It raises TransportError when there is nothing to connect to,
   and then nothing is left either.
 """

@@ -112,7 +112,7 @@ class ThreadReader(_Worker):
         self._on_end = on_end
         self._ahead = threading.Semaphore(READ_AHEAD)
         self._is_paused = False
-        self._held: list[tuple[Callable[..., object], tuple[object, ...]]] = []
+        self._held: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
         self._thread.start()
 
     def pause(self) -> None:
@@ -122,8 +122,17 @@ class ThreadReader(_Worker):
     def resume(self) -> None:
         """Hand on what has come meanwhile, and go on."""
         self._is_paused = False
-        while self._held and not self._is_paused and self._is_open:
-            callback, args = self._held.pop(0)
+        self._loop.call_soon(self._hand_on)
+
+    def _hand_on(self) -> None:
+        """Hand on the first of what was held, and the rest in turns of its own.
+
+        Not one within the other, whoever resumes, and none is held up by one that fails.
+        """
+        if self._held and not self._is_paused and self._is_open:
+            callback, args = self._held.popleft()
+            if self._held:
+                self._loop.call_soon(self._hand_on)
             callback(*args)
 
     def _told(self, callback: Callable[..., object], args: tuple[object, ...]) -> None:

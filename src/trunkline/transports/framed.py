@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..jsonrpc.framing import framing_named
 from .base import ignore
+from .pipes import is_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -29,6 +30,8 @@ __all__ = ["FramedTransport"]
 
 # From here on a frame and its mark are written as two parts: to copy so much costs more.
 _LARGE: Final = 64 * 1024
+# How often `finish` looks whether the connection is being closed meanwhile, in seconds.
+_LOOK_AGAIN: Final = 1.0
 
 _log: Final = logging.getLogger("trunkline.transports")
 
@@ -88,6 +91,31 @@ class FramedTransport:
         if self._reader is not None:
             self._reader.resume()
 
+    def is_abandoned(self) -> bool:
+        """Say whether nobody can read any more what is sent, as far as the system tells.
+
+        Of who has ended its input that is not told by itself: it may still want its answers.
+        """
+        fd = self._output()
+        return fd >= 0 and is_abandoned(fd)
+
+    async def finish(self) -> None:
+        """Write what was sent, however long that takes, and say that nothing more will come.
+
+        For who hands on the end of an input. What the other side sends is still read, until it
+        ends too; nothing can be sent any more.
+        """
+        writer = self._writer
+        if not self._is_open or writer is None:
+            return
+        self._is_open = False
+        # Once at least: with TLS that is what says so.
+        await writer.finish(_LOOK_AGAIN)
+        while writer.backlog and self._ending is None:
+            await writer.finish(_LOOK_AGAIN)
+        if self._ending is None:
+            self._end_output()
+
     async def close(self) -> None:
         """Write what was sent, and end the connection."""
         if self._ending is None:
@@ -103,6 +131,13 @@ class FramedTransport:
     async def _end(self) -> None:
         """Take the connection down, so that nothing is left of it, and report the end."""
         raise NotImplementedError
+
+    def _output(self) -> int:
+        """Return the descriptor that is written to, or -1."""
+        return -1
+
+    def _end_output(self) -> None:
+        """Say that nothing more will come, where that can be said before the end of all."""
 
     def _drained(self) -> None:
         # Looked up when it is called: who uses the transport may set it late.

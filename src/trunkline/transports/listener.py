@@ -108,14 +108,14 @@ class Listener:
             timer.cancel()
         self._resuming.clear()
         sockets, self._sockets = self._sockets, []
+        if self._file is not None:
+            # Before the socket, so that who finds the file finds somebody.
+            self._file.remove()
+            self._file = None
         for sock in sockets:
             if self._loop is not None:
                 self._loop.remove_reader(sock)
             sock.close()
-        if self._file is not None:
-            # After the socket: who finds the file finds somebody, or one that is left behind.
-            self._file.remove()
-            self._file = None
 
     async def _bound(self, loop: asyncio.AbstractEventLoop) -> list[socket.socket]:
         if self._given is not None:
@@ -124,7 +124,7 @@ class Listener:
             # Imported here: it is for POSIX alone.
             from .socket_files import SocketFile
 
-            self._file = SocketFile(self.address)
+            self._file = SocketFile(self.address, backlog=self._backlog)
             return [self._file.socket]
         rows = await resolve(loop, self.address.host, self.address.port)
         for choice in range(_CHOICES):

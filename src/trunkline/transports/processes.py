@@ -1,12 +1,10 @@
-"""A child process and its group: started, watched, and ended for certain.
+"""A child process and its group: watched, and ended for certain.
 
 Bytes and frames are not its business: it hands out the three pipes and says when the process
-is gone. No shell is ever involved.
+is gone. How one is started is in `launching`.
 
 The rules that live here, and only here:
 
-* A child leads a session of its own. Ctrl-C in our terminal is for us; and whatever the child
-  starts is in its group, and is ended with it. (What leaves the group on purpose is free.)
 * Ending is asked for, then demanded: its input is closed, SIGTERM, SIGKILL, with a bounded
   wait after each.                                       [MCP 2026-07-28, basic/transports/stdio]
 * A child whose parent dies is told by the end of its input, and by nothing else: a death
@@ -21,55 +19,22 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..errors import TransportError
-from ..redaction import show
-from .pipes import check_platform
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from .launching import KILL_WAIT
 
 __all__ = ["Child"]
 
 # How often a group is looked at that outlives its leader: only the kernel knows its members.
 _LOOK_AGAIN: Final = 0.01
-# How long the kernel may take to end what was sent SIGKILL.
-_KILL_WAIT: Final = 1.0
 
 
 class Child:
     """A process that was started, with the pipes to it."""
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        command: Sequence[str],
-        *,
-        env: Mapping[str, str] | None,
-        cwd: str | None,
-    ) -> None:
-        """Start the process. This takes about a millisecond: Python forks without copying.
-
-        Raises:
-            TransportError: it cannot be started; the text names the command and the reason,
-                never the arguments or the environment. Or this platform lacks what it takes to
-                talk to it and to end it; then it was not tried.
-        """
-        check_platform()
-        try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                env=env,
-                cwd=cwd,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            raise TransportError(_why_not(command[0], cwd, error)) from None
+    def __init__(self, loop: asyncio.AbstractEventLoop, process: subprocess.Popen[bytes]) -> None:
+        """Watch a process that `launch` has started; if that fails, it is ended."""
+        self._process = process
         self.pid = self._process.pid
         # Done when the process is gone, and no longer a zombie; its status is the result.
         self.exited: asyncio.Future[int] = loop.create_future()
@@ -118,14 +83,14 @@ class Child:
         self._signal(signal.SIGKILL)
         # Not for the others: nobody outlives this signal, but somebody else has to collect them,
         # and in a container that may be nobody.
-        await asyncio.wait((self.exited,), timeout=_KILL_WAIT)
+        await asyncio.wait((self.exited,), timeout=KILL_WAIT)
 
     def discard(self) -> None:
         """Leave nothing behind, without waiting for anybody's consent."""
         if not self._is_gone():
             self._signal(signal.SIGKILL)
         try:
-            self._process.wait(_KILL_WAIT)
+            self._process.wait(KILL_WAIT)
         except subprocess.TimeoutExpired:
             pass  # stuck in the kernel, where no signal reaches it
         self._collect()
@@ -194,15 +159,5 @@ class Child:
             os.close(self._pidfd)
             self._pidfd = None
         if self._waiter is not None:
-            self._waiter.join(_KILL_WAIT)
+            self._waiter.join(KILL_WAIT)
             self._waiter = None
-
-
-def _why_not(command: str, cwd: str | None, error: Exception) -> str:
-    """Return why a command cannot be started."""
-    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    # In brackets: behind a colon, a name like `get-token` would have it hidden as its secret.
-    # The system says which of the two names it could not use.
-    if cwd is not None and isinstance(error, OSError) and error.filename == cwd:
-        return f"cannot start {show(command)} in {show(cwd)} ({why})"
-    return f"cannot start {show(command)} ({why})"

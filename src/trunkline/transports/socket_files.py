@@ -5,9 +5,12 @@ The rules that live here, and only here:
 * The file never has wider permissions than asked for, not even for a moment.
 * Only a socket that nobody listens on is removed to make room. A file that is no socket stays,
   whatever its name, and so does the socket of a server that is alive.
-* Two servers that start at once do not remove each other's file: looking, removing and binding
-  is one step for all who do it here.
-* The end removes the file that the beginning made, and not one that took its place.
+* Two servers that start at once do not remove each other's file: looking, removing, binding and
+  listening is one step for all who do it here. A file that is bound and not yet listened on
+  looks like one that was left behind.
+* The end removes the file that the beginning made, and not one that took its place. It does so
+  while the socket is open: until then no other file can have the same number.
+* Who keeps the folder locked, which anybody may, is waited for only so long.
 """
 
 from __future__ import annotations
@@ -17,20 +20,27 @@ import fcntl
 import os
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from ..errors import TransportError
 from .addresses import Unix
 
 __all__ = ["SocketFile"]
 
+# How long others who start or end in the same folder are waited for, in seconds. Each of them
+# takes well under a millisecond.
+_LOCK_WAIT: Final = 2.0
+_LOCK_STEP: Final = 0.002
+
 
 class SocketFile:
-    """A socket bound to a path, and the file that is there."""
+    """A socket that listens at a path, and the file that is there."""
 
-    def __init__(self, address: Unix) -> None:
-        """Bind a socket, after removing one that was left behind.
+    def __init__(self, address: Unix, *, backlog: int) -> None:
+        """Listen, after removing a file that was left behind.
 
         Raises:
             TransportError: somebody listens there, it is no socket, or it may not be made.
@@ -43,6 +53,7 @@ class SocketFile:
                 _make_room(self._path)
                 _bind(self.socket, str(address.path), address.mode)
                 self._made = _identity(self._path)
+                self.socket.listen(backlog)
         except OSError as error:
             self.socket.close()
             raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
@@ -51,7 +62,7 @@ class SocketFile:
             raise
 
     def remove(self) -> None:
-        """Remove the file, if it is still the one that was made."""
+        """Remove the file, if it is still the one that was made; the socket is still open."""
         try:
             with _alone(os.path.dirname(self._path)):
                 if self._made is not None and _identity(self._path) == self._made:
@@ -65,10 +76,23 @@ def _alone(folder: str) -> Iterator[None]:
     """Keep others who do this in the same folder waiting; no file is made for it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    deadline = time.monotonic() + _LOCK_WAIT
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise OSError(errno.EWOULDBLOCK, "the folder is kept locked") from None
+            time.sleep(_LOCK_STEP)
+        else:
+            return
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -93,10 +117,13 @@ def _make_room(path: str) -> None:
         try:
             probe.connect(path)
         except OSError as error:
-            if error.errno != errno.ECONNREFUSED:
+            if error.errno not in (errno.ECONNREFUSED, errno.EAGAIN):
                 raise TransportError(f"unix:{path} cannot be used: {error.strerror}") from None
+            is_alive = error.errno == errno.EAGAIN
         else:
-            raise TransportError(f"unix:{path} is in use: a server listens there")
+            is_alive = True
+    if is_alive:
+        raise TransportError(f"unix:{path} is in use: a server listens there")
     os.unlink(path)
 
 

@@ -4,7 +4,8 @@ Frames end at a newline unless the policy says otherwise; both sides must say th
 
 The rules that live here, and only here:
 
-* The directions end one by one: a client that has said all it has to say still gets answers.
+* The directions end one by one: a client that has said all it has to say still gets answers. A
+  server that has is done, and the client ends too.
 * Nothing that was written is lost by the ending. The other side is told that nothing more comes
   and is given a moment to say the same; to close a socket with something unread in it throws
   away what the other side has not read yet.                              [RFC 1122, 4.2.2.13]
@@ -43,6 +44,9 @@ _PARTING: Final = 0.5
 _LAST_WORDS: Final = 1.0
 # How long one of a host's addresses may take before the next is tried, in seconds.
 _EACH: Final = 10.0
+# How long one waits before a path whose queue is full is tried again: ever longer.
+_FIRST_PAUSE: Final = 0.001
+_LONGEST_PAUSE: Final = 0.1
 # The longest name of a method of HTTP, and the space after it.
 _LONGEST_METHOD: Final = 17
 
@@ -81,11 +85,17 @@ class SocketTransport(FramedTransport):
             self._clear_away()
             raise
         if self._connecting.cancelled():
+            self._clear_away()
             raise TransportError("closed while connecting")
         error = self._connecting.exception()
         if error is not None:
             self._clear_away()
             raise error
+
+    def give_up(self) -> None:
+        """Have `connect` fail, if it is still waiting for the other side."""
+        if self._connecting is not None:
+            self._connecting.cancel()
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> None:
         raise NotImplementedError
@@ -113,7 +123,7 @@ class SocketTransport(FramedTransport):
             on_end=self._input_ended,
         )
         self._writer = channel
-        writer = FdWriter(loop, fd, self._drained, channel.feed_end)
+        writer = FdWriter(loop, fd, self._drained, self._output_broke)
         self._reader = FdReader(loop, fd, channel.feed, channel.feed_end)
         await channel.shake(writer, loop)
 
@@ -142,11 +152,21 @@ class SocketTransport(FramedTransport):
 
     # How it ends
 
+    def _output(self) -> int:
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def _end_output(self) -> None:
+        if self._socket is not None:
+            try:
+                self._socket.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass  # it is gone already
+
     async def _end(self) -> None:
         if self._connecting is not None and not self._connecting.done():
             self._connecting.cancel()
             await asyncio.wait((self._connecting,))
-        was_connected = self._writer is not None
+        was_connected = self._was_connected()
         try:
             if self._writer is not None:
                 await self._writer.finish(_PATIENCE)
@@ -158,6 +178,11 @@ class SocketTransport(FramedTransport):
             self._clear_away()
             if was_connected:
                 self._report(None)
+
+    def _was_connected(self) -> bool:
+        """Say whether `connect` did not fail: who was told by that is not told of an end."""
+        made = self._connecting
+        return made is not None and not made.cancelled() and made.exception() is None
 
     async def _part(self) -> None:
         """Say that nothing more comes, and let the other side say so too."""
@@ -210,6 +235,12 @@ class DialledSocket(SocketTransport):
             sock = await _dial(loop, socket.AF_UNIX, str(address.path))
         await self._use(loop, sock, secured)
 
+    def _input_ended(self, error: OSError | None) -> None:
+        super()._input_ended(error)
+        # A server that has said all answers nothing more: there is no reason to keep it waiting.
+        if self._ending is None:
+            self._begin_to_end(self._end())
+
 
 class AcceptedSocket(SocketTransport):
     """The server's end of a connection; `Listener` makes them."""
@@ -227,7 +258,8 @@ class AcceptedSocket(SocketTransport):
         super().__init__(policy, address)
         # Who is at the other end, as far as the system tells.
         self.peer = peer
-        self._accepted = sock
+        # From the start, so that closing closes it however far we came.
+        self._socket = self._accepted = sock
         self._context = context
         self._handshake = handshake
         self._first = b""
@@ -248,16 +280,19 @@ class AcceptedSocket(SocketTransport):
 
     def _is_welcome(self, data: bytes) -> bool:
         """Say whether these first bytes can be ours; if not, what comes after them is not read."""
-        self._first += data[:_LONGEST_METHOD]
-        method = self._first[:_LONGEST_METHOD].lstrip(b"\r\n").partition(b" ")
-        word = method[0]
-        is_undecided = word.isalpha() and word.isupper() and len(self._first) < _LONGEST_METHOD
-        if word.isalpha() and word.isupper() and method[1]:
+        # Lines that are empty may come first, and as many as one likes.       [RFC 9112, 2.2]
+        self._first = first = (self._first + data).lstrip(b"\r\n")[:_LONGEST_METHOD]
+        word, space, _ = first.partition(b" ")
+        is_method = word.isalpha() and word.isupper()
+        if is_method and space:
             if self._reader is not None:
                 self._reader.close()
+            if self._ended is not None and not self._ended.done():
+                self._ended.set_result(None)  # nobody waits for the rest of it
             self._is_open = False
             self._report(TransportError("the client speaks HTTP, which is not served here"))
             return False
+        is_undecided = not first or (is_method and len(first) < _LONGEST_METHOD)
         self._is_known = not is_undecided
         return True
 
@@ -299,7 +334,7 @@ async def _dial_host(loop: asyncio.AbstractEventLoop, address: Tcp) -> socket.so
         except TransportError as error:
             failures.append(error.reason)
         else:
-            tune(sock)
+            _try_to_tune(sock)
             return sock
     raise TransportError(f"{address}: {'; '.join(dict.fromkeys(failures))}")
 
@@ -308,10 +343,14 @@ async def _dial(loop: asyncio.AbstractEventLoop, family: int, where: Any) -> soc
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        await loop.sock_connect(sock, where)
+        if family == socket.AF_UNIX:
+            await _dial_path(loop, sock, where)
+        else:
+            await loop.sock_connect(sock, where)
     except OSError as error:
         sock.close()
-        reason = _words(error)
+        # Not in the loop's own words, which are about calls.
+        reason = _words(error) if error.errno is None else os.strerror(error.errno)
         if family == socket.AF_UNIX:
             reason = f"unix:{where}: {reason}"
         raise TransportError(reason) from None
@@ -319,6 +358,25 @@ async def _dial(loop: asyncio.AbstractEventLoop, family: int, where: Any) -> soc
         sock.close()
         raise
     return sock
+
+
+async def _dial_path(loop: asyncio.AbstractEventLoop, sock: socket.socket, path: str) -> None:
+    """Connect to a path, and wait for a server whose queue is full.
+
+    Where TCP would say that it has begun, a Unix socket says to try again, and nothing that could
+    be watched tells when. The loop takes the one for the other, and a socket for connected.
+    """
+    deadline, pause = loop.time() + _EACH, _FIRST_PAUSE
+    while True:
+        try:
+            sock.connect(path)
+        except BlockingIOError:
+            if loop.time() > deadline:
+                raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        else:
+            return
 
 
 async def resolve(
@@ -332,7 +390,7 @@ async def resolve(
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)
-        except OSError:
+        except (OSError, UnicodeError):
             continue
         return [(family, (host, port))]
     return await _looked_up(loop, host, port)
@@ -382,6 +440,13 @@ def tune(sock: socket.socket) -> None:
         option = getattr(socket, name, None)
         if option is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _try_to_tune(sock: socket.socket) -> None:
+    try:
+        tune(sock)
+    except OSError:
+        pass  # it has left already, as the first read will tell
 
 
 def _words(error: OSError) -> str:

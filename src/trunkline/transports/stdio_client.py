@@ -8,7 +8,9 @@ The rules that live here, and only here:
 * stdout carries frames. stderr is a log, whatever it says: its lines are kept for the day the
   server dies, and handed to whoever asked for them. [MCP 2026-07-28, basic/transports/stdio]
 * An end that we did not ask for is an error, even with exit status 0: somebody was talking to
-  this server. It is told after everything the server wrote, with its status and last words.
+  this server. It is told after everything the server wrote, with its status and last words;
+  whoever paused us has all of it when they go on. Once `finish` was called, an exit with 0 is
+  in order.
 * What was handed in as a secret is not shown: not in a repr, and not in the server's log.
 * What is kept of the log a terminal can show without acting on it; `on_stderr` gets it raw.
 """
@@ -28,17 +30,20 @@ from typing import TYPE_CHECKING, Final
 from ..errors import TransportError, visible
 from ..jsonrpc.framing import NewlineFraming, Oversize
 from ..redaction import HIDDEN, is_secret_name, redact, show
+from .base import ignore
 from .framed import FramedTransport
-from .pipes import FdReader, FdWriter
+from .launching import launch
+from .pipes import FdReader, FdWriter, check_platform
 from .processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from subprocess import Popen
 
     from ..jsonrpc.policy import Policy
     from .base import Frame, Transport
 
-__all__ = ["Stdio"]
+__all__ = ["Begun", "Stdio"]
 
 _log: Final = logging.getLogger("trunkline.transports")
 
@@ -135,17 +140,67 @@ class Stdio:
         yield repr(self)
 
 
+class Begun:
+    """A server that was started before there was anything to talk to it with.
+
+    It is an address that works once. Until then whoever started the process ends it.
+    """
+
+    def __init__(self, address: Stdio, process: Popen[bytes]) -> None:
+        self._address = address
+        self._process = process
+        self.is_taken = False
+
+    def transport(self, policy: Policy) -> Transport:
+        """Return the one connection there is, not yet connected."""
+        if self.is_taken:
+            raise TransportError("a process that was started for one connection has had it")
+        self.is_taken = True
+        return _StdioTransport(self._address, policy, self._process)
+
+
 class _StdioTransport(FramedTransport):
     """One process, and the conversation with it."""
 
-    def __init__(self, address: Stdio, policy: Policy) -> None:
+    def __init__(self, address: Stdio, policy: Policy, process: Popen[bytes] | None = None) -> None:
         super().__init__(policy, "stdio")
+        self._process = process  # one that was started already
+        # Called with what the server writes on stderr, as it is and as it comes.
+        self.on_stderr: Callable[[bytes], object] = ignore
         self._address = address
         self._child: Child | None = None
         self._log_reader: FdReader | None = None
         self._received = 0  # bytes, to see whether more is still coming
         self._output_end: asyncio.Future[None] | None = None
         self._stderr = _Stderr(address)
+        self._is_paused = False
+        self._was_paused = False  # since it was last looked at
+        self._is_finished = False  # the server was told that nothing more comes
+        self._is_closing = False
+
+    @property
+    def exit_status(self) -> int | None:
+        """What the process ended with, negative if by a signal; None while it runs."""
+        if self._child is None or not self._child.exited.done():
+            return None
+        return self._child.exited.result()
+
+    def pause(self) -> None:
+        """Read nothing more until `resume`."""
+        self._is_paused = self._was_paused = True
+        super().pause()
+
+    def resume(self) -> None:
+        """Read on."""
+        self._is_paused = False
+        super().resume()
+
+    async def close(self) -> None:
+        """Write what was sent, and end the process."""
+        # Whoever closes does not go on later.
+        self._is_closing = True
+        self.resume()
+        await super().close()
 
     async def connect(self) -> None:
         """Start the process.
@@ -159,16 +214,11 @@ class _StdioTransport(FramedTransport):
         address = self._address
         self._output_end = loop.create_future()
         self._stderr.ended = loop.create_future()
-        self._child = child = Child(
-            loop,
-            [str(address.command), *map(str, address.args)],
-            env=_environment(address),
-            cwd=None if address.cwd is None else str(address.cwd),
-        )
+        self._child = child = Child(loop, self._process or _launched(address))
         try:
             self._writer = FdWriter(loop, child.stdin, self._drained, self._input_broke)
             self._reader = FdReader(loop, child.stdout, self._receive, self._output_ended)
-            log = FdReader(loop, child.stderr, self._stderr.receive, self._stderr.end)
+            log = FdReader(loop, child.stderr, self._receive_log, self._stderr.end)
             self._log_reader = log
         except BaseException:
             self._clear_away()
@@ -182,6 +232,13 @@ class _StdioTransport(FramedTransport):
     def _receive(self, data: bytes) -> None:
         self._received += len(data)
         super()._receive(data)
+
+    def _receive_log(self, data: bytes) -> None:
+        try:
+            self.on_stderr(data)
+        except Exception:  # noqa: BLE001  # a fault in showing a log ends no connection
+            _log.exception("on_stderr raised")
+        self._stderr.receive(data)
 
     def _output_ended(self, error: OSError | None) -> None:
         self._receive_end()
@@ -199,6 +256,13 @@ class _StdioTransport(FramedTransport):
 
     # How it ends
 
+    def _end_output(self) -> None:
+        self._is_finished = True
+        if self._writer is not None:
+            self._writer.close()
+        if self._child is not None:
+            self._child.close_stdin()
+
     async def _end(self, lost: str | None = None) -> None:
         child = self._child
         if child is None:
@@ -206,7 +270,7 @@ class _StdioTransport(FramedTransport):
         try:
             if lost is not None:
                 await self._hear_the_rest(child)
-                self._report(self._loss(child, lost))
+                self._report(self._loss(lost))
             if self._writer is not None:
                 await self._writer.finish(_REST_WAIT)
                 self._writer.close()
@@ -221,14 +285,20 @@ class _StdioTransport(FramedTransport):
     async def _hear_the_rest(self, child: Child) -> None:
         """Wait, not for long, until the child is gone and what it wrote is read."""
         ends = [child.exited, self._output_end, self._stderr.ended]
-        for _ in range(_REST_WAITS):
-            before = self._received
+        waits = 0
+        while waits < _REST_WAITS:
+            before, self._was_paused = self._received, self._is_paused
             _, missing = await asyncio.wait([e for e in ends if e], timeout=_REST_WAIT)
+            if self._was_paused and missing and not self._is_closing:
+                continue  # the rest is where it was, until whoever paused us goes on
             if not missing or self._received == before:
                 return
+            waits += 1
 
-    def _loss(self, child: Child, reason: str) -> TransportError:
-        status = child.exited.result() if child.exited.done() else None
+    def _loss(self, reason: str) -> TransportError | None:
+        status = self.exit_status
+        if status == 0 and self._is_finished:
+            return None
         if status is not None:
             reason = "the server exited"
             if status < 0:
@@ -302,6 +372,21 @@ def _checked(env: Mapping[str, str]) -> dict[str, str]:
         if not isinstance(value, str):
             raise TypeError(f"Stdio.env[{show(name)}] is a text, not {_kind(value)}")
     return dict(env)
+
+
+def _launched(address: Stdio) -> Popen[bytes]:
+    """Start the process of an address.
+
+    Raises:
+        TransportError: it cannot be started, or this platform lacks what it takes to talk to it
+            and to end it; then it was not tried.
+    """
+    check_platform()
+    return launch(
+        [str(address.command), *map(str, address.args)],
+        env=_environment(address),
+        cwd=None if address.cwd is None else str(address.cwd),
+    )
 
 
 def _environment(address: Stdio) -> dict[str, str]:

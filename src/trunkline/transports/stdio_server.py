@@ -85,6 +85,9 @@ class StdioServer(FramedTransport):
         self._reader = read(loop, stdin, self._receive, self._input_ended)
         self._writer = write(loop, stdout, self._drained, self._output_broke)
 
+    def _output(self) -> int:
+        return self._stdout if self._is_open else -1
+
     async def _end(self) -> None:
         was_connected = self._writer is not None
         try:

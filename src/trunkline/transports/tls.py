@@ -80,6 +80,9 @@ def _load(file: object, load: Callable[[], object], key: object = None) -> None:
         raise TransportError(f"{named} cannot be used for TLS: {_reason(error)}") from None
     except OSError as error:
         raise TransportError(f"{named} cannot be read: {error.strerror}") from None
+    except ValueError:
+        # What else it may complain of is a password longer than any.
+        raise TransportError(f"{named} cannot be used for TLS: bad password") from None
 
 
 def _reason(error: ssl.SSLError) -> str:
@@ -189,7 +192,11 @@ class TlsChannel:
             if self._shaken is not None and not self._shaken.done():
                 self._tls.do_handshake()
                 self._shaken.set_result(None)
-            while not self._has_ended and (data := self._tls.read(_CHUNK)):
+            while not self._has_ended:
+                data = self._tls.read(_CHUNK)
+                if not data:
+                    self._fail(None)  # it said in order that nothing more comes
+                    return
                 self._on_bytes(data)
         except ssl.SSLWantReadError:
             pass

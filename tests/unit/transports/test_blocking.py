@@ -117,3 +117,119 @@ def test_no_descriptor_is_made_non_blocking() -> None:
         os.close(write)
 
     asyncio.run(asyncio.wait_for(script(), 20))
+
+
+def test_a_reader_that_pauses_holds_back_what_comes_in_order_and_the_end_too(tmp_path) -> None:
+    path = tmp_path / "large"
+    most = blocking.READ_CHUNK * blocking.READ_AHEAD
+    path.write_bytes(os.urandom(most * 2 + 17))
+
+    async def script() -> None:
+        ended = asyncio.Event()
+        got: list[bytes] = []
+        with path.open("rb") as file:
+            reader = ThreadReader(
+                asyncio.get_running_loop(), file.fileno(), got.append, lambda error: ended.set()
+            )
+            reader.pause()
+            position = -1
+            while position != (position := os.lseek(file.fileno(), 0, os.SEEK_CUR)):
+                await asyncio.sleep(0.05)
+            # It has read ahead as far as it may, and waits.
+            assert position == most
+            assert got == []
+            assert not ended.is_set()
+            reader.resume()
+            while not got:
+                await asyncio.sleep(0)
+            reader.pause()
+            count = len(got)
+            await asyncio.sleep(0.05)
+            assert len(got) <= count + 1
+            assert not ended.is_set()
+            reader.resume()
+            await asyncio.wait_for(ended.wait(), 20)
+            assert b"".join(got) == path.read_bytes()
+            reader.close()
+
+    asyncio.run(asyncio.wait_for(script(), 20))
+
+
+def test_whoever_is_called_may_pause_and_resume_and_gets_everything_in_order() -> None:
+    """One chunk is handed on after the other, not one inside the other."""
+
+    async def script() -> None:
+        read, write = os.pipe()
+        begun: list[bytes] = []
+        done: list[bytes] = []
+
+        def take(data: bytes) -> None:
+            begun.append(data)
+            reader.pause()
+            reader.resume()
+            done.append(data)
+
+        reader = ThreadReader(asyncio.get_running_loop(), read, take, unexpected)
+        reader.pause()
+        for n in range(5):
+            os.write(write, b"%d" % n)
+            while len(reader._held) <= n:
+                await asyncio.sleep(0.001)
+        reader.resume()
+        while len(done) < 5:
+            await asyncio.sleep(0.001)
+        assert begun == done == [b"0", b"1", b"2", b"3", b"4"]
+        reader.close()
+        os.close(read)
+        os.close(write)
+
+    asyncio.run(asyncio.wait_for(script(), 20))
+
+
+def test_one_that_fails_does_not_hold_up_what_was_held_back_behind_it() -> None:
+    async def script() -> None:
+        loop = asyncio.get_running_loop()
+        faults: list[object] = []
+        loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+        read, write = os.pipe()
+        got: list[bytes] = []
+
+        def take(data: bytes) -> None:
+            got.append(data)
+            if data == b"0":
+                raise ZeroDivisionError
+
+        reader = ThreadReader(loop, read, take, unexpected)
+        reader.pause()
+        for n in range(3):
+            os.write(write, b"%d" % n)
+            while len(reader._held) <= n:
+                await asyncio.sleep(0.001)
+        reader.resume()
+        os.write(write, b"3")
+        while len(got) < 4:
+            await asyncio.sleep(0.001)
+        assert got == [b"0", b"1", b"2", b"3"]
+        assert [type(fault) for fault in faults] == [ZeroDivisionError]
+        reader.close()
+        os.close(read)
+        os.close(write)
+
+    asyncio.run(asyncio.wait_for(script(), 20))
+
+
+def test_what_was_held_back_is_dropped_by_closing() -> None:
+    async def script() -> None:
+        read, write = os.pipe()
+        reader = ThreadReader(asyncio.get_running_loop(), read, unexpected, unexpected)
+        reader.pause()
+        os.write(write, b"unread")
+        while not reader._held:
+            await asyncio.sleep(0.001)
+        reader.close()
+        reader.resume()
+        await asyncio.sleep(0.01)
+        os.close(read)
+        os.close(write)
+
+    asyncio.run(asyncio.wait_for(script(), 20))

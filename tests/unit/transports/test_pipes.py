@@ -249,3 +249,56 @@ def test_without_a_stderr_nothing_is_shared_with_it(
     fstat = os.fstat
     monkeypatch.setattr(os, "fstat", lambda fd: fstat(-1 if fd == 2 else fd))
     assert is_watchable(pipe[1])
+
+
+def test_a_reader_that_pauses_leaves_what_arrives_where_it_is(pipe: tuple[int, int]) -> None:
+    async def script(loop: asyncio.AbstractEventLoop) -> None:
+        got: list[bytes] = []
+        ends: list[OSError | None] = []
+        reader = FdReader(loop, pipe[0], got.append, ends.append)
+        reader.pause()
+        reader.pause()
+        os.write(pipe[1], b"first")
+        await asyncio.sleep(0.01)
+        assert got == []
+        reader.resume()
+        reader.resume()
+        while not got:
+            await asyncio.sleep(0)
+        # Who is called may pause, and then nothing more comes.
+        reader._on_bytes = lambda data: (got.append(data), reader.pause())
+        os.write(pipe[1], b"second")
+        while len(got) < 2:
+            await asyncio.sleep(0)
+        os.write(pipe[1], b"third")
+        os.close(pipe[1])
+        await asyncio.sleep(0.01)
+        assert (got, ends) == ([b"first", b"second"], [])
+        reader._on_bytes = got.append
+        reader.resume()
+        while not ends:
+            await asyncio.sleep(0)
+        assert (got, ends) == ([b"first", b"second", b"third"], [None])
+        # After the end neither does anything.
+        reader.pause()
+        reader.resume()
+        await asyncio.sleep(0.01)
+        assert ends == [None]
+        reader.close()
+
+    run(script)
+
+
+def test_a_reader_that_was_closed_while_it_paused_stays_closed(pipe: tuple[int, int]) -> None:
+    async def script(loop: asyncio.AbstractEventLoop) -> None:
+        reader = FdReader(loop, pipe[0], unexpected, unexpected)
+        reader.pause()
+        os.write(pipe[1], b"unread")
+        reader.close()
+        reader.resume()
+        reader.pause()
+        reader.resume()
+        await asyncio.sleep(0.01)
+        assert os.get_blocking(pipe[0])
+
+    run(script)

@@ -1,0 +1,244 @@
+"""Addresses as texts and as values: what is one, what is not, and what they never show."""
+
+from __future__ import annotations
+
+import gc
+import os
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.certificates import PASSWORD
+from trunkline.client.targets import forget, remember, remembered, target_of
+from trunkline.transports.addresses import Tcp, Tls, Unix, parse_address
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("tcp://127.0.0.1:9000", Tcp("127.0.0.1", 9000)),
+        ("tcp://localhost:0", Tcp("localhost", 0)),
+        ("tcp://[::1]:9000", Tcp("::1", 9000)),
+        ("tcp://0.0.0.0:65535", Tcp("0.0.0.0", 65535)),
+        ("tcp://a-b.example.org:1", Tcp("a-b.example.org", 1)),
+        ("tcp://[fe80::1%eth0]:7", Tcp("fe80::1%eth0", 7)),
+        ("tcp://h:0080", Tcp("h", 80)),
+        ("tls://mcp.example.org:9443", Tcp("mcp.example.org", 9443, tls=True)),
+        ("tls://[::1]:9443", Tcp("::1", 9443, tls=True)),
+        ("unix:/run/weather.sock", Unix("/run/weather.sock")),
+        ("unix:///run/weather.sock", Unix("/run/weather.sock")),
+        ("unix:weather.sock", Unix("weather.sock")),
+        ("unix:./a b", Unix("./a b")),
+        ("unix:/tmp/ünï", Unix("/tmp/ünï")),
+    ],
+)
+def test_a_text_names_an_address(text: str, address: Tcp | Unix) -> None:
+    assert parse_address(text) == address
+    assert target_of(text).address == address
+    assert parse_address(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is no address"),
+        ("9000", "is no address"),
+        ("localhost:9000", "is no address"),
+        ("http://localhost:9000", "is no address"),
+        ("https://example.org/mcp", "is no address"),
+        ("tcp:localhost:9000", "is no address"),
+        ("tcp:/localhost:9000", "is no address"),
+        (" tcp://h:1", "is no address"),
+        ("tcp://", "a host and a port"),
+        ("tcp://host", "a host and a port"),
+        ("tcp://:9000", "a host and a port"),
+        ("tcp://[]:9000", "a host and a port"),
+        ("tcp://host:", "needs a port"),
+        ("tcp://host:http", "needs a port"),
+        ("tcp://host:65536", "needs a port"),
+        ("tcp://host:-1", "needs a port"),
+        ("tcp://host:+1", "needs a port"),
+        ("tcp://host: 1", "needs a port"),
+        ("tcp://host:1 ", "needs a port"),
+        ("tcp://host:1/", "needs a port"),
+        ("tcp://host:1/path", "needs a port"),
+        ("tcp://host:1_0", "needs a port"),
+        ("tcp://host:٣", "needs a port"),
+        ("tcp://host:²", "needs a port"),
+        ("tcp://host:" + "9" * 10_000, "needs a port"),
+        ("tcp://host:" + "0" * 10_000, "needs a port"),
+        ("tcp://host:0000000099999", "needs a port"),
+        ("tcp://::1:9000", r"\[::1\]:PORT"),
+        ("tcp://[::1]", "too many colons"),
+        ("tcp://[::1:9000", "too many colons"),
+        ("tcp://ho st:1", "Tcp.host"),
+        ("tcp:// host:1", "Tcp.host"),
+        ("tcp://user@host:1", "Tcp.host"),
+        ("tcp://host/path:1", "Tcp.host"),
+        ("tcp://host?x:1", "Tcp.host"),
+        ("tcp://host#x:1", "Tcp.host"),
+        ("tcp://ho\nst:1", "Tcp.host"),
+        ("tcp://ho\x00st:1", "Tcp.host"),
+        ("tcp://ho\x7fst:1", "Tcp.host"),
+        ("unix:", "needs a path"),
+        ("unix://", "names a host"),
+        ("unix://host/run/x", "names a host"),
+        ("unix:@name", "anybody on this machine"),
+        ("unix:/a\x00b", "Unix.path"),
+        ("unix:/a\nb", "Unix.path"),
+        ("unix:/a\x1b[31mb", "Unix.path"),
+        ("unix:/" + "x" * 103, "room for 103"),
+        ("unix:/" + "é" * 52, "room for 103"),
+    ],
+)
+def test_a_text_that_names_none_is_refused_with_a_sentence(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says) as caught:
+        parse_address(text)
+    sentence = str(caught.value)
+    assert sentence.isprintable()
+    assert len(sentence) < 500
+
+
+def test_a_path_may_be_as_long_as_the_system_lets_it() -> None:
+    path = "/" + "x" * 102
+    assert parse_address(f"unix:{path}") == Unix(path)
+
+
+@pytest.mark.parametrize(
+    "host", ["", None, b"host", 7, "a\tb", "a b", "a/b", "a@b", "\udcff", "a\u202eb"]
+)
+def test_a_host_is_a_name_or_a_number(host: Any) -> None:
+    with pytest.raises(ValueError, match=r"Tcp\.host"):
+        Tcp(host, 1)
+
+
+@pytest.mark.parametrize("port", [-1, 65_536, 1.0, True, "80", None])
+def test_a_port_is_a_number_that_there_is(port: Any) -> None:
+    with pytest.raises(ValueError, match=r"Tcp\.port"):
+        Tcp("host", port)
+
+
+@pytest.mark.parametrize("tls", [None, "yes", 1, "/etc/ca.pem", object(), {}])
+def test_what_says_nothing_about_tls_is_refused(tls: Any) -> None:
+    with pytest.raises(ValueError, match=r"Tcp\.tls"):
+        Tcp("host", 1, tls=tls)
+
+
+@pytest.mark.parametrize("path", ["", None, b"/a", 7, "a\x00"])
+def test_a_path_is_a_text(path: Any) -> None:
+    with pytest.raises(ValueError, match=r"Unix\.path"):
+        Unix(path)
+
+
+@pytest.mark.parametrize("mode", [0o1777, -1, "600", True, 0.5])
+def test_a_mode_is_permissions(mode: Any) -> None:
+    with pytest.raises(ValueError, match=r"Unix\.mode"):
+        Unix("/a", mode=mode)
+
+
+def test_a_path_object_is_a_path() -> None:
+    assert Unix(Path("/run/x")) == Unix("/run/x")
+    assert Unix(Path("/run/x")).path == "/run/x"
+
+
+def test_a_key_needs_a_certificate() -> None:
+    with pytest.raises(ValueError, match="give cert too"):
+        Tls(key="a.key")
+
+
+def test_addresses_are_values() -> None:
+    with pytest.raises(AttributeError):
+        Tcp("h", 1).port = 2  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        Unix("/a").path = "/b"  # type: ignore[misc]
+    assert Tcp("h", 1) == Tcp("h", 1) != Tcp("h", 2)
+    assert Tcp("h", 1) != Tcp("h", 1, tls=True)
+    assert Tcp("h", 1, tls=Tls(ca="a")) == Tcp("h", 1, tls=Tls(ca="a"))
+    assert Tcp("h", 1, tls=Tls(ca="a")) != Tcp("h", 1, tls=Tls(ca="b"))
+    assert hash(Tcp("h", 1)) == hash(Tcp("h", 1))
+    assert Unix("/a") == Unix("/a", mode=0o660) != Unix("/b")
+    assert hash(Unix("/a")) == hash(Unix("/a", mode=0o660))
+    assert len({Tcp("h", 1), Tcp("h", 1), Unix("/a"), Unix("/a")}) == 2
+
+
+def test_a_context_of_ones_own_belongs_to_an_address_and_its_hash_does_not_mind() -> None:
+    one, other = (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) for _ in range(2))
+    assert Tcp("h", 1, tls=one) == Tcp("h", 1, tls=one) != Tcp("h", 1, tls=other)
+    assert hash(Tcp("h", 1, tls=one)) == hash(Tcp("h", 1, tls=one))
+    assert str(Tcp("h", 1, tls=one)) == "tls://h:1"
+
+
+def test_a_password_is_in_no_text() -> None:
+    tls = Tls(ca="ca.pem", cert="c.pem", key="c.key", password=PASSWORD, server_name="n")
+    for each in (tls, Tcp("h", 1, tls=tls), [tls], {"a": Tcp("h", 1, tls=tls)}):
+        for text in (str(each), repr(each), f"{each}"):
+            assert PASSWORD not in text
+            assert "canary" not in text
+    assert repr(tls) == "Tls(ca='ca.pem', cert='c.pem', key='c.key', server_name='n')"
+
+
+@pytest.mark.parametrize("text", [f"tcp://me:{PASSWORD}@h:1", f"http://me:{PASSWORD}@h:1"])
+def test_a_password_in_a_text_that_is_no_address_is_not_repeated(text: str) -> None:
+    for refuse in (parse_address, target_of):
+        with pytest.raises(ValueError) as caught:
+            refuse(text)
+        assert PASSWORD not in str(caught.value)
+        assert PASSWORD not in repr(caught.value)
+
+
+def test_reprs_say_what_would_make_the_same() -> None:
+    for each in (
+        Tcp("::1", 80),
+        Tcp("h", 80, tls=True),
+        Tcp("h", 80, tls=Tls(ca="x")),
+        Unix("/a"),
+        Unix("/a", mode=0o660),
+    ):
+        assert eval(repr(each)) == each
+    assert repr(Unix("/a", mode=0o660)) == "Unix('/a', mode=0o660)"
+
+
+def test_more_may_be_said_about_tls_than_a_text_can() -> None:
+    tls = Tls(ca="x")
+    assert parse_address("tls://h:1", tls=tls) == Tcp("h", 1, tls=tls)
+    # A text that says "without" is not made one "with".
+    assert parse_address("tcp://h:1", tls=tls) == Tcp("h", 1)
+    assert parse_address("unix:/a", tls=tls) == Unix("/a")
+
+
+def test_two_equal_addresses_are_the_same_server() -> None:
+    for first, second, other in (
+        (Tcp("era", 1), Tcp("era", 1), Tcp("era", 2)),
+        (Unix("/era"), Unix("/era", mode=0o660), Unix("/era2")),
+        (Tcp("era", 1, tls=Tls(ca="x")), Tcp("era", 1, tls=Tls(ca="x")), Tcp("era", 1, tls=True)),
+    ):
+        remember(first, "handshake")
+        assert remembered(second) == "handshake"
+        assert remembered(other) is None
+        remember(second, "per-request")
+        assert remembered(first) == "per-request"
+        forget(second)
+        assert remembered(first) is None
+
+
+def test_what_is_remembered_of_an_address_does_not_outlive_it() -> None:
+    first = Tcp("brief", 1)
+    remember(first, "handshake")
+    assert remembered(Tcp("brief", 1)) == "handshake"
+    del first
+    gc.collect()
+    assert remembered(Tcp("brief", 1)) is None
+
+
+def test_an_address_costs_no_import_until_it_is_used() -> None:
+    code = (
+        "import sys\n"
+        "from trunkline.transports.addresses import Tcp, Tls, Unix, parse_address\n"
+        "Tcp('h', 1, tls=Tls(ca='x')); parse_address('tls://h:1'); Unix('/a')\n"
+        "assert not {'ssl', 'asyncio', 'socket'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=dict(os.environ))

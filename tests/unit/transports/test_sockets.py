@@ -1,0 +1,796 @@
+"""Connections over sockets, with somebody at the other end who keeps to no rule of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.scene import run, until_async
+from trunkline import TransportError
+from trunkline.jsonrpc import Limits, Policy
+from trunkline.transports import sockets
+from trunkline.transports.addresses import Tcp, Unix
+from trunkline.transports.base import HIGH_WATER
+from trunkline.transports.listener import Listener
+from trunkline.transports.sockets import AcceptedSocket, DialledSocket, resolve
+
+POLICY = Policy()
+ANY_PORT = Tcp("127.0.0.1", 0)
+MIB = 1024 * 1024
+# Closes with a reset in place of an orderly end.
+RESET = struct.pack("ii", 1, 0)
+Given = Tcp | Unix
+
+
+class Heard:
+    """What a transport has told."""
+
+    def __init__(self, transport: Any) -> None:
+        self.transport = transport
+        self.frames: list[Any] = []
+        self.ends: list[TransportError | None] = []
+        transport.on_message = lambda frame, _: self.frames.append(frame)
+        transport.on_error = self.ends.append
+
+    async def until(self, count: int) -> list[Any]:
+        await until_async(lambda: len(self.frames) >= count, f"only {len(self.frames)} came")
+        return self.frames
+
+    async def ended(self) -> TransportError | None:
+        await until_async(lambda: self.ends, "no end was told")
+        (end,) = self.ends
+        return end
+
+
+class Raw:
+    """A socket of no library's."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.socket = sock
+        self._loop = asyncio.get_running_loop()
+
+    async def write(self, data: bytes) -> None:
+        await self._loop.sock_sendall(self.socket, data)
+
+    async def read(self) -> bytes:
+        """Return all up to the end; a reset is an end too."""
+        parts = []
+        with contextlib.suppress(ConnectionError):
+            while part := await self._loop.sock_recv(self.socket, MIB):
+                parts.append(part)
+        return b"".join(parts)
+
+    async def line(self) -> bytes:
+        parts = b""
+        while not parts.endswith(b"\n"):
+            part = await self._loop.sock_recv(self.socket, 1)
+            if not part:
+                break
+            parts += part
+        return parts
+
+    def end(self) -> None:
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self.socket.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@asynccontextmanager
+async def accepting(
+    address: Given = ANY_PORT, policy: Policy = POLICY
+) -> AsyncIterator[tuple[Given, Callable[[], Awaitable[AcceptedSocket]]]]:
+    """Listen; yield where, and what returns the next connection."""
+    arrived: asyncio.Queue[AcceptedSocket] = asyncio.Queue()
+    every: list[AcceptedSocket] = []
+
+    def take(transport: AcceptedSocket) -> None:
+        every.append(transport)
+        arrived.put_nowait(transport)
+
+    listener = Listener(address, policy, take)
+    await listener.open()
+    try:
+        yield listener.address, arrived.get
+    finally:
+        listener.close()
+        for each in every:
+            await each.close()
+
+
+@asynccontextmanager
+async def dialled(address: Given) -> AsyncIterator[Raw]:
+    """Connect with a plain socket."""
+    if isinstance(address, Tcp):
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        raw = Raw(socket.socket(family, socket.SOCK_STREAM))
+        where: Any = (address.host, address.port)
+    else:
+        raw, where = Raw(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)), address.path
+    try:
+        await asyncio.get_running_loop().sock_connect(raw.socket, where)
+        yield raw
+    finally:
+        raw.close()
+
+
+@asynccontextmanager
+async def served(
+    address: Given = ANY_PORT, policy: Policy = POLICY
+) -> AsyncIterator[tuple[Raw, Heard]]:
+    """Yield a plain client, and our server's end."""
+    async with accepting(address, policy) as (where, arrived), dialled(where) as raw:
+        heard = Heard(await arrived())
+        await heard.transport.connect()
+        yield raw, heard
+
+
+@asynccontextmanager
+async def plain_server() -> AsyncIterator[tuple[Tcp, socket.socket]]:
+    """Listen with a plain socket."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setblocking(False)
+    try:
+        yield Tcp("127.0.0.1", listening.getsockname()[1]), listening
+    finally:
+        listening.close()
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[Heard, Raw]]:
+    """Yield our client's end, and a plain server."""
+    async with plain_server() as (address, listening):
+        heard = Heard(address.transport(POLICY))
+        await heard.transport.connect()
+        sock, _ = await asyncio.get_running_loop().sock_accept(listening)
+        raw = Raw(sock)
+        try:
+            yield heard, raw
+        finally:
+            raw.close()
+            await heard.transport.close()
+
+
+# The two directions, and how they end
+
+
+def test_who_has_said_all_still_gets_its_answers() -> None:
+    async def script() -> None:
+        async with served() as (raw, heard):
+            await raw.write(b"1\n2\n")
+            raw.end()
+            assert await heard.ended() is None
+            assert heard.frames == [b"1", b"2"]
+            assert heard.transport.is_connected
+            for n in range(3):
+                heard.transport.send(b"answer %d" % n)
+            await heard.transport.close()
+            assert await raw.read() == b"answer 0\nanswer 1\nanswer 2\n"
+
+    run(script)
+
+
+def test_the_last_answer_is_not_lost_when_something_unread_is_there() -> None:
+    """To close a socket with something unread in it throws away what was not read over there."""
+
+    async def script() -> None:
+        async with accepting() as (where, arrived):
+            assert isinstance(where, Tcp)
+            with socket.socket() as sock:
+                # So that most of the answer stays on our side, until it is read.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                sock.connect((where.host, where.port))
+                raw = Raw(sock)
+                heard = Heard(await arrived())
+                await heard.transport.connect()
+                heard.transport.pause()  # as for who does not get round to reading
+                await raw.write(b"more\n" * 1000)
+                answer = b"x" * 300_000
+                heard.transport.send(answer)
+                await until_async(lambda: heard.transport.backlog == 0)
+                await heard.transport.close()
+                assert await raw.read() == answer + b"\n"
+
+    run(script)
+
+
+def test_who_never_ends_is_parted_from_all_the_same() -> None:
+    async def script() -> None:
+        async with served() as (raw, heard):
+            heard.transport.send(b"bye")
+            await heard.transport.close()
+            assert heard.ends == [None]
+            assert await raw.line() == b"bye\n"
+            assert await raw.read() == b""
+
+    run(script, timers_too=True)
+
+
+def test_who_sends_without_end_is_parted_from_all_the_same() -> None:
+    async def script() -> None:
+        async with served() as (raw, heard):
+
+            async def flood() -> None:
+                with contextlib.suppress(ConnectionError):
+                    while True:
+                        await raw.write(b"x" * 1000 + b"\n")
+
+            flooding = asyncio.create_task(flood())
+            await heard.until(10)
+            await heard.transport.close()
+            count = len(heard.frames)
+            await flooding
+            assert len(heard.frames) == count
+            assert heard.ends == [None]
+
+    run(script)
+
+
+def test_a_reset_in_the_middle_of_a_frame_is_told_as_a_loss() -> None:
+    async def script() -> None:
+        async with served() as (raw, heard):
+            await raw.write(b"whole\nhal")
+            await heard.until(1)
+            raw.reset()
+            end = await heard.ended()
+            assert isinstance(end, TransportError)
+            assert "the connection was lost: Connection reset by peer" in str(end)
+            assert heard.frames[0] == b"whole"
+            assert not heard.transport.is_connected
+            heard.transport.send(b"dropped")
+            assert heard.transport.backlog == 0
+
+    run(script, timers_too=True)
+
+
+def test_what_a_server_said_before_it_left_is_heard_before_the_loss() -> None:
+    async def script() -> None:
+        async with connected() as (heard, raw):
+            heard.transport.pause()  # writing fails before anything is read
+            await raw.write(b"no room for you\n")
+            raw.close()
+            for _ in range(3):
+                heard.transport.send(b"x")
+                await asyncio.sleep(0.01)
+            assert not heard.transport.is_connected
+            assert heard.ends == []
+            heard.transport.resume()
+            await heard.ended()
+            assert heard.frames == [b"no room for you"]
+
+    run(script, timers_too=True)
+
+
+def test_a_loss_is_told_though_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "_LAST_WORDS", 0.05)
+
+    async def script() -> None:
+        async with connected() as (heard, raw):
+            heard.transport.pause()
+            raw.reset()
+            heard.transport.send(b"x")
+            assert "the connection was lost: " in str(await heard.ended())
+
+    run(script, timers_too=True)
+
+
+def test_a_frame_that_comes_byte_by_byte_is_whole() -> None:
+    async def script() -> None:
+        async with served() as (raw, heard):
+            for byte in b'{"slow": true}\n{"second": 1}\n':
+                await raw.write(bytes([byte]))
+                await asyncio.sleep(0)
+            assert await heard.until(2) == [b'{"slow": true}', b'{"second": 1}']
+            assert heard.transport.received == 29
+
+    run(script)
+
+
+def test_who_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "_PATIENCE", 0.05)
+
+    async def script() -> None:
+        async with served() as (_raw, heard):
+            while heard.transport.backlog <= HIGH_WATER:
+                heard.transport.send(b"x" * MIB)
+                await asyncio.sleep(0)
+            await heard.transport.close()
+            assert heard.transport.backlog == 0
+            assert heard.ends == [None]
+            assert not heard.transport.is_connected
+
+    run(script, timers_too=True)
+
+
+def test_pausing_keeps_the_other_side_waiting_and_loses_nothing() -> None:
+    async def script() -> None:
+        async with served() as (raw, heard):
+            heard.transport.pause()
+            count = 40_000
+            writing = asyncio.create_task(raw.write(b"x" * 999 + b"\n" + b"y" * 999 + b"\n"))
+            await writing
+            writing = asyncio.create_task(raw.write((b"z" * 999 + b"\n") * count))
+            await asyncio.sleep(0.1)
+            assert heard.frames == []
+            assert not writing.done()
+            heard.transport.resume()
+            await heard.until(count + 2)
+            await writing
+            assert [len(frame) for frame in heard.frames] == [999] * (count + 2)
+            heard.transport.pause()
+            heard.transport.pause()
+            heard.transport.resume()
+            heard.transport.resume()
+            await raw.write(b"last\n")
+            await heard.until(count + 3)
+
+    run(script)
+
+
+def test_closing_while_paused_has_an_end() -> None:
+    async def script() -> None:
+        async with served() as (raw, heard):
+            heard.transport.pause()
+            await raw.write(b"unread\n")
+            raw.end()
+            await heard.transport.close()
+            assert heard.ends == [None]
+            heard.transport.resume()
+            heard.transport.pause()
+
+    run(script)
+
+
+# Connecting
+
+
+def test_what_is_asked_at_once_may_be_answered_before_connecting_is_over() -> None:
+    async def script() -> None:
+        for _ in range(20):
+            async with accepting() as (where, arrived), dialled(where) as raw:
+                await raw.write(b"question\n")
+                transport = await arrived()
+                await asyncio.sleep(0.005)  # it is there
+                transport.on_message = lambda frame, _, to=transport: to.send(b"answer")
+                await transport.connect()
+                assert await raw.line() == b"answer\n"
+
+    run(script)
+
+
+def test_nobody_listens_and_the_sentence_says_where() -> None:
+    async def script() -> None:
+        async with plain_server() as (address, _):
+            pass
+        with pytest.raises(TransportError, match=rf"{address}: Connection refused"):
+            await address.transport(POLICY).connect()
+
+    run(script)
+
+
+def test_a_name_with_several_addresses_is_refused_in_one_sentence() -> None:
+    async def script() -> None:
+        async with plain_server() as (address, _):
+            pass
+        with pytest.raises(TransportError) as caught:
+            await Tcp("localhost", address.port).transport(POLICY).connect()
+        assert str(caught.value).count("Connection refused") == 1
+        assert f"tcp://localhost:{address.port}" in str(caught.value)
+
+    run(script)
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
+def test_a_host_that_there_is_not_is_told(host: str) -> None:
+    async def script() -> None:
+        with pytest.raises(TransportError, match="invalid"):
+            await Tcp(host, 1).transport(POLICY).connect()
+
+    run(script)
+
+
+def test_a_path_that_nobody_listens_at_is_told(tmp_path: Path) -> None:
+    async def script() -> None:
+        with pytest.raises(TransportError, match=r"unix:.*/s: No such file"):
+            await Unix(tmp_path / "s").transport(POLICY).connect()
+        (tmp_path / "s").touch()
+        with pytest.raises(TransportError, match=r"unix:.*/s: Connection refused"):
+            await Unix(tmp_path / "s").transport(POLICY).connect()
+
+    run(script)
+
+
+def test_port_0_is_for_listening() -> None:
+    async def script() -> None:
+        with pytest.raises(TransportError, match="nobody dials"):
+            await Tcp("127.0.0.1", 0).transport(POLICY).connect()
+
+    run(script)
+
+
+async def fill(address: Unix, held: list[socket.socket]) -> None:
+    """Connect until there is no more room in the queue."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            held.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            held[-1].setblocking(False)
+            held[-1].connect(str(address.path))
+
+
+@asynccontextmanager
+async def crowded(tmp_path: Path) -> AsyncIterator[tuple[Unix, socket.socket]]:
+    """Listen at a path whose queue is full, so that connecting has to wait."""
+    address = Unix(tmp_path / "crowded")
+    held: list[socket.socket] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(address.path))
+        listening.listen(0)
+        try:
+            await fill(address, held)
+            yield address, listening
+        finally:
+            for each in held:
+                each.close()
+
+
+@asynccontextmanager
+async def crowded_tcp() -> AsyncIterator[Tcp]:
+    """The same of a port."""
+    held: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listening:
+        where = listening.getsockname()
+        try:
+            for _ in range(8):
+                held.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+                held[-1].setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    held[-1].connect(where)
+            yield Tcp(*where)
+        finally:
+            for each in held:
+                each.close()
+
+
+def test_a_path_whose_queue_is_full_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the loop would take a socket for connected that is not."""
+
+    async def script() -> None:
+        async with crowded(tmp_path) as (address, listening):
+            transport = address.transport(POLICY)
+            connecting = asyncio.create_task(transport.connect())
+            await asyncio.sleep(0.05)
+            assert not connecting.done()
+            assert not transport.is_connected
+            accepted = []
+            listening.setblocking(False)
+            while not connecting.done():
+                with contextlib.suppress(BlockingIOError):
+                    accepted.append(listening.accept()[0])
+                await asyncio.sleep(0.005)
+            await connecting
+            assert transport.is_connected
+            for each in accepted:
+                each.close()
+            await transport.close()
+
+            monkeypatch.setattr(sockets, "_EACH", 0.02)
+            await fill(address, held)
+            with pytest.raises(TransportError, match=r"unix:.*: Resource temporarily unavailable"):
+                await address.transport(POLICY).connect()
+            for each in held:
+                each.close()
+
+    held: list[socket.socket] = []
+    run(script)
+
+
+@pytest.mark.parametrize("how", ["cancel", "close"])
+def test_waiting_for_a_path_can_be_given_up(tmp_path: Path, how: str) -> None:
+    async def script() -> None:
+        async with crowded(tmp_path) as (address, _):
+            transport = address.transport(POLICY)
+            connecting = asyncio.create_task(transport.connect())
+            await asyncio.sleep(0.02)
+            if how == "cancel":
+                connecting.cancel()
+            else:
+                await transport.close()
+            await asyncio.wait((connecting,))
+            assert connecting.cancelled() == (how == "cancel")
+            if how == "close":
+                assert "closed while connecting" in str(connecting.exception())
+            await transport.close()
+
+    run(script)
+
+
+def test_closing_ends_a_connecting_that_takes_its_time() -> None:
+    async def script() -> None:
+        async with crowded_tcp() as address:
+            transport = address.transport(POLICY)
+            heard = Heard(transport)
+            connecting = asyncio.create_task(transport.connect())
+            await asyncio.sleep(0.05)
+            assert not connecting.done()
+            await transport.close()
+            with pytest.raises(TransportError, match="closed while connecting"):
+                await connecting
+            assert heard.ends == []
+            assert not transport.is_connected
+
+    run(script)
+
+
+def test_who_waits_for_a_connection_may_be_cancelled() -> None:
+    async def script() -> None:
+        async with crowded_tcp() as address:
+            transport = address.transport(POLICY)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await transport.connect()
+            assert not transport.is_connected
+            with pytest.raises(TransportError, match="connects once"):
+                await transport.connect()
+            await transport.close()
+
+    run(script)
+
+
+def test_a_host_that_does_not_answer_has_its_turn_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sockets, "_EACH", 0.05)
+
+    async def script() -> None:
+        async with crowded_tcp() as address:
+            with pytest.raises(TransportError, match=r"no answer within 0\.05 s"):
+                await address.transport(POLICY).connect()
+
+    run(script)
+
+
+def test_a_transport_connects_once() -> None:
+    async def script() -> None:
+        async with connected() as (heard, _):
+            with pytest.raises(TransportError, match="connects once"):
+                await heard.transport.connect()
+            assert heard.transport.is_connected
+
+        closed = Tcp("127.0.0.1", 1).transport(POLICY)
+        await closed.close()
+        with pytest.raises(TransportError, match="connects once"):
+            await closed.connect()
+
+    run(script)
+
+
+@pytest.mark.parametrize("how", ["close", "discard", "connect then close", "close at once"])
+def test_a_connection_that_nobody_uses_leaves_no_descriptor(how: str) -> None:
+    async def script() -> None:
+        async with accepting() as (where, arrived), dialled(where) as raw:
+            transport = await arrived()
+            if how == "discard":
+                transport.discard()
+            elif how == "close":
+                await transport.close()
+            elif how == "connect then close":
+                await transport.connect()
+                await transport.close()
+            else:
+                connecting = asyncio.create_task(transport.connect())
+                await asyncio.sleep(0)  # the task has begun, and what it began has not
+                closing = asyncio.create_task(transport.close())
+                await asyncio.wait((connecting, closing))
+                connecting.exception()
+            assert await raw.read() == b""
+            assert transport._accepted.fileno() == -1
+            with pytest.raises(TransportError, match="connects once"):
+                await transport.connect()
+
+    run(script)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_localhost_reaches_who_listens_on_one_of_its_addresses(host: str) -> None:
+    async def script() -> None:
+        try:
+            listening = accepting(Tcp(host, 0))
+            where, arrived = await listening.__aenter__()
+        except TransportError:
+            pytest.skip(f"there is no {host} here")
+        assert isinstance(where, Tcp)
+        found = await resolve(asyncio.get_running_loop(), "localhost", 1)
+        if not any(each[1][0] == host for each in found):
+            await listening.__aexit__(None, None, None)
+            pytest.skip(f"localhost is not {host} here")
+        transport = Tcp("localhost", where.port).transport(POLICY)
+        await transport.connect()
+        server = Heard(await arrived())
+        await server.transport.connect()
+        transport.send(b"hello")
+        assert await server.until(1) == [b"hello"]
+        assert (host in server.transport.peer) == (host in server.transport.peer.strip("[]"))
+        await transport.close()
+        await listening.__aexit__(None, None, None)
+
+    run(script)
+
+
+def test_who_listens_on_localhost_is_reached_at_all_its_addresses() -> None:
+    async def script() -> None:
+        async with accepting(Tcp("localhost", 0)) as (where, arrived):
+            assert isinstance(where, Tcp)
+            found = await resolve(asyncio.get_running_loop(), "localhost", where.port)
+            reached = 0
+            for _, (host, *_rest) in found:
+                try:
+                    async with dialled(Tcp(host, where.port)) as raw:
+                        transport = await arrived()
+                        await transport.connect()
+                        transport.send(b"hello")
+                        assert await raw.line() == b"hello\n"
+                        reached += 1
+                        await transport.close()
+                except OSError:
+                    continue  # a family that this machine does not have
+            assert reached
+
+    run(script)
+
+
+def test_a_lookup_leaves_no_thread() -> None:
+    async def script() -> None:
+        before = threading.active_count()
+        await resolve(asyncio.get_running_loop(), "localhost", 1)
+        assert threading.active_count() == before
+
+    run(script)
+
+
+def test_sockets_are_told_to_send_at_once_and_to_notice_who_is_gone() -> None:
+    async def script() -> None:
+        async with accepting() as (where, arrived):
+            client = DialledSocket(where, POLICY)
+            await client.connect()
+            server = await arrived()
+            await server.connect()
+            for each in (client._socket, server._socket):
+                assert each is not None
+                assert each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                assert each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                assert not each.get_inheritable()
+            await client.close()
+
+    run(script)
+
+
+# Whoever speaks HTTP
+
+BODY = b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}'
+POST = (
+    b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n"
+    b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n" % (len(BODY), BODY)
+)
+
+
+def pieces(data: bytes, *cuts: int) -> list[bytes]:
+    places = [0, *cuts, len(data)]
+    return [data[start:end] for start, end in pairwise(places)]
+
+
+@pytest.mark.parametrize("framing", ["newline", "content-length", "length-prefix", "detect"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [POST],
+        pieces(POST, 1),
+        pieces(POST, 4),
+        pieces(POST, 5),
+        pieces(POST, 1, 2, 3, 4),
+        pieces(POST, 19, 20, 21),
+        pieces(POST, POST.index(b"\r\n\r\n") + 4),
+        [b"\r\n" + POST],
+        [b"\r\n", POST],
+        [b"\r\n" * 40, POST],
+        [b"\r", b"\n", b"P", POST[1:]],
+        [b"GET / HTTP/1.1\r\n\r\n" + BODY + b"\n"],
+        [b"OPTIONS * HTTP/1.1\r\n\r\n" + BODY + b"\n"],
+        [b"VERSION-CONTROL"[:7] + b" / HTTP/1.1\r\n\r\n" + BODY + b"\n"],
+        [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + BODY + b"\n"],
+        [b"GET /\n" + BODY + b"\n"],
+    ],
+)
+def test_no_line_of_http_is_taken_for_a_message(framing: Any, parts: list[bytes]) -> None:
+    async def script() -> None:
+        async with served(policy=POLICY.but(framing=framing)) as (raw, heard):
+            with contextlib.suppress(ConnectionError):
+                for part in parts:
+                    await raw.write(part)
+                    await asyncio.sleep(0.002)
+            end = await heard.ended()
+            assert "speaks HTTP" in str(end)
+            assert [each for each in heard.frames if isinstance(each, bytes) and each.strip()] == []
+            closing = asyncio.create_task(heard.transport.close())
+            assert await raw.read() == b""
+            raw.close()
+            await closing
+
+    run(script)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"post / http/1.1",
+        b"hello",
+        b"GET",
+        b"NULL",
+        b"A" * 40 + b" b",
+        b"\x00\xff",
+        b'{"a": "POST / HTTP/1.1"}',
+        b" POST",
+        b"1",
+        b"M-SEARCH",
+        b'"GET / HTTP/1.1"',
+    ],
+)
+def test_other_nonsense_is_handed_on_and_so_is_what_follows(line: bytes) -> None:
+    async def script() -> None:
+        async with served() as (raw, heard):
+            await raw.write(line + b"\n" + BODY + b"\n")
+            assert (await heard.until(2))[-1] == BODY
+            await raw.write(b"POST / HTTP/1.1\n")
+            await heard.until(3)  # it is known by now, and this is nonsense like any other
+
+    run(script)
+
+
+def test_a_client_of_ours_minds_no_server_that_shouts() -> None:
+    async def script() -> None:
+        async with connected() as (heard, raw):
+            await raw.write(b"HTTP /1.1 nonsense\nGET it\n")
+            assert await heard.until(2) == [b"HTTP /1.1 nonsense", b"GET it"]
+
+    run(script)
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("framing", ["newline", "content-length", "length-prefix"])
+def test_the_largest_frame_comes_through_and_one_larger_does_not(framing: Any) -> None:
+    policy = POLICY.but(framing=framing, limits=Limits(tcp=16 * MIB))
+
+    async def script() -> None:
+        async with accepting(policy=policy) as (where, arrived):
+            client = where.transport(policy)
+            await client.connect()
+            server = Heard(await arrived())
+            await server.transport.connect()
+            client.send(b"x" * (16 * MIB))
+            client.send(b"y" * (16 * MIB + 1))
+            client.send(b"z")
+            frames = await server.until(3)
+            assert frames[0] == b"x" * (16 * MIB)
+            assert not isinstance(frames[1], bytes)
+            assert frames[2] == b"z"
+            await client.close()
+
+    run(script)
