@@ -28,6 +28,8 @@ PARTS: Final = {
     "B": "our client, and the official MCPServer",
     "C": "our client, and the official low-level Server",
     "D": "our client, and servers of 2024-11-05 that answer server/discover in odd ways",
+    "E": "the official client, and our server or the official one behind a proxy of ours",
+    "F": "our client, and the official MCPServer behind two proxies with a socket between them",
 }
 OLD: Final = ("-32601", "-32602", "-32600", "silent", "empty", "nameless", "late", "noisy")
 OFFICIAL: Final = (
@@ -51,6 +53,21 @@ THEIR_CHECKS: Final = Checks(
 )
 THEIR_SESSION_CHECKS: Final = Checks([*official_client_tasks.CORE_CHECKS, *THEIR_CHECKS])
 THEIR_BUSY_CHECKS: Final = Checks([*official_client.BUSY_CHECKS, *official_client_told.BUSY_CHECKS])
+# What an official server answers as ours does.
+THEIR_OWN_CHECKS: Final = Checks(
+    [
+        check
+        for check in official_client.CHECKS
+        if check.name
+        in {
+            "a text comes back as it went",
+            "many calls at once are told apart",
+            "an image is an image",
+            "a sound is a sound",
+            "an embedded resource is one",
+        }
+    ]
+)
 THEIR_MUTE_CHECKS: Final = official_client_asked.MUTE_CHECKS
 OUR_CHECKS: Final = Checks(
     [
@@ -72,13 +89,15 @@ class Exchange(NamedTuple):
     title: str
     # Whose differences are to be expected.
     peer: str
-    # Which side is ours.
-    ours: Literal["client", "server"]
+    # Which side is ours, if one is.
+    ours: Literal["client", "server", ""]
     server: tuple[str, ...]
     open: Open
     checks: Checks
     # What is spoken in the end.
     revision: str
+    # Which way leads through a proxy, if one does: see `proxied`.
+    way: Literal["", "stdio", "unix"] = ""
 
     @property
     def name(self) -> str:
@@ -122,6 +141,14 @@ def exchanges() -> list[Exchange]:
         old = partial(_ours, "D", "old", ("interop.old_server", manner))
         checks = our_client.OLD_CHECKS
         found.append(old(manner, None, V2024_11_05, probe=OLD_PROBE, checks=checks))
+    for title, revision in (("legacy", V2025_11_25), ("auto", V2026_07_28)):
+        found.append(_theirs(title, title, revision)._replace(part="E", way="stdio"))
+        alone = _theirs(f"{title} own", title, revision, checks=THEIR_OWN_CHECKS)
+        theirs = ("interop.official_server",)
+        found.append(alone._replace(part="E", way="stdio", ours="", server=theirs))
+    for pinned in (V2025_11_25, V2026_07_28):
+        behind = _ours("F", "MCPServer", ("interop.official_server",), pinned, pinned, pinned)
+        found.append(behind._replace(way="unix"))
     return found
 
 

@@ -20,6 +20,8 @@ __all__ = [
     "PROVOKED",
     "Judged",
     "all_ended",
+    "all_the_same",
+    "behind",
     "connections",
     "first_method",
     "judged",
@@ -56,6 +58,11 @@ def connections(path: Path) -> list[Path]:
     while (following := Path(f"{path}.{len(found) + 1}")).exists():
         found.append(following)
     return found
+
+
+def behind(path: Path) -> Path:
+    """Return the recording made behind a proxy, of the connection that was recorded before it."""
+    return Path(f"{path}.behind")
 
 
 def first_method(path: Path) -> str:
@@ -135,6 +142,34 @@ async def _ended(path: Path) -> None:
         how = f"exited with {end['status']}, after the signals {end['signals']}"
         raise Unexpected(f"the server {how}")
     await until(lambda: not any(map(_is_alive, end["pids"])), "end of its processes")
+
+
+async def all_the_same(path: Path) -> None:
+    """See that the lines behind a proxy are those before it, and that it has heard each.
+
+    Raises:
+        Unexpected: they are not, or a server behind it has not ended.
+    """
+    for each in connections(path):
+        await _ended(behind(each))
+        heard = _senders(Path(f"{each}.proxy"))
+        for side in ("client", "server"):
+            before, after = _lines(each, side), _lines(behind(each), side)
+            if before != after or not before:
+                raise Unexpected(f"{len(before)} lines of the {side} became {len(after)} others")
+            if heard[side] != len(before):
+                raise Unexpected(f"{len(before)} lines of the {side}, {heard[side]} recorded")
+
+
+def _lines(path: Path, side: str) -> list[str]:
+    with path.open(encoding="utf-8") as lines:
+        entries = [json.loads(line) for line in lines]
+    return [entry["raw"] for entry in entries if entry.get("from") == side]
+
+
+def _senders(path: Path) -> Counter[str]:
+    with path.open(encoding="utf-8") as lines:
+        return Counter(json.loads(line).get("from", "") for line in lines)
 
 
 def _is_alive(pid: int) -> bool:

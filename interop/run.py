@@ -23,7 +23,16 @@ from typing import Any, Final, Literal, NamedTuple
 from .checks import Check, describe
 from .differences import DIFFERENCES, difference
 from .exchanges import PARTS, Exchange, exchanges
-from .recordings import PROVOKED, all_ended, connections, judged, processes, summed_up
+from .recordings import (
+    PROVOKED,
+    all_ended,
+    all_the_same,
+    behind,
+    connections,
+    judged,
+    processes,
+    summed_up,
+)
 
 # What one check, one exchange and all of it may take, in seconds.
 CHECK_LIMIT: Final = 12.0
@@ -32,6 +41,7 @@ LIMIT: Final = 110.0
 AT_ONCE: Final = 3
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+SAME: Final = "what comes out of the proxy is what went in"
 MARKS: Final = {"pass": "ok", "FAIL": "FAIL", "differs": "differs", "none": "-"}
 
 
@@ -52,6 +62,8 @@ async def hold(exchange: Exchange, folder: Path) -> tuple[list[Outcome], list[st
     name = "".join(c if c.isalnum() else "-" for c in exchange.name)
     path = folder / f"{name}.jsonl"
     command = [sys.executable, "-m", "interop.tee", str(path), sys.executable, "-m"]
+    if exchange.way:
+        command += ["interop.proxied", exchange.way]
     outcomes: list[Outcome] = []
     try:
         with (folder / f"{name}.tee.log").open("w") as log:
@@ -62,6 +74,8 @@ async def hold(exchange: Exchange, folder: Path) -> tuple[list[Outcome], list[st
         outcomes.append(Outcome(exchange, step, "FAIL", describe(error)))
     finally:
         outcomes.append(await _after(exchange, "the server ends by itself", all_ended(path)))
+        if exchange.way:
+            outcomes.append(await _after(exchange, SAME, all_the_same(path)))
         _kill(path)
     found = judged(path, exchange.ours) if path.exists() else None
     if found is None:
@@ -109,7 +123,7 @@ async def _after(exchange: Exchange, name: str, work: Any) -> Outcome:
 
 def _kill(path: Path) -> None:
     """Leave none of the processes that this exchange started."""
-    for each in connections(path):
+    for each in (*connections(path), *map(behind, connections(path))):
         end = processes(each)
         for pid in () if "status" in end else end["pids"]:
             try:

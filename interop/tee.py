@@ -74,7 +74,13 @@ def main() -> None:
         signal.signal(number, lambda number, _: signals.append(number))
     with open(path + ".log", "wb") as log:
         child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            bufsize=0,
+            # For whoever stands between us and the server, and writes something down too.
+            env={**os.environ, "INTEROP_RECORDING": path},
         )
     end: dict[str, Any] = {"pids": [os.getpid(), child.pid]}
     _write(path, end)
