@@ -40,8 +40,11 @@ from .progress import LEVELS, Console, is_terminal, somebody_is_there
 from .verbs import Misuse
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from ..client.client import Client
     from ..transports.base import Address
+    from ..transports.stdio_client import Stdio
     from .asking import Asking
     from .recording import Hear
 
@@ -197,21 +200,49 @@ def address_of(text: str, options: argparse.Namespace) -> Address:
         raise Misuse(f"{error}; or put a command after --") from None
 
 
-def _command_of(options: argparse.Namespace, on_stderr: Callable[[str], object] | None) -> Address:
+def _command_of(options: argparse.Namespace, on_stderr: Callable[[str], object] | None) -> Stdio:
     from ..transports.stdio_client import Stdio
 
+    (command, *args), env = _words_of_command(options)
+    return Stdio(command, args, env=env or None, on_stderr=on_stderr, grace=_GRACE)
+
+
+def _words_of_command(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
+    """Return the command after `--`, and what is set for it."""
     if not options.command:
         raise Misuse("there is no command after --")
+    if not options.command[0]:
+        raise Misuse("the command after -- is empty")
     env = {}
     for word in getattr(options, "env", ()):
         name, sign, value = word.partition("=")
         if not sign or not name:
             raise Misuse("--env takes KEY=VALUE")
         env[name] = value
-    command, *args = options.command
-    if not command:
-        raise Misuse("the command after -- is empty")
-    return Stdio(command, args, env=env or None, on_stderr=on_stderr, grace=_GRACE)
+    return options.command, env
+
+
+@contextmanager
+def _begun(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
+    """Start the command first of all: it loads while we do, and takes as long for it."""
+    import os
+
+    if options.target is not None or not hasattr(os, "killpg"):
+        yield None
+        return
+    from ..transports.launching import discard, launch
+
+    command, env = _words_of_command(options)
+    try:
+        process = launch(command, env={**os.environ, **env}, cwd=None)
+    except TransportError:
+        yield None  # it is told by who tries again
+        return
+    try:
+        yield process
+    finally:
+        # Whoever talked to it has ended it in order; this is for when nobody came to that.
+        discard(process)
 
 
 # A conversation
@@ -224,15 +255,15 @@ def talk(options: argparse.Namespace, work: Work) -> int:
         Misuse: the command names something there is not.
         KeyboardInterrupt: Ctrl-C; by then nothing is left.
     """
-    # Imported here: help needs none of it.
-    import asyncio
-
     console = Console(level=options.log or "warning", is_verbose=options.verbose)
-    with _recording(options) as hear, _own_log(console):
+    with _begun(options) as process, _recording(options) as hear, _own_log(console):
+        # Imported here: help needs none of it.
+        import asyncio
+
         try:
             # What is loaded now stays until the end: there is no garbage among it to look for.
             gc.disable()
-            return asyncio.run(_talk(options, work, console, hear))
+            return asyncio.run(_talk(options, work, console, hear, process))
         except TrunklineError as error:
             console.note(f"{options.prog}: {_sentence(error)}")
             return _status(error)
@@ -245,10 +276,14 @@ def talk(options: argparse.Namespace, work: Work) -> int:
 
 
 async def _talk(
-    options: argparse.Namespace, work: Work, console: Console, hear: Hear | None
+    options: argparse.Namespace,
+    work: Work,
+    console: Console,
+    hear: Hear | None,
+    process: Popen[bytes] | None,
 ) -> int:
     asking = _asking(options, console)
-    client = _client(options, console, hear, asking)
+    client = _client(options, console, hear, asking, process)
     try:
         await client.connect()
     except ProtocolError as error:
@@ -266,14 +301,23 @@ async def _talk(
 
 
 def _client(
-    options: argparse.Namespace, console: Console, hear: Hear | None, asking: Asking | None
+    options: argparse.Namespace,
+    console: Console,
+    hear: Hear | None,
+    asking: Asking | None,
+    process: Popen[bytes] | None,
 ) -> Client:
     from ..client.client import Client
 
-    if options.target is None:
-        address = _command_of(options, console.server_line if options.verbose else None)
-    else:
+    address: Address
+    if options.target is not None:
         address = target_of(options)
+    else:
+        address = command = _command_of(options, console.server_line if options.verbose else None)
+        if process is not None:
+            from ..transports.stdio_client import Begun
+
+            address = Begun(command, process)
     if hear is not None:
         from ..transports.tapped import Tapped
 

@@ -130,7 +130,7 @@ def test_an_interpreter_is_started_again_with_the_same_options(
 ) -> None:
     monkeypatch.setattr("sys.warnoptions", ["error"])
     monkeypatch.setattr("sys._xoptions", {"dev": True, "frozen_modules": "off"})
-    assert reloading._python()[1:] == ["-Werror", "-Xdev", "-Xfrozen_modules=off"]
+    assert reloading._python()[1:] == ["-P", "-Werror", "-Xdev", "-Xfrozen_modules=off"]
 
 
 def test_a_socket_is_bound_once_and_its_port_is_handed_on(

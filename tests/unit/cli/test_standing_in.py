@@ -83,7 +83,7 @@ def test_the_directions_of_pipes_end_one_by_one() -> None:
         pipes.on_error = came.put_nowait
         await pipes.connect()
         pipes.send(b"{}")
-        await pipes.end_output()
+        await pipes.finish()
         assert os.read(theirs_in, 100) == b"{}\n"
         assert os.read(theirs_in, 100) == b""
         os.write(theirs_out, b"[]\n")

@@ -15,6 +15,7 @@ from trunkline.cli.supervised import Orders, Report
 from trunkline.cli.verbs import parser_of
 
 WAIT = 30
+START = "import sys; from trunkline.cli.supervised import main; sys.exit(main(sys.argv[1]))"
 SERVER = "from trunkline import Server, ServerLimits\nimport part\napp = Server('x', {})\n"
 
 
@@ -30,7 +31,7 @@ def started(file: Path, control: int, **options: Any) -> subprocess.Popen[bytes]
     given = vars(parser_of("serve").parse_args([str(file), "--framing", "content-length"]))
     orders = encode(Orders(given, control, None, 0)).decode()
     return subprocess.Popen(
-        [sys.executable, "-m", "trunkline.cli.supervised", orders],
+        [sys.executable, "-c", START, orders],
         pass_fds=(control,),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
