@@ -38,8 +38,8 @@ EXPORTS = {
         run_in_both_eras_sync
     """,
     "trunkline.transports": """
-        Address Frame MemoryTransport Stdio StdioServer Tapped TappedTransport Tcp Tls Transport Unix
-        memory_pair parse_address
+        Address Frame MemoryTransport Stdio StdioServer Tapped TappedTransport Tcp Tls Transport
+        Unix memory_pair parse_address
     """,
     "trunkline.errors": """
         Cancelled ConnectionLost IdsExhausted InputFailed InvalidMessage LocalProtocolError
@@ -55,8 +55,8 @@ EXPORTS = {
         decode encode encode_comment encode_event framing_named named_error
     """,
     "trunkline.judge": """
-        Change Comparison Conversation Finding Outcome TraceEntry TraceFault TraceWriter compare judge
-        judge_type read_listing read_trace
+        Change Comparison Conversation Finding Outcome TraceEntry TraceFault TraceWriter compare
+        judge judge_type read_listing read_trace
     """,
     "trunkline.spec.requirement": """
         ACTORS Actor JUDGES Judge LEVELS Level Requirement UnknownRequirement requirement
