@@ -45,6 +45,11 @@ async def hold(text: str) -> str:
     return text
 app.run()
 """
+# The same server, called from a terminal.
+_CALL: Final = (
+    *("-m", "trunkline", "call", "hold", "text=hi", "--"),
+    *(sys.executable, "-S", "-c", _PROGRAM),
+)
 _CONVERSATION: Final = b"\n".join((*OPENING, HOLD % 1, b""))
 
 
@@ -305,6 +310,7 @@ def limits() -> list[Limit]:
         _modules("import Client", ("-c", "from trunkline import Client"), 195),
         _modules("serve a client on stdio", ("-c", _PROGRAM), 260, _CONVERSATION),
         _modules("trunkline --version", ("-m", "trunkline", "--version"), 32),
+        _modules("trunkline call", _CALL, 235),
         Limit("an open request in the ledger", bytes_per_pending, 200, "bytes"),
         Limit("a call that a client waits for", bytes_per_call_of_a_client, 1400, "bytes"),
         Limit("a call that a server works at", bytes_per_call_of_a_server, 3000, "bytes"),

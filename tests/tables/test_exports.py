@@ -38,8 +38,8 @@ EXPORTS = {
         run_in_both_eras_sync
     """,
     "trunkline.transports": """
-        Address Frame MemoryTransport Stdio StdioServer Tapped TappedTransport Tcp Tls Transport
-        Unix memory_pair parse_address
+        Address Frame MemoryTransport Relay Stdio StdioServer Tapped TappedTransport Tcp Tls
+        Transport Unix memory_pair parse_address
     """,
     "trunkline.errors": """
         Cancelled ConnectionLost IdsExhausted InputFailed InvalidMessage LocalProtocolError

@@ -41,7 +41,6 @@ class _Place(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _INSTALL
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 

@@ -352,13 +352,13 @@ class Sockets:
 
 async def _bound(address: Tcp) -> socket.socket:
     """Return a socket bound to one of a host's addresses: that is what a worker can be handed."""
-    from ..transports.listener import _bind_all
+    from ..transports.listener import bind_all
     from ..transports.sockets import resolve
 
     rows = await resolve(asyncio.get_running_loop(), address.host, address.port)
     rows.sort(key=lambda row: row[0] != socket.AF_INET)
     try:
-        return _bind_all(rows[:1], address.port)[0]
+        return bind_all(rows[:1], address.port)[0]
     except OSError as error:
         raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
 

@@ -10,6 +10,7 @@ from typing import NoReturn, Protocol, cast
 
 from . import VERBS
 from .exits import FINE, INTERRUPTED, MISUSED
+from .screen import width
 
 __all__ = ["Misuse", "Verb", "load", "parser_of", "run", "split"]
 
@@ -37,6 +38,22 @@ class _Parser(argparse.ArgumentParser):
         self.exit(MISUSED, f"{self.prog}: {message}; try {self.prog} --help\n")
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Help as wide as everything else is printed; a text of several lines keeps them.
+
+    That of argparse finds out the width by a module that loads four ways of compression, for
+    each command whether help is wanted or not.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=width())
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return "".join(indent + line for line in text.splitlines(keepends=True))
+        return super()._fill_text(text, width, indent)
+
+
 def load(name: str) -> Verb:
     """Return the module of a verb."""
     return cast(Verb, import_module(f".{name}", __package__))
@@ -44,7 +61,11 @@ def load(name: str) -> Verb:
 
 def parser_of(name: str) -> argparse.ArgumentParser:
     """Return the parser of a verb."""
-    parser = _Parser(prog=f"trunkline {name}", description=f"{VERBS[name]}.".capitalize())
+    parser = _Parser(
+        prog=f"trunkline {name}",
+        description=f"{VERBS[name]}.".capitalize(),
+        formatter_class=_Formatter,
+    )
     load(name).configure(parser)
     return parser
 

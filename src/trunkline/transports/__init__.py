@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .addresses import Tcp, Tls, Unix, parse_address
     from .base import Address, Frame, Transport
     from .memory import MemoryTransport, memory_pair
+    from .relay import Relay
     from .stdio_client import Stdio
     from .stdio_server import StdioServer
     from .tapped import Tapped, TappedTransport
@@ -20,6 +21,7 @@ __all__ = [
     "Address",
     "Frame",
     "MemoryTransport",
+    "Relay",
     "Stdio",
     "StdioServer",
     "Tapped",
@@ -36,6 +38,7 @@ _HOMES = {
     "Address": "base",
     "Frame": "base",
     "MemoryTransport": "memory",
+    "Relay": "relay",
     "Stdio": "stdio_client",
     "StdioServer": "stdio_server",
     "Tapped": "tapped",

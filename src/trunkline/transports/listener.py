@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.policy import Policy
     from .socket_files import SocketFile
 
-__all__ = ["Listener"]
+__all__ = ["Listener", "bind_all"]
 
 _log: Final = logging.getLogger("trunkline.transports")
 
@@ -129,7 +129,7 @@ class Listener:
         rows = await resolve(loop, self.address.host, self.address.port)
         for choice in range(_CHOICES):
             try:
-                return _bind_all(rows, self.address.port)
+                return bind_all(rows, self.address.port)
             except OSError as error:
                 is_unlucky = self.address.port == 0 and error.errno == errno.EADDRINUSE
                 if not is_unlucky or choice == _CHOICES - 1:
@@ -184,7 +184,7 @@ class Listener:
         self._resuming[listening] = loop.call_later(_PAUSE, go_on)
 
 
-def _bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[socket.socket]:
+def bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[socket.socket]:
     """Return a socket for each address of a host, all with one port."""
     bound: list[socket.socket] = []
     failure: OSError | None = None

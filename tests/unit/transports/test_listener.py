@@ -118,7 +118,7 @@ def test_a_port_that_is_taken_at_another_address_is_chosen_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tries: list[int] = []
-    really = listening_module._bind_all
+    really = listening_module.bind_all
 
     def unlucky(rows: Any, port: int) -> list[socket.socket]:
         tries.append(port)
@@ -126,7 +126,7 @@ def test_a_port_that_is_taken_at_another_address_is_chosen_anew(
             raise OSError(errno.EADDRINUSE, "Address already in use")
         return really(rows, port)
 
-    monkeypatch.setattr(listening_module, "_bind_all", unlucky)
+    monkeypatch.setattr(listening_module, "bind_all", unlucky)
 
     async def script() -> None:
         listener = await opened(Tcp("localhost", 0))
