@@ -20,9 +20,10 @@ FUZZ_SECONDS ?= 60
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## A client and a server over stdio, in both eras, with the judge's verdict
+demo: $(READY) ## A client and a server in both eras with the judge's verdict, then the command at work
 	@$(BIN)/python examples/messages.py
 	@$(BIN)/python examples/demo.py
+	@$(BIN)/python examples/terminal.py
 
 test: check ## Everything that must hold: check, then vectors, conversations, faults and the rest
 	@$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/tables
