@@ -13,7 +13,7 @@ The rules that live here, and only here:
   cancelled has closed all the same, and the next waits for what is left.
 * Ids that are used up are no concern of a caller: a new connection takes over, with the log
   level and the subscriptions of the old, which ends when its last answer has come. So it is
-  with a server that outlives its connections and ended one in order while nothing was awaited.
+  where a connection has ended and the server outlives it. What was under way is not repeated.
 """
 
 from __future__ import annotations
@@ -71,6 +71,10 @@ if TYPE_CHECKING:
     from .threads import Threads
 
 __all__ = ["Client"]
+
+
+class _TurnedAway(TransportError):
+    """A server that outlives its connections ended one before anything was agreed."""
 
 
 class Client(TaskVerbs):
@@ -245,7 +249,19 @@ class Client(TaskVerbs):
         return ending
 
     async def _open(self) -> Session:
-        """Return a new session, agreed on and ready."""
+        """Return a new session, agreed on and ready.
+
+        A server that is about to be replaced may take a connection and end it. Nothing was asked
+        by then, so it is tried once more.
+        """
+        try:
+            return await self._open_once()
+        except TransportError as error:
+            if not isinstance(error, _TurnedAway):
+                raise
+        return await self._open_once()
+
+    async def _open_once(self) -> Session:
         transport = self._target.address.transport(self._policy)
         complaints = Complaints()
         session = self._opening = Session(
@@ -269,7 +285,8 @@ class Client(TaskVerbs):
                 reason = f"no connection within {self._connect_timeout:g} s"
                 raise TimedOut(reason) from None
             if isinstance(error, ConnectionLost) and error.reason != CLOSED:
-                raise TransportError(
+                kind = _TurnedAway if session.was_turned_away else TransportError
+                raise kind(
                     error.reason, exit_status=error.exit_status, stderr=error.stderr
                 ) from None
             raise
@@ -369,9 +386,12 @@ class Client(TaskVerbs):
                     "give the client an address to connect to again"
                 )
             self._session = new = await self._open()
-            await self._hand_over(session, new)
-        self._leaving.add(session)
-        session.when_idle(lambda: self._leave(session))
+            # Now, whatever becomes of who waits here.
+            self._leaving.add(session)
+            try:
+                await self._hand_over(session, new)
+            finally:
+                session.when_idle(lambda: self._leave(session))
         return new
 
     # -- what was agreed ---------------------------------------------------------------------

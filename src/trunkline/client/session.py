@@ -109,8 +109,10 @@ class _End(NamedTuple):
     reason: str
     exit_status: int | None = None
     stderr: tuple[str, ...] = ()
-    # Nobody lost anything by it: the server ended it in order, and waits for the next.
-    is_quiet: bool = False
+    # The server is there for another connection, which the next that is asked may make.
+    can_renew: bool = False
+    # The server ended it in order, before anything was agreed, and did not say why.
+    was_turned_away: bool = False
 
 
 @lru_cache(maxsize=32)
@@ -207,6 +209,11 @@ class Session:
         return self._end is None and self.transport.is_connected
 
     @property
+    def was_turned_away(self) -> bool:
+        """Whether a server that is there for others ended it before anything was agreed."""
+        return self._end is not None and self._end.was_turned_away
+
+    @property
     def over(self) -> asyncio.Future[None]:
         """A future that is done once the connection is over; nobody cancels it."""
         if self._over is None:
@@ -301,12 +308,15 @@ class Session:
     def _lost(self, error: TransportError | None) -> None:
         for waiter in self._parting:  # nobody is there to answer any more
             waiter.cancel()
+        can_renew = self._is_outlived and self.agreement is not None
         if error is None:
-            is_quiet = self._is_outlived and self.agreement is not None and not self._is_awaited
             said = f": {self._remark}" if self.agreement is None and self._remark else ""
-            self._finish(_End(f"the server ended the connection{said}", is_quiet=is_quiet))
+            turned_away = self._is_outlived and self.agreement is None and not said
+            reason = f"the server ended the connection{said}"
+            self._finish(_End(reason, can_renew=can_renew, was_turned_away=turned_away))
         else:
-            self._finish(_End(error.reason, error.exit_status, error.stderr))
+            end = _End(error.reason, error.exit_status, error.stderr, can_renew=can_renew)
+            self._finish(end)
 
     def _finish(self, end: _End, *, may_speak: bool = False) -> None:
         if self._end is not None:
@@ -372,9 +382,9 @@ class Session:
     ) -> Pending:
         """Send a request as it is; its waiter is a future of the result."""
         if self._end is not None:
-            if self._end.is_quiet:
+            if self._end.can_renew:
                 # As when its ids are used up: nothing was sent, and a new one takes over.
-                raise IdsExhausted("client.connection.ended-idle", got=method)
+                raise IdsExhausted("client.connection.ended", got=method)
             raise self._gone(method)
         when = self._now() + (self._timeout if seconds is None else seconds)
         waiter = self._new_future() if future is None else future

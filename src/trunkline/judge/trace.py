@@ -153,7 +153,10 @@ def _bytes(raw: bytes) -> dict[str, object]:
     try:
         return {"raw": raw.decode("utf-8")}
     except UnicodeDecodeError:
-        return {"base64": b64encode(raw).decode("ascii")}
+        # Hidden before it is encoded: in base64 nothing looks like a secret. Each byte is one
+        # character here, and what hides a secret is ASCII.
+        shown = str(conceal(raw.decode("latin-1")))
+        return {"base64": b64encode(shown.encode("latin-1")).decode("ascii")}
 
 
 def _http_members(http: Http) -> dict[str, object]:

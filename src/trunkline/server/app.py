@@ -580,14 +580,14 @@ class Server:
         address: str | Tcp | Unix,
         *,
         limits: SocketLimits = SocketLimits(),  # noqa: B008  # immutable
-        sock: socket.socket | None = None,
+        sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> Listening:
         """Listen on an address for the time of an `async with`, beside whatever else runs.
 
-        `sock` is a bound socket of the caller's to listen on in place of a new one.
+        `sock` is a bound socket of the caller's to listen on in place of a new one, or several.
 
         Raises:
-            ValueError: the text names no address.
+            ValueError: the text names no address, or there is no socket in `sock`.
         """
         # Imported here: a server on standard streams has no sockets.
         from .sockets import Listening

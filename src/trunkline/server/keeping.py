@@ -46,6 +46,11 @@ class Counting(Protocol):
         """How many bytes were sent and are not written yet."""
         ...
 
+    @property
+    def written(self) -> int:
+        """How many bytes the other side has taken."""
+        ...
+
 
 class Keeper:
     """Looks after one connection from `start` to `stop`."""
@@ -59,8 +64,8 @@ class Keeper:
         self._seen = 0
         self._silence = 0.0
         self._has_asked = False
-        self._backlog = 0
-        self._unread = 0.0  # for how long nothing of the backlog was taken
+        self._written = 0
+        self._unread = 0.0  # for how long nothing of a backlog was taken
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -75,14 +80,17 @@ class Keeper:
             self._timer = None
 
     def _look(self) -> None:
-        received, step = self._transport.received, self._step or 0.0
-        before, self._backlog = self._backlog, self._transport.backlog
-        # Who reads is there, and may have to read much before it comes to our question.
-        if received != self._seen or self._backlog < before:
-            self._seen, self._silence, self._has_asked = received, 0.0, False
+        transport, step = self._transport, self._step or 0.0
+        before, self._written = self._written, transport.written
+        # Who reads is there, and may have to read much before it comes to our question. What was
+        # written while nothing is left says nothing: the system has taken it.
+        is_reading = self._written != before and transport.backlog > 0
+        if transport.received != self._seen or is_reading:
+            self._seen, self._silence, self._has_asked = transport.received, 0.0, False
         else:
             self._silence += step
-        self._unread = self._unread + step if before and before == self._backlog else 0.0
+        is_stuck = transport.backlog > 0 and self._written == before
+        self._unread = self._unread + step if is_stuck else 0.0
         if not self._act():
             self._timer = self._connection.loop.call_later(step, self._look)
 
@@ -100,7 +108,11 @@ class Keeper:
             elif silence >= 2 * alive:
                 connection.end(TransportError(f"the client has not answered for {silence:g} s"))
                 return True
-        elif idle is not None and silence >= idle and not (connection.is_busy or self._backlog):
+        elif (
+            idle is not None
+            and silence >= idle
+            and not (connection.is_busy or self._transport.backlog)
+        ):
             _log.info("connection closed: idle for %g s", silence)
             connection.end()
             return True

@@ -40,7 +40,8 @@ class SharedLife:
         """
         lock = self._lock()
         async with lock:
-            if self._uses == 0:
+            # Not by how many use it: the last may have gone a moment ago, and nobody ended it yet.
+            if self._stack is None:
                 async with AsyncExitStack() as stack:
                     await self._enter(stack)
                     self._stack = stack.pop_all()
@@ -49,12 +50,18 @@ class SharedLife:
         try:
             yield
         finally:
-            async with lock:
-                self._uses -= 1
-                left = self._stack
-                if self._uses == 0 and left is not None:
-                    self._stack = None
-                    await left.aclose()
+            # Before anything is waited for: whoever is cancelled here has let go all the same.
+            self._uses -= 1
+            if self._uses == 0:
+                await asyncio.shield(asyncio.get_running_loop().create_task(self._leave(lock)))
+
+    async def _leave(self, lock: asyncio.Lock) -> None:
+        """End it, unless somebody has come meanwhile."""
+        async with lock:
+            left = self._stack
+            if self._uses == 0 and left is not None:
+                self._stack = None
+                await left.aclose()
 
     def _lock(self) -> asyncio.Lock:
         """Return what keeps two from entering at once; all are on one loop."""

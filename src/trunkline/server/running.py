@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,7 +52,7 @@ def run_listening(
     address: str | Tcp | Unix,
     limits: SocketLimits,
     *,
-    sock: socket.socket | None = None,
+    sock: socket.socket | Sequence[socket.socket] | None = None,
     on_ready: Callable[[Tcp | Unix], object] | None = None,
 ) -> None:
     """Listen until a signal comes; return when everything owed was answered.

@@ -11,6 +11,9 @@ The rules that live here, and only here:
   once: beyond that a socket is closed without a word.
 * The end is in order: nobody new is let in, those who are there get what they are owed, then
   the lifespan ends.
+* Whoever does not begin as a client of ours does is answered once and cut off. A web page can
+  have a browser send text of its choice to a port of its user's machine, by HTTP or inside the
+  opening of TLS, and a line of that could be a request like any other.
 * Who listens beyond this machine without asking clients for a certificate is told what that
   means: there is nothing else here that asks who somebody is.
 """
@@ -20,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -32,6 +35,7 @@ from ..jsonrpc.messages import Failure
 from ..jsonrpc.named import named_error
 from ..spec.kinds import ErrorKind
 from ..transports.addresses import Tcp, Unix, is_exposed, parse_address
+from ..transports.base import Frame, ignore
 from ..transports.listener import Listener
 from .connection import Connection
 from .failures import as_redacted
@@ -67,6 +71,22 @@ def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
     return given
 
 
+class _Newcomer(Connection):
+    """A connection whose client has yet to show that it speaks JSON-RPC."""
+
+    __slots__ = ()
+
+    def receive(self, frame: Frame, route: Any = None) -> None:
+        """Take in the first frame, and no other unless it looks like a message."""
+        text = frame if isinstance(frame, bytes) else getattr(frame, "head", b"")
+        is_known = text.lstrip()[:1] in (b"{", b"[")
+        # From here on as everybody's; or not at all, though it may be in the same bytes.
+        self.transport.on_message = super().receive if is_known else ignore
+        super().receive(frame, route)
+        if not is_known:
+            self.end(TransportError("the client does not speak JSON-RPC, and was cut off"))
+
+
 class Listening:
     """A server that listens on an address; `Server.listen` makes one, for one `async with`."""
 
@@ -75,7 +95,7 @@ class Listening:
         app: Server,
         address: str | Tcp | Unix,
         limits: SocketLimits,
-        sock: socket.socket | None = None,
+        sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> None:
         self._app = app
         self._limits = limits
@@ -158,6 +178,13 @@ class Listening:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop, at_once)
 
+    def let_in_nobody(self) -> None:
+        """Accept no more connections; those who are there go on, until `stop` or `close`.
+
+        For who has handed the same sockets to somebody else.
+        """
+        self._listener.close()
+
     async def close(self) -> None:
         """End: return when every connection has been closed, and nothing is left."""
         if self._stopping is None:
@@ -223,7 +250,7 @@ class Listening:
             transport.discard()  # it arrived in the very moment
             return
         app = self._app
-        connection = Connection(app, transport)
+        connection = _Newcomer(app, transport)
         keeper = Keeper(connection, transport, self._limits)
         self._connections.add(connection)
         keeper.start()

@@ -17,7 +17,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from ..errors import TransportError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.policy import Policy
     from .socket_files import SocketFile
 
-__all__ = ["Listener", "bind_all"]
+__all__ = ["Listener", "bind_all", "bound"]
 
 _log: Final = logging.getLogger("trunkline.transports")
 
@@ -47,7 +47,10 @@ _CHOICES: Final = 5
 
 
 class Listener:
-    """The sockets of one address; `on_connection` is called with each connection."""
+    """The sockets of one address; `on_connection` is called with each connection.
+
+    `sock` is one or several bound sockets to listen on in place of new ones.
+    """
 
     def __init__(
         self,
@@ -57,14 +60,16 @@ class Listener:
         *,
         backlog: int = 128,
         handshake: float = 10.0,
-        sock: socket.socket | None = None,
+        sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> None:
+        if isinstance(sock, Sequence) and not sock:
+            raise ValueError("there is no socket to listen on: sock is empty")
         self.address = address
         self._policy = policy
         self._on_connection = on_connection
         self._backlog = backlog
         self._handshake = handshake
-        self._given = sock
+        self._given = [sock] if sock is not None and not isinstance(sock, Sequence) else sock
         self._context: ssl.SSLContext | None = None
         self._file: SocketFile | None = None
         self._sockets: list[socket.socket] = []
@@ -119,22 +124,14 @@ class Listener:
 
     async def _bound(self, loop: asyncio.AbstractEventLoop) -> list[socket.socket]:
         if self._given is not None:
-            return [self._given]
+            return [*self._given]
         if isinstance(self.address, Unix):
             # Imported here: it is for POSIX alone.
             from .socket_files import SocketFile
 
             self._file = SocketFile(self.address, backlog=self._backlog)
             return [self._file.socket]
-        rows = await resolve(loop, self.address.host, self.address.port)
-        for choice in range(_CHOICES):
-            try:
-                return bind_all(rows, self.address.port)
-            except OSError as error:
-                is_unlucky = self.address.port == 0 and error.errno == errno.EADDRINUSE
-                if not is_unlucky or choice == _CHOICES - 1:
-                    raise
-        raise AssertionError  # the last choice returned or raised
+        return await bound(loop, self.address)
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(_AT_ONCE):
@@ -182,6 +179,24 @@ class Listener:
             loop.add_reader(listening, self._accept, listening)
 
         self._resuming[listening] = loop.call_later(_PAUSE, go_on)
+
+
+async def bound(loop: asyncio.AbstractEventLoop, address: Tcp) -> list[socket.socket]:
+    """Return a socket for each address of a host, all with one port, which 0 leaves open.
+
+    Raises:
+        TransportError: the name of the host cannot be resolved.
+        OSError: it cannot be bound to.
+    """
+    rows = await resolve(loop, address.host, address.port)
+    for choice in range(_CHOICES):
+        try:
+            return bind_all(rows, address.port)
+        except OSError as error:
+            is_unlucky = address.port == 0 and error.errno == errno.EADDRINUSE
+            if not is_unlucky or choice == _CHOICES - 1:
+                raise
+    raise AssertionError  # the last choice returned or raised
 
 
 def bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[socket.socket]:

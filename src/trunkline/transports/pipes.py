@@ -166,6 +166,7 @@ class Backlog:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_drained: Callable[[], object]) -> None:
         self.backlog = 0
+        self.written = 0  # bytes, in all
         self._loop = loop
         self._on_drained = on_drained
         self._is_high = False  # on_drained is owed
@@ -189,6 +190,7 @@ class Backlog:
 
     def _count_down(self, size: int) -> None:
         self.backlog -= size
+        self.written += size
         if self._is_high and self.backlog < LOW_WATER:
             self._is_high = False
             # By the loop, so that whatever it does or raises does not stop the writing.

@@ -45,28 +45,33 @@ class SocketFile:
         Raises:
             TransportError: somebody listens there, it is no socket, or it may not be made.
         """
-        # Absolute, so that whoever changes the directory later still finds it.
+        # Absolute, so that whoever changes the directory later still finds it. The socket has the
+        # path as it was given: it has little room for one.
         self._path = os.path.abspath(address.path)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with _alone(os.path.dirname(self._path)):
-                _make_room(self._path)
+                _make_room(str(address.path))
                 _bind(self.socket, str(address.path), address.mode)
                 self._made = _identity(self._path)
                 self.socket.listen(backlog)
         except OSError as error:
             self.socket.close()
-            raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
+            reason = error.strerror or str(error)
+            raise TransportError(f"{address} cannot be listened on: {reason}") from None
         except BaseException:
             self.socket.close()
             raise
 
     def remove(self) -> None:
-        """Remove the file, if it is still the one that was made; the socket is still open."""
+        """Remove the file, if it is still the one that was made; the socket is still open.
+
+        Nobody is waited for: while the socket is open no other file has its number, and who takes
+        it for one that was left behind finds that somebody listens.
+        """
         try:
-            with _alone(os.path.dirname(self._path)):
-                if self._made is not None and _identity(self._path) == self._made:
-                    os.unlink(self._path)
+            if self._made is not None and _identity(self._path) == self._made:
+                os.unlink(self._path)
         except OSError:
             pass  # the directory is gone, or closed to us: there is nothing to be done
 
@@ -118,7 +123,8 @@ def _make_room(path: str) -> None:
             probe.connect(path)
         except OSError as error:
             if error.errno not in (errno.ECONNREFUSED, errno.EAGAIN):
-                raise TransportError(f"unix:{path} cannot be used: {error.strerror}") from None
+                reason = error.strerror or str(error)
+                raise TransportError(f"unix:{path} cannot be used: {reason}") from None
             is_alive = error.errno == errno.EAGAIN
         else:
             is_alive = True
@@ -141,4 +147,18 @@ def _bind(sock: socket.socket, path: str, mode: int) -> None:
             os.umask(mask)
     else:
         sock.bind(path)
-    os.chmod(path, mode)  # the mask of the process may have taken away what was asked for
+    if stat.S_IMODE(os.lstat(path).st_mode) != mode:
+        # The mask of the process has taken away what was asked for.
+        _widen(path, mode)
+
+
+def _widen(path: str, mode: int) -> None:
+    """Give the file its permissions, and no other that somebody put in its place."""
+    if not hasattr(os, "O_PATH"):
+        return  # it stays closer than asked for
+    handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if stat.S_ISSOCK(os.fstat(handle).st_mode):
+            os.chmod(f"/proc/self/fd/{handle}", mode)
+    finally:
+        os.close(handle)

@@ -9,9 +9,6 @@ The rules that live here, and only here:
 * Nothing that was written is lost by the ending. The other side is told that nothing more comes
   and is given a moment to say the same; to close a socket with something unread in it throws
   away what the other side has not read yet.                              [RFC 1122, 4.2.2.13]
-* Whoever speaks HTTP to a server of ours is cut off before its second line: a web page can have
-  a browser send any text to a port of its user's machine, and a request in the body of a form
-  would be served like any other.
 * What fails is told after what had arrived: a reason may be among it.
 """
 
@@ -47,8 +44,6 @@ _EACH: Final = 10.0
 # How long one waits before a path whose queue is full is tried again: ever longer.
 _FIRST_PAUSE: Final = 0.001
 _LONGEST_PAUSE: Final = 0.1
-# The longest name of a method of HTTP, and the space after it.
-_LONGEST_METHOD: Final = 17
 
 
 class SocketTransport(FramedTransport):
@@ -63,6 +58,11 @@ class SocketTransport(FramedTransport):
         self._connecting: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[None] | None = None  # the other side has
         self._telling: asyncio.TimerHandle | None = None
+
+    @property
+    def written(self) -> int:
+        """How many bytes the other side has taken, for whoever asks whether it reads."""
+        return 0 if self._writer is None else self._writer.written
 
     async def connect(self) -> None:
         """Open the connection, and begin to call `on_message`.
@@ -262,8 +262,6 @@ class AcceptedSocket(SocketTransport):
         self._socket = self._accepted = sock
         self._context = context
         self._handshake = handshake
-        self._first = b""
-        self._is_known = False  # not to be HTTP
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> None:
         secured = None if self._context is None else _Secured(self._context, None)
@@ -272,29 +270,6 @@ class AcceptedSocket(SocketTransport):
                 await self._use(loop, self._accepted, secured)
         except TimeoutError:
             raise TransportError("TLS was not agreed on in time") from None
-
-    def _receive(self, data: bytes) -> None:
-        if not self._is_known and not self._is_welcome(data):
-            return
-        super()._receive(data)
-
-    def _is_welcome(self, data: bytes) -> bool:
-        """Say whether these first bytes can be ours; if not, what comes after them is not read."""
-        # Lines that are empty may come first, and as many as one likes.       [RFC 9112, 2.2]
-        self._first = first = (self._first + data).lstrip(b"\r\n")[:_LONGEST_METHOD]
-        word, space, _ = first.partition(b" ")
-        is_method = word.isalpha() and word.isupper()
-        if is_method and space:
-            if self._reader is not None:
-                self._reader.close()
-            if self._ended is not None and not self._ended.done():
-                self._ended.set_result(None)  # nobody waits for the rest of it
-            self._is_open = False
-            self._report(TransportError("the client speaks HTTP, which is not served here"))
-            return False
-        is_undecided = not first or (is_method and len(first) < _LONGEST_METHOD)
-        self._is_known = not is_undecided
-        return True
 
     async def refuse(self, frame: bytes) -> None:
         """Connect, say one thing, and close."""

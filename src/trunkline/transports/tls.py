@@ -131,6 +131,11 @@ class TlsChannel:
         """How many bytes, encrypted, are not written yet."""
         return 0 if self._writer is None else self._writer.backlog
 
+    @property
+    def written(self) -> int:
+        """How many bytes, encrypted, were written in all."""
+        return 0 if self._writer is None else self._writer.written
+
     async def shake(self, writer: FdWriter, loop: asyncio.AbstractEventLoop) -> None:
         """Agree with the other side on who is who.
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from trunkline import Client, ConnectionLost, Server, SocketLimits, TransportError
+from trunkline import (
+    Client,
+    ConnectionLost,
+    Server,
+    SocketLimits,
+    TransportError,
+    TrunklineError,
+)
+from trunkline.client.session import Session
+from trunkline.jsonrpc import Policy
 from trunkline.server import Listening
 from trunkline.spec.revisions import REVISIONS
 from trunkline.transports import Unix
@@ -112,6 +122,128 @@ def test_a_call_that_was_under_way_is_lost_and_not_repeated(tmp_path: Path) -> N
                 connection.end()
             with pytest.raises(ConnectionLost):
                 await call
+
+    asyncio.run(script())
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_call_that_meets_the_end_is_lost_and_the_next_goes_on(
+    tmp_path: Path, revision: str
+) -> None:
+    async def script() -> None:
+        app = server()
+        async with (
+            app.listen(Unix(tmp_path / "s")) as listening,
+            Client(listening.address, revision=revision) as client,
+        ):
+            for connection in list(listening._connections):
+                connection.end()
+            # It is sent before the end has arrived, and read by nobody.
+            with pytest.raises(ConnectionLost):
+                await client.call_tool("add", {"a": 1, "b": 2})
+            assert (await client.call_tool("add", {"a": 1, "b": 3})).text == "4"
+
+    asyncio.run(script())
+
+
+def test_a_connection_that_broke_is_made_anew_by_the_next_call(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with (
+            server().listen("tcp://127.0.0.1:0") as listening,
+            Client(listening.address) as client,
+        ):
+            transport: Any = client._connected().transport
+            transport._input_ended(OSError(104, "Connection reset by peer"))
+            await until(lambda: not client.is_connected)
+            assert (await client.call_tool("add", {"a": 1, "b": 3})).text == "4"
+
+    asyncio.run(script())
+
+
+def test_a_closed_client_stays_closed(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with server().listen(Unix(tmp_path / "s")) as listening:
+            client = Client(listening.address)
+            await client.connect()
+            await client.close()
+            with pytest.raises(TrunklineError, match="not connected"):
+                await client.call_tool("add", {"a": 1, "b": 2})
+
+    asyncio.run(script())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_server_that_ends_a_connection_unasked_is_tried_once_more(
+    tmp_path: Path, times: int
+) -> None:
+    """As one does that is about to be replaced by another, which listens at the same place."""
+
+    async def script() -> None:
+        app, arrived = server(), list[Any]()
+        listening = app.listen(Unix(tmp_path / "s"))
+        take = listening._take
+
+        def turn_away(transport: Any) -> None:
+            arrived.append(transport)
+            transport.discard() if len(arrived) <= times else take(transport)
+
+        listening._listener._on_connection = turn_away
+        async with listening:
+            client = Client(listening.address)
+            if times == 1:
+                await client.connect()
+                assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+            else:
+                with pytest.raises(TransportError):
+                    await client.connect()
+            assert len(arrived) == 2
+            await client.close()
+
+    asyncio.run(script())
+
+
+def test_one_that_is_told_why_does_not_try_again(tmp_path: Path) -> None:
+    async def script() -> None:
+        limits = SocketLimits(connections=1)
+        async with (
+            server().listen(Unix(tmp_path / "s"), limits=limits) as listening,
+            Client(listening.address),
+        ):
+            arrived = list[Any]()
+            take = listening._take
+            listening._listener._on_connection = lambda each: arrived.append(each) or take(each)
+            with pytest.raises(TransportError, match="No more than 1 connections"):
+                await Client(listening.address).connect()
+            assert len(arrived) == 1
+
+    asyncio.run(script())
+
+
+def test_a_change_of_connections_that_is_cancelled_leaves_none_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script() -> None:
+        app = server()
+        async with app.listen(Unix(tmp_path / "s")) as listening:
+            policy = Policy(max_id=6)
+            client = Client(listening.address, revision="2025-11-25", policy=policy)
+            await client.connect()
+            stream = client.listen(uris=["data://one"])
+            await stream.__aenter__()
+            ask = Session.ask
+
+            async def slow(self: Session, question: Any) -> Any:
+                if question.method == "resources/subscribe":
+                    await asyncio.sleep(WAIT)
+                return await ask(self, question)
+
+            monkeypatch.setattr(Session, "ask", slow)
+            with pytest.raises(TimeoutError):
+                for _ in range(20):
+                    await asyncio.wait_for(client.call_tool("add", {"a": 1, "b": 2}), 0.3)
+            monkeypatch.undo()
+            await client.close()
+            await until(lambda: listening.connections == 0)
 
     asyncio.run(script())
 

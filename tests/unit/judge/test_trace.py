@@ -167,3 +167,13 @@ def test_a_message_that_contains_itself_is_refused_and_not_copied_without_end() 
     loop["params"] = loop
     with pytest.raises(RecursionError):
         write_entry(TraceEntry(at=0.0, sender="client", transport="stdio", message=loop))
+
+
+def test_secrets_are_hidden_in_bytes_that_are_no_text() -> None:
+    frame = b'{"password":"canary-hunter2hunter2","note":"\xff"}'
+    line = write_entry(TraceEntry(sender="client", raw=frame))
+    (entry,) = read_trace([line])
+    assert isinstance(entry, TraceEntry)
+    assert isinstance(entry.raw, bytes)
+    assert b"canary" not in entry.raw
+    assert b"\xff" in entry.raw

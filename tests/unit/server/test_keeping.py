@@ -293,7 +293,7 @@ class Stub:
         self.loop = asyncio.get_running_loop()
         self.session = None
         self.is_busy = False
-        self.received = self.backlog = 0
+        self.received = self.backlog = self.written = 0
         self.peer = ""
         self.ends: list[Any] = []
 

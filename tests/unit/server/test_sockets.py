@@ -506,23 +506,46 @@ def test_a_block_that_fails_ends_the_listening(tmp_path: Path) -> None:
 # What passes, and what does not
 
 
+def post(body: bytes) -> bytes:
+    head = b"POST /a:b HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
+    return head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def hello(body: bytes) -> bytes:
+    """Return how TLS begins, with a text in it that a page may have chosen."""
+    return b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32) + b"\x20\n" + body
+
+
 @pytest.mark.parametrize("framing", ["newline", "content-length", "length-prefix", "detect"])
-@pytest.mark.parametrize("first", [b"", b"\r\n"])
-def test_a_page_in_a_browser_runs_no_tool(tmp_path: Path, framing: Any, first: bytes) -> None:
-    body = call(1, "echo", text="from a page")
+@pytest.mark.parametrize(
+    "shape",
+    [
+        post,
+        lambda body: b"\r\n" + post(body),
+        lambda body: b"\r\n" * 40 + post(body),
+        lambda body: b"get / http/1.1\r\n\r\n" + body,
+        lambda body: b"M-SEARCH * HTTP/1.1\r\n\r\n" + body,
+        lambda body: b"SSH-2.0-x\r\n" + body,
+        lambda body: b"hello\n" + body,
+        lambda body: b'"a text"\n' + body,
+        lambda body: b"1\n" + body,
+        hello,
+    ],
+)
+def test_who_does_not_begin_as_a_client_runs_no_tool(framing: Any, shape: Any) -> None:
+    whole = shape(call(1, "echo", text="from a page"))
 
     async def script() -> None:
         scene = Scene(policy=Policy(framing=framing))
         async with scene.app.listen("tcp://127.0.0.1:0") as listening:
             for split in (None, 1, 4, 6, 17, 40):
-                head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
-                post = first + head + b"Content-Length: %d\r\n\r\n" % len(body) + body
                 async with raw(listening.address) as (reader, writer):
-                    for part in (post[:split], post[split:] if split else b""):
-                        writer.write(part)
-                        with contextlib.suppress(OSError):
+                    with contextlib.suppress(ConnectionError):
+                        for part in (whole,) if split is None else (whole[:split], whole[split:]):
+                            writer.write(part)
                             await writer.drain()
-                        await asyncio.sleep(0.01)
+                            await asyncio.sleep(0.01)
+                        writer.write_eof()
                     assert b"from a page" not in await rest(reader)
             await until_async(lambda: listening.connections == 0)
         assert scene.ran == []
@@ -530,17 +553,24 @@ def test_a_page_in_a_browser_runs_no_tool(tmp_path: Path, framing: Any, first: b
     run(script, timers_too=True)
 
 
-def test_nonsense_is_answered_as_nonsense(tmp_path: Path) -> None:
+@pytest.mark.parametrize("nonsense", [b"GET / HTTP/1.1", b"hello", b"\x16\x03\x01", b"{nonsense"])
+def test_nonsense_is_answered_as_nonsense(nonsense: bytes) -> None:
     async def script() -> None:
         scene = Scene()
         async with scene.app.listen("tcp://127.0.0.1:0") as listening:
-            for nonsense in (b"get / http/1.1", b"hello", b"GET", b"\x16\x03\x01", b"{"):
-                async with raw(listening.address) as (reader, writer):
+            async with raw(listening.address) as (reader, writer):
+                writer.write(nonsense + b"\n")
+                answer = json.loads(await reader.readline())
+                assert answer["error"]["code"] == -32700
+                if not nonsense.startswith(b"{"):
+                    assert await reader.readline() == b""
+            async with raw(listening.address) as (reader, writer):
+                # Of a client that has begun as one, nonsense is no reason to end.
+                for n in range(2):
+                    writer.write(call(n, "echo", text="on"))
+                    assert json.loads(await reader.readline())["id"] == n
                     writer.write(nonsense + b"\n")
-                    answer = json.loads(await reader.readline())
-                    assert answer["error"]["code"] == -32700
-                    writer.write(call(1, "echo", text="on"))
-                    assert json.loads(await reader.readline())["id"] == 1
+                    assert json.loads(await reader.readline())["error"]["code"] == -32700
 
     run(script)
 

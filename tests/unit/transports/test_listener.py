@@ -154,6 +154,30 @@ def test_a_given_socket_is_listened_on_and_closed_at_the_end() -> None:
     run(script)
 
 
+def test_several_sockets_of_the_callers_are_listened_on() -> None:
+    async def script() -> None:
+        first = socket.create_server(("127.0.0.1", 0))
+        port = first.getsockname()[1]
+        second = socket.create_server(("127.0.0.2", port))
+        arrived: list[AcceptedSocket] = []
+        listener = await opened(Tcp("localhost", 0), arrived.append, sock=(first, second))
+        assert listener.address == Tcp("localhost", port)
+        for host in ("127.0.0.1", "127.0.0.2"):
+            client = socket.create_connection((host, port))
+            await until_async(lambda: arrived)
+            arrived.pop().discard()
+            client.close()
+        listener.close()
+        assert (first.fileno(), second.fileno()) == (-1, -1)
+
+    run(script)
+
+
+def test_none_of_several_sockets_is_refused() -> None:
+    with pytest.raises(ValueError, match="no socket to listen on"):
+        Listener(Tcp("127.0.0.1", 0), Policy(), print, sock=[])
+
+
 def test_who_is_called_may_fail_and_the_next_is_accepted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -87,13 +87,15 @@ def test_the_file_is_never_wider_than_asked_for_not_even_for_a_moment(
 ) -> None:
     """Both on systems that make the file as the socket is, and where the mask has to do it."""
     seen: list[int] = []
-    chmod = os.chmod
+    lstat = os.lstat
 
-    def look(where: Any, mode: int) -> None:
-        seen.append(mode_of(path))
-        chmod(where, mode)
+    def look(where: Any) -> os.stat_result:
+        if path.exists():
+            seen.append(mode_of(path))
+        return lstat(where)
 
-    monkeypatch.setattr(socket_files.os, "chmod", look)
+    # The first thing that is done to the file, once it is there, is to look at it.
+    monkeypatch.setattr(socket_files.os, "lstat", look)
     if not can_tell:
         monkeypatch.setattr(socket_files.os, "fchmod", refuse)
     with masked(mask):
@@ -231,14 +233,35 @@ def test_somebody_who_keeps_the_folder_locked_does_not_keep_us_for_ever(
     try:
         with made(path) as file:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            file.remove()
-            assert path.exists()  # it will be found to be left behind
             with pytest.raises(TransportError, match="locked"):
                 SocketFile(Unix(path), backlog=8)
-            fcntl.flock(handle, fcntl.LOCK_UN)
-        assert not path.exists()
+            file.remove()
+            assert not path.exists()  # the end waits for nobody
     finally:
         os.close(handle)
+
+
+def test_a_relative_path_in_a_deep_folder_makes_room_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole of it would be longer than the system has room for."""
+    folder = tmp_path / ("deep" * 20) / ("deeper" * 12)
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    relative = Path("s")
+    leave_behind(relative)
+    with made(relative):
+        assert answers(relative)
+    assert not relative.exists()
+
+
+def test_permissions_are_not_given_to_what_took_the_place_of_the_file(path: Path) -> None:
+    victim = path.parent / "victim"
+    victim.write_text("private")
+    victim.chmod(0o600)
+    path.symlink_to(victim)
+    socket_files._widen(str(path), 0o666)
+    assert mode_of(victim) == 0o600
 
 
 # The end

@@ -9,7 +9,6 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -677,96 +676,6 @@ def test_sockets_are_told_to_send_at_once_and_to_notice_who_is_gone() -> None:
                 assert each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
                 assert not each.get_inheritable()
             await client.close()
-
-    run(script)
-
-
-# Whoever speaks HTTP
-
-BODY = b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}'
-POST = (
-    b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n"
-    b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n" % (len(BODY), BODY)
-)
-
-
-def pieces(data: bytes, *cuts: int) -> list[bytes]:
-    places = [0, *cuts, len(data)]
-    return [data[start:end] for start, end in pairwise(places)]
-
-
-@pytest.mark.parametrize("framing", ["newline", "content-length", "length-prefix", "detect"])
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [POST],
-        pieces(POST, 1),
-        pieces(POST, 4),
-        pieces(POST, 5),
-        pieces(POST, 1, 2, 3, 4),
-        pieces(POST, 19, 20, 21),
-        pieces(POST, POST.index(b"\r\n\r\n") + 4),
-        [b"\r\n" + POST],
-        [b"\r\n", POST],
-        [b"\r\n" * 40, POST],
-        [b"\r", b"\n", b"P", POST[1:]],
-        [b"GET / HTTP/1.1\r\n\r\n" + BODY + b"\n"],
-        [b"OPTIONS * HTTP/1.1\r\n\r\n" + BODY + b"\n"],
-        [b"VERSION-CONTROL"[:7] + b" / HTTP/1.1\r\n\r\n" + BODY + b"\n"],
-        [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + BODY + b"\n"],
-        [b"GET /\n" + BODY + b"\n"],
-    ],
-)
-def test_no_line_of_http_is_taken_for_a_message(framing: Any, parts: list[bytes]) -> None:
-    async def script() -> None:
-        async with served(policy=POLICY.but(framing=framing)) as (raw, heard):
-            with contextlib.suppress(ConnectionError):
-                for part in parts:
-                    await raw.write(part)
-                    await asyncio.sleep(0.002)
-            end = await heard.ended()
-            assert "speaks HTTP" in str(end)
-            assert [each for each in heard.frames if isinstance(each, bytes) and each.strip()] == []
-            closing = asyncio.create_task(heard.transport.close())
-            assert await raw.read() == b""
-            raw.close()
-            await closing
-
-    run(script)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"post / http/1.1",
-        b"hello",
-        b"GET",
-        b"NULL",
-        b"A" * 40 + b" b",
-        b"\x00\xff",
-        b'{"a": "POST / HTTP/1.1"}',
-        b" POST",
-        b"1",
-        b"M-SEARCH",
-        b'"GET / HTTP/1.1"',
-    ],
-)
-def test_other_nonsense_is_handed_on_and_so_is_what_follows(line: bytes) -> None:
-    async def script() -> None:
-        async with served() as (raw, heard):
-            await raw.write(line + b"\n" + BODY + b"\n")
-            assert (await heard.until(2))[-1] == BODY
-            await raw.write(b"POST / HTTP/1.1\n")
-            await heard.until(3)  # it is known by now, and this is nonsense like any other
-
-    run(script)
-
-
-def test_a_client_of_ours_minds_no_server_that_shouts() -> None:
-    async def script() -> None:
-        async with connected() as (heard, raw):
-            await raw.write(b"HTTP /1.1 nonsense\nGET it\n")
-            assert await heard.until(2) == [b"HTTP /1.1 nonsense", b"GET it"]
 
     run(script)
 

@@ -405,27 +405,6 @@ def test_a_tls_client_waits_for_a_server_that_says_nothing_only_so_long(files: F
     run(script, timers_too=True)
 
 
-def test_http_inside_tls_is_cut_off_too(files: Files) -> None:
-    async def script() -> None:
-        async with accepting(files.server) as (port, arrived):
-            context = client_context(files.client)
-            opening = asyncio.create_task(asyncio.open_connection("127.0.0.1", port, ssl=context))
-            heard = Heard(await arrived())
-            await heard.transport.connect()
-            _, writer = await opening
-            for part in (b"PO", b"ST / HTTP/1.1\r\n\r\n", b'{"jsonrpc":"2.0"}\n'):
-                writer.write(part)
-            await until_async(lambda: heard.ends)
-            assert "speaks HTTP" in str(heard.ends[0])
-            assert heard.frames == []
-            await heard.transport.close()
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
-
-    run(script)
-
-
 # Once it is agreed on
 
 
