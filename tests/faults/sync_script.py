@@ -5,14 +5,16 @@ It says on stdout how far it is, and, when it was interrupted, how many children
 
 from __future__ import annotations
 
+import asyncio
 import os
+import random
 import signal
 import sys
 import threading
 import time
 from pathlib import Path
 
-from trunkline import Stdio, TrunklineError
+from trunkline import Server, Stdio, TrunklineError
 from trunkline.client.sync import SyncClient
 
 HERE = Path(__file__).parent
@@ -52,7 +54,10 @@ def say(text: str) -> None:
 def left() -> str:
     found = 0
     for task in Path("/proc/self/task").iterdir():
-        found += len((task / "children").read_text().split())
+        try:
+            found += len((task / "children").read_text().split())
+        except OSError:
+            continue  # a thread that has just ended
     return f"{found} children, {threading.active_count()} threads"
 
 
@@ -124,6 +129,91 @@ def closing(grace: str, marker: str) -> None:
         client.close()
     except KeyboardInterrupt:
         say(left() if count == 1 else "gave up")
+
+
+def inside_of_a_loop(how: str, marker: str) -> None:
+    """Call a tool that does not end, from within a loop that runs on this very thread."""
+    # Only where this is in place does `asyncio.run` put its own.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def cell() -> None:
+        with SyncClient(SERVER) as client:
+            try:
+                client.call_tool("announce", {"path": marker})
+            except KeyboardInterrupt:
+                say("interrupted")
+                say(cleaned_up(marker))
+                say(client.call_tool("echo", {"text": "still usable"}).text)
+
+    async def main() -> None:
+        task = asyncio.current_task()
+        threading.Thread(target=say_when_kept, args=(task,), daemon=True).start()
+        cell()
+
+    try:
+        if how == "asyncio.run":
+            asyncio.run(main())
+        else:
+            loop = asyncio.new_event_loop()
+            loop.call_soon(cell)
+            loop.call_soon(loop.stop)
+            loop.run_forever()
+            loop.close()
+    except KeyboardInterrupt:
+        say("the loop had kept one")
+    say(left())
+
+
+def say_when_kept(task: asyncio.Task[None]) -> None:
+    while not task.cancelling():
+        time.sleep(0.001)
+    say("kept")
+
+
+def many(count: str) -> None:
+    """Connect, call and close while one signal after the other comes, wherever that is."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    app = Server("many")
+
+    @app.tool
+    async def two() -> int:
+        return 2
+
+    over = threading.Event()
+    # No event: whoever is interrupted as he sets one may leave it locked.
+    begun: list[bool] = []
+
+    def bombard() -> None:
+        while not begun:
+            time.sleep(0.001)
+        for _ in range(int(count)):
+            time.sleep(random.uniform(0.001, 0.012))
+            os.kill(os.getpid(), signal.SIGINT)
+        # The last is seen before anything else is said.
+        time.sleep(0.5)
+        over.set()
+
+    threading.Thread(target=bombard, daemon=True).start()
+    interrupts = 0
+    while not over.is_set():
+        try:
+            begun.append(True)
+            # Looked at in here: nobody would catch what comes between one and the next.
+            while not over.is_set():
+                with SyncClient(app) as client:
+                    for _ in range(5):
+                        client.call_tool("two")
+        except KeyboardInterrupt:
+            interrupts += 1
+    # What was left to go on without whoever was interrupted ends soon.
+    for _ in range(1000):
+        if threading.active_count() == 1:
+            break
+        time.sleep(0.01)
+    say("interrupted" if interrupts else "not once interrupted")
+    with SyncClient(app) as client:
+        say(f"still usable: {client.call_tool('two').value}")
+    say(left())
 
 
 def uncaught(marker: str) -> None:

@@ -108,6 +108,37 @@ def test_ctrl_c_while_calling_cancels_the_call_and_leaves_the_client_usable(
         assert running.log() == ""
 
 
+def test_ctrl_c_inside_of_asyncio_run_takes_two(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    with script("inside_of_a_loop", "asyncio.run", str(marker)) as running:
+        begun(marker)
+        interrupt(running)
+        says(running, "kept")
+        interrupt(running)
+        says(running, "interrupted", "cleaned up", "still usable", "the loop had kept one")
+        says(running, NOTHING_LEFT)
+        assert running.wait() == 0
+        assert running.log() == ""
+
+
+def test_ctrl_c_inside_of_a_loop_that_leaves_it_alone_takes_one(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    with script("inside_of_a_loop", "run_forever", str(marker)) as running:
+        begun(marker)
+        interrupt(running)
+        says(running, "interrupted", "cleaned up", "still usable", NOTHING_LEFT)
+        assert running.wait() == 0
+        assert running.log() == ""
+
+
+def test_ctrl_c_wherever_it_comes_leaves_no_thread() -> None:
+    with piped("sync_script.py", "many", "200", start_new_session=True) as running:
+        says(running, "interrupted", "still usable: 2", NOTHING_LEFT)
+        assert running.wait() == 0
+        # Python itself tells of one that comes while something is collected.
+        assert "_bootstrap" not in running.log()
+
+
 def test_ctrl_c_while_waiting_for_a_call_in_hand_cancels_it(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     with script("waiting", str(marker)) as running:

@@ -12,9 +12,10 @@ The rules that live here, and only here:
   server, and waits a little for that. To close goes on to its end. A second Ctrl-C gives up
   at once; what is left goes on without him.
 * Who would wait on the loop's own thread is refused: it would wait for itself.
-* Plain callbacks run on one thread per client, one after the other. An outcome waits for those
-  that came before it, as it does where callbacks run on the loop; but not if the callback
-  itself is who waits.
+* The loop is made where no signal comes. What Ctrl-C may have left half done is done again: to
+  launch it, to begin to close and to let go are done once however often they are asked for.
+* An outcome waits for the plain callbacks that came before it (`callbacks`), but not if such a
+  callback is who waits.
 * A process that was forked has no loop, and the connections of its parent are not its own.
 """
 
@@ -22,27 +23,26 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import inspect
 import os
 import threading
 import warnings
-from _thread import LockType, allocate_lock
+from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from math import inf
-from queue import SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from ..errors import ConnectionLost, TrunklineError
+from .callbacks import Callbacks
 from .calls import Call
-from .failures import GRACE, Complaints, log
+from .failures import GRACE, log
 from .session import CLOSED
 
 if TYPE_CHECKING:
     from .client import Client
 
-__all__ = ["NOT_CONNECTED", "Callbacks", "Link"]
+__all__ = ["NOT_CONNECTED", "Link"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,8 +70,6 @@ _EXIT_WAIT: Final = 15.0
 # How often whoever waits looks up. A signal that comes in the moment before a lock is waited for
 # is seen when that wait ends, so no wait is longer than this.
 _LOOK_UP: Final = 0.2
-# A server decides how much it tells; what callbacks cannot follow is dropped from here on.
-_WAITING: Final = 1000
 
 
 class Work(Generic[T]):
@@ -167,139 +165,21 @@ class Work(Generic[T]):
             self._error = None
 
 
-class _Teller:
-    """A thread that calls one thing after the other, until it is told to end."""
-
-    def __init__(self) -> None:
-        self._queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._is_ending = False
-        # Each is counted by one thread only: the loop's, and ours.
-        self._put = 0
-        self._done = 0
-        self._thread = threading.Thread(target=self._work, name="trunkline-told", daemon=True)
-        self._thread.start()
-
-    @property
-    def behind(self) -> int:
-        """How much waits, or is being called."""
-        return self._put - self._done
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it is what is being called that asks."""
-        return self._thread.ident == threading.get_ident()
-
-    def put(self, item: Callable[[], object]) -> bool:
-        """Have something called, on the loop; say whether it will be."""
-        with self._lock:
-            if self._is_ending:
-                return False
-            self._put += 1
-            self._queue.put(item)
-            return True
-
-    def end(self) -> None:
-        """End, once what waits was called."""
-        with self._lock:
-            self._is_ending = True
-            self._queue.put(None)
-
-    def join(self) -> None:
-        """Wait a little for the end."""
-        if not self.is_here:
-            self._thread.join(GRACE)
-
-    def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            item()
-            # Not kept until the next comes: it may hold a client that nobody else does.
-            del item
-            self._done += 1
-
-
-class Callbacks:
-    """The plain callbacks of one client, on a thread that begins with the first."""
-
-    def __init__(self) -> None:
-        self._teller: _Teller | None = None
-        self._complaints = Complaints()
-        # The loop for what a plain function returns that has to be awaited.
-        self.background: Background | None = None
-
-    def told(self, name: str, given: Callable[P, object] | None) -> Callable[P, object] | None:
-        """Return a callback as one that is called on the thread; an async one stays on the loop."""
-        if given is None or inspect.iscoroutinefunction(given):
-            return given
-        callback = given
-
-        def tell(*args: P.args, **kwargs: P.kwargs) -> None:
-            self._put(name, partial(self._call, name, callback, *args, **kwargs))
-
-        return tell
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it is a callback that asks."""
-        return self._teller is not None and self._teller.is_here
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether there are callbacks to wait for, for who is none himself."""
-        teller = self._teller
-        return teller is not None and teller.behind > 0 and not teller.is_here
-
-    def after(self, item: Callable[[], object]) -> None:
-        """Call something now, or once all callbacks have been called that were to be before."""
-        teller = self._teller
-        if teller is None or not teller.behind or not teller.put(item):
-            item()
-
-    def end(self, *, wait: bool = True) -> None:
-        """End the thread; what waits is called first, and waited for a little."""
-        teller, self._teller = self._teller, None
-        if teller is not None:
-            teller.end()
-            if wait:
-                teller.join()
-            self._complaints.end()
-
-    def _put(self, name: str, item: Callable[[], object]) -> None:
-        if self._teller is None:
-            try:
-                self._teller = _Teller()
-            except RuntimeError:  # the system has no more threads, or the program ends
-                self._complaints.say("no thread could be started, so %s is not called", name)
-                return
-        if self._teller.behind >= _WAITING:
-            text = "%s cannot follow what the server sends: one call is dropped"
-            self._complaints.say(text, name)
-        else:
-            self._teller.put(item)
-
-    def _call(self, name: str, callback: Callable[..., object], *args: Any, **kwargs: Any) -> None:
-        try:
-            given = callback(*args, **kwargs)
-            if inspect.isawaitable(given) and self.background is not None:
-                work: Work[object] = Work(self.background, None)
-                self.background.run(work, partial(work.begin, partial(_awaited, given)))
-        except Exception as error:  # noqa: BLE001  # somebody else's code
-            self._complaints.report(error, name)
-        except BaseException as error:  # noqa: BLE001  # it would end the thread, not the program
-            text = "%s raised %s, which ends nothing here"
-            self._complaints.say(text, name, type(error).__name__)
-
-
-async def _awaited(given: Awaitable[T]) -> T:
-    return await given
-
-
 class Background:
     """An event loop on a thread, and what keeps it going: clients, and work under way."""
 
+    # Made by who launches it.
+    _loop: asyncio.AbstractEventLoop
+
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="trunkline-loop", daemon=True)
+        self._launching = threading.Lock()
+        self._is_launched = False
+        # Why there is no loop, although it was launched.
+        self._failure: Exception | None = None
+        # Held until it is launched.
+        self._gate: LockType = allocate_lock()
+        self._gate.acquire()
         self._works: set[Work[Any]] = set()
         self._is_stopping = False
         # Clients that have something on this loop.
@@ -308,9 +188,39 @@ class Background:
         self.is_inherited = False
 
     def start(self) -> None:
-        """Start the thread, unless it was."""
-        if self._thread.ident is None:
-            self._thread.start()
+        """Make the loop and start its thread, unless that was done.
+
+        Raises:
+            TrunklineError: the system has no thread or no descriptor left.
+        """
+        # Whoever is interrupted in `Thread.start` cannot know whether it was started, and in the
+        # making of a loop leaves half of one. So both are done by a thread where no signal comes.
+        if not self._is_launched:
+            try:
+                start_new_thread(self._launch, ())
+            except RuntimeError:
+                self._launch()  # it fails as well, unless some thread has just ended
+        while not self._is_launched:
+            self._gate.acquire(timeout=_LOOK_UP)
+        if self._failure is not None:
+            raise TrunklineError(f"no event loop could be started: {self._failure}")
+
+    def _launch(self) -> None:
+        # Whoever was interrupted may have begun this before.
+        with self._launching:
+            if self._is_launched:
+                return
+            try:
+                self._loop = asyncio.new_event_loop()
+                try:
+                    self._thread.start()
+                except RuntimeError:
+                    self._loop.close()
+                    raise
+            except (RuntimeError, OSError) as error:
+                self._failure, self._is_stopping = error, True
+            self._is_launched = True
+            self._gate.release()
 
     @property
     def is_running(self) -> bool:
@@ -410,6 +320,15 @@ class Background:
             self._works.discard(work)
             raise TrunklineError(NOT_CONNECTED) from None
 
+    def wait_for(self, given: Awaitable[T]) -> T:
+        """Return what something comes to that is to be awaited."""
+
+        async def wait() -> T:
+            return await given
+
+        work: Work[T] = Work(self, None)
+        return self.run(work, partial(work.begin, wait))
+
     # -- on the loop -------------------------------------------------------------------------
 
     def forget(self, work: Work[Any]) -> None:
@@ -437,6 +356,8 @@ class Background:
         loop = self._loop
         asyncio.set_event_loop(loop)
         try:
+            # Which waits until whoever has launched it is on it, or has been interrupted.
+            loop.call_soon(self._stop_if_idle)
             while not self._is_stopping:
                 self._run_until(loop.run_forever)
             self._run_until(lambda: loop.run_until_complete(self._clear_up()))
@@ -478,14 +399,28 @@ class _Shared:
             if self.background is not None and self.background.is_here:
                 raise TrunklineError(_ON_THE_LOOP)
             if not self._is_told:
-                self._is_told = True
+                # Twice does no harm, and who is interrupted does it again.
                 atexit.register(self._exit)
                 os.register_at_fork(after_in_child=self._forked)
-            if self.background is None:
+                self._is_told = True
+            if self.background is None or not self.background.is_running:
                 self.background = Background()
-            self.background.clients.add(client)
+            # Who is interrupted here has added nobody, and the loop ends again by itself.
             self.background.start()
+            self.background.clients.add(client)
             return self.background
+
+    def let_go(self, client: Client) -> None:
+        """Undo that, where nothing came of it; the loop ends if nobody else is on it."""
+        background = self.background
+        if background is None or background.is_here or client not in background.clients:
+            return
+        work: Work[None] = Work(background, None)
+        try:
+            background.run_through(work, partial(work.call, partial(_release, background, client)))
+        except TrunklineError:
+            pass  # it has ended meanwhile
+        background.join()
 
     def _exit(self) -> None:
         background = self.background
@@ -493,6 +428,7 @@ class _Shared:
             return
         work: Work[None] = Work(background, None)
         try:
+            background.start()  # it may be that who was to do so was interrupted
             background.run_through(work, partial(work.begin, background.close_all), wait=_EXIT_WAIT)
             background.join()
         except (KeyboardInterrupt, TrunklineError):
@@ -529,15 +465,18 @@ class Link:
         if self._background is not None and self._background.is_inherited:
             raise TrunklineError(_FORKED)
         try:
-            self._background = self.callbacks.background = background = _shared.hold(client)
+            self._background = background = _shared.hold(client)
+            self.callbacks.wait_for = background.wait_for
             work: Work[None] = Work(background, None)
             begin = partial(work.begin, partial(_connect, background, client))
             background.run(work, begin, wait=None)
         except BaseException as error:
             if not isinstance(error, Exception) and client.is_connected:
                 self.close()  # interrupted when it was done, and nobody else would know
-            elif self._background is not None:
-                self._background.join()
+            else:
+                _shared.let_go(client)
+                if self._background is not None:
+                    self._background.join()
             if isinstance(error, _TELLING):
                 error.__traceback__ = None
             raise

@@ -39,7 +39,8 @@ from ..mcp.types import (
     Tool,
 )
 from .answering import OnElicit, OnElicitUrl, OnSample, Roots
-from .background import NOT_CONNECTED, Callbacks, Link
+from .background import NOT_CONNECTED, Link
+from .callbacks import Callbacks
 from .client import Client
 from .notices import OnListChanged, OnLog, OnNotification, OnResourceUpdated
 from .options import Validate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ import pytest
 
 from trunkline import Call, Client, Server, TrunklineError
 from trunkline.client import background
-from trunkline.client.background import Background, Callbacks, Link, Work
+from trunkline.client.background import Background, Link, Work
+from trunkline.client.callbacks import Callbacks
 from trunkline.errors import ConnectionLost
 
 WAIT = 20.0
@@ -42,6 +44,13 @@ def linked() -> Iterator[Link]:
 
 def loops() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "trunkline-loop"]
+
+
+def until(found: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT
+    while not found():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 async def hang() -> None:
@@ -297,59 +306,97 @@ def test_a_signal_in_the_moment_before_the_wait_is_seen_all_the_same() -> None:
     assert [each for each in waits if each <= 0] == []
 
 
-# Callbacks
+def interrupt_after(steps: int, names: tuple[str, ...]) -> Callable[[Any, str, Any], None]:
+    """Return a profiler that raises after so many steps, where a signal handler might."""
+    left = [steps]
+
+    def look(frame: Any, event: str, given: Any) -> None:
+        # Python looks for signals as it enters a function and as one that is built in returns.
+        if event in ("call", "c_return") and frame.f_code.co_filename in names:
+            left[0] -= 1
+            if left[0] == 0:
+                sys.setprofile(None)
+                raise Interrupted
+
+    return look
 
 
-def test_an_outcome_waits_for_the_callbacks_before_it() -> None:
-    order: list[str] = []
+def test_an_interrupt_at_any_step_of_connecting_leaves_no_loop() -> None:
+    names = (str(background.__file__), str(threading.__file__))
+    app = Server("empty")
+    for steps in range(1, 1000):
+        link = Link(Client(app), Callbacks())
+        before = sys.getprofile()
+        sys.setprofile(interrupt_after(steps, names))
+        try:
+            link.connect()
+        except Interrupted:
+            assert not link.client.is_connected
+        else:
+            sys.setprofile(before)
+            link.close()
+            break
+        finally:
+            sys.setprofile(before)
+        until(lambda: loops() == [])
+    assert steps > 20
     with linked() as link:
-        told = link.callbacks.told("told", lambda text: (time.sleep(0.05), order.append(text)))
-        assert told is not None
-
-        async def tell() -> None:
-            for text in ("one", "two"):
-                told(text)
-
-        link.run(tell)
-        assert order == ["one", "two"]
+        assert link.call(lambda: "usable") == "usable"
 
 
-def test_a_callback_that_blocks_does_not_keep_a_client_from_closing(
+def test_a_loop_that_is_launched_twice_runs_once() -> None:
+    """Who was interrupted cannot know, and does it again."""
+    loop = Background()
+    loop.clients.add(Client(Server("empty")))
+    both = [threading.Thread(target=loop._launch) for _ in range(2)]
+    for each in both:
+        each.start()
+    loop.start()
+    for each in both:
+        each.join(WAIT)
+    assert loops() == [loop._thread]
+    loop.clients.clear()
+    loop.soon(loop._stop_if_idle)
+    loop._thread.join(WAIT)
+    assert loops() == []
+
+
+# A system that has no more
+
+
+def test_where_no_thread_can_be_started_the_client_says_so_and_can_try_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(background, "GRACE", 0.1)
-    go = threading.Event()
-    with linked() as link:
-        told = link.callbacks.told("told", lambda: go.wait(WAIT))
-        assert told is not None
-        link.call(told)
+    def refuse(*args: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    link = Link(Client(Server("empty")), Callbacks())
+    with monkeypatch.context() as patch:
+        patch.setattr(background, "start_new_thread", refuse)
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(TrunklineError, match="no event loop could be started: can't start new"):
+            link.connect()
+        link.close()
+    link.connect()
+    assert link.call(lambda: "usable") == "usable"
+    link.close()
     assert loops() == []
-    go.set()
 
 
-def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_where_no_loop_can_be_made_the_client_says_so_and_can_try_again(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(background, "_WAITING", 3)
-    go, seen = threading.Event(), list[int]()
-    with linked() as link:
-        told = link.callbacks.told("on_log", lambda n: (go.wait(WAIT), seen.append(n)))
-        assert told is not None
-        for n in range(5):
-            link.call(told, n)
-        go.set()
-    assert seen == [0, 1, 2]
-    dropped = "on_log cannot follow what the server sends: one call is dropped"
-    assert [record.getMessage() for record in caplog.records] == [dropped] * 2
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
 
-
-def test_async_callbacks_stay_on_the_loop() -> None:
-    callbacks = Callbacks()
-
-    async def given() -> None: ...
-
-    assert callbacks.told("given", given) is given
-    assert callbacks.told("none", None) is None
+    link = Link(Client(Server("empty")), Callbacks())
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio, "new_event_loop", refuse)
+        with pytest.raises(TrunklineError, match=r"could be started: .*Too many open files"):
+            link.connect()
+    link.connect()
+    link.close()
+    assert loops() == []
 
 
 # The end of a program

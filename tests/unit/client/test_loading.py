@@ -11,6 +11,7 @@ LATER = (
     "aside",
     "background",
     "batches",
+    "callbacks",
     "checks",
     "extensions",
     "following",
