@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.faults.scene import HANDSHAKE, PER_REQUEST, Piped, children, nothing_left, until
+from tests.faults.scene import HANDSHAKE, MIB, PER_REQUEST, Piped, children, nothing_left, until
 from trunkline import Client, Stdio, Tcp, Tls, TrunklineError
 from trunkline.jsonrpc.policy import Policy
 from trunkline.transports.addresses import parse_address
@@ -664,6 +666,92 @@ def test_a_large_answer_passes_whole(file: Path) -> None:
         answers = [server.read() for _ in ids]
         assert {each["id"] for each in answers} == ids
         assert {len(text_of(each)) for each in answers} == {20_000_000}
+
+
+# More than is kept for a worker that does not read, with what its pipe holds.
+TOO_MUCH = "x" * 6 * MIB
+
+
+def blocking(gate: Path) -> str:
+    """Return a tool that keeps its worker from reading until a file is there."""
+    return f"""
+    @app.tool(inline=True)
+    def block() -> str:
+        open({str(gate)!r} + ".begun", "w").close()
+        while not os.path.exists({str(gate)!r}):
+            time.sleep(0.01)
+        return "done"
+
+    @app.tool
+    def size(text: str) -> int:
+        return len(text)
+    """
+
+
+def test_a_client_is_heard_again_when_a_worker_dies_that_did_not_read(
+    file: Path, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    file.write_text(source("one", blocking(gate)))
+    with serving(file, "--reload") as server:
+        first = server.call("block")
+        until(Path(f"{gate}.begun").exists)
+        second = server.call("size", text=TOO_MUCH)
+        (worker,) = children(server.pid)
+        os.kill(worker, signal.SIGKILL)
+        answers = {each["id"]: each for each in (server.read(), server.read())}
+        assert {answers[id]["error"]["code"] for id in (first, second)} == {INTERNAL_ERROR}
+        assert "started again" in server.answer(server.call("version"))["error"]["message"]
+        file.write_text(source("two"))
+        told(server, "trunkline serve: reloaded")
+        assert text_of(server.answer(server.call("version"))) == "two"
+        server.end_input()
+        assert server.wait() == 0
+
+
+def test_a_client_is_heard_by_the_next_server_while_the_one_before_does_not_read(
+    file: Path, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    file.write_text(source("one", blocking(gate)))
+    with serving(file, "--reload") as server:
+        first = server.call("block")
+        until(Path(f"{gate}.begun").exists)
+        second = server.call("size", text=TOO_MUCH)
+        file.write_text(source("two"))
+        told(server, "trunkline serve: reloaded")
+        assert text_of(server.answer(server.call("version"))) == "two"
+        gate.touch()
+        answers = {each["id"]: each for each in (server.read(), server.read())}
+        assert set(answers) == {first, second}
+        assert text_of(answers[first]) == "done"
+        server.end_input()
+        assert server.wait() == 0
+
+
+def test_answers_of_a_worker_that_died_reach_a_client_that_reads_later(file: Path) -> None:
+    more = """
+    @app.tool
+    def large() -> str:
+        return "x" * 6_000_000
+
+    @app.tool
+    async def last_words() -> str:
+        # After the answer is written.
+        asyncio.get_running_loop().call_later(0.3, os._exit, 7)
+        return "goodbye"
+    """
+    file.write_text(source("one", more))
+    with serving(file, "--reload") as server:
+        first = server.call("large")
+        # It begins to be handed on, and there is no room for more.
+        assert select.select([server.process.stdout], [], [], WAIT)[0]
+        last = server.call("last_words")
+        told(server, "the server ended with status 7")
+        # Longer than is waited for a worker that has nothing to say.
+        time.sleep(1.5)
+        assert len(text_of(server.answer(first))) == 6_000_000
+        assert text_of(server.answer(last)) == "goodbye"
 
 
 def test_a_stream_of_changes_ends_in_order(file: Path) -> None:

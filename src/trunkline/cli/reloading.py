@@ -1,13 +1,15 @@
 """`serve --reload`: a server in a process of its own, and another in its place when a file changes.
 
 This process loads nothing of the server. It watches files, starts workers, and keeps what has
-to last: the listening socket here, the client on standard streams in `standing_in`.
+to last: the listening sockets here, the client on standard streams in `standing_in`.
 
 The rules that live here, and only here:
 
 * A worker takes over only after it has reported that it is ready. One that cannot be loaded
   leaves everything as it was, and its author reads why.
-* Nobody who connects is refused meanwhile: the socket is bound once, for all workers.
+* Nobody who connects is refused meanwhile: the sockets are bound once, for all workers. The one
+  before lets nobody in as soon as the next does, and is given a moment for those whom it has let
+  in last. After that its connections end in order, whatever they were about to ask.
 * Workers lead sessions of their own: Ctrl-C is for this process, which ends them in order, on
   the second time at once, on the third by force. None outlives it.
 """
@@ -21,7 +23,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import DecodeError
@@ -47,6 +49,9 @@ _SETTLE: Final = 0.1
 _SETTLES: Final = 20
 # What a worker may take beyond its own grace to end, before it is made to.
 _PATIENCE: Final = 3.0
+# How long a worker that lets nobody in any more goes on before it is told to end, in seconds: who
+# has just connected has not asked anything yet, and may take a handshake or two to.
+_LINGER: Final = 1.0
 # The report of a worker, in bytes: it names files.
 _LONGEST_REPORT: Final = 16 * 1024 * 1024
 # Not all systems have all of them, and this can be imported on all.
@@ -95,15 +100,15 @@ class Worker:
         self._grace = 0.0
 
     @classmethod
-    async def start(cls, orders: Orders, listen: socket.socket | None) -> Worker:
-        """Start a process: one that listens on a socket, or one that is spoken to by pipes.
+    async def start(cls, orders: Orders, listen: Sequence[socket.socket] | None) -> Worker:
+        """Start a process: one that listens on sockets, or one that is spoken to by pipes.
 
         Raises:
             OSError: the system cannot start one.
         """
         ours, theirs = socket.socketpair()
         pipes = _pipes() if listen is None else None
-        fds = [theirs.fileno()] if listen is None else [theirs.fileno(), listen.fileno()]
+        fds = [theirs.fileno(), *(each.fileno() for each in listen or ())]
         try:
             process = await asyncio.create_subprocess_exec(
                 *_python(),
@@ -153,6 +158,13 @@ class Worker:
         self._signal_group(signal.SIGTERM)
         return status if status >= 0 else 128 - status
 
+    def let_in_nobody(self) -> None:
+        """Have it accept no more connections, and go on with those there are."""
+        try:
+            self._control.send(b"\n")
+        except OSError:
+            pass  # it has ended by itself
+
     def stop(self) -> None:
         """Have it end in order; the second time, at once."""
         self.is_stopping = True
@@ -192,8 +204,7 @@ class Worker:
 
 def orders_for(orders: Orders, fds: list[int]) -> Orders:
     """Return orders that name the descriptors a process will find."""
-    listen = fds[1] if len(fds) > 1 else None
-    return Orders(orders.options, fds[0], listen, orders.generation)
+    return Orders(orders.options, fds[0], fds[1:] or None, orders.generation)
 
 
 def _pipes() -> tuple[int, int, int, int]:
@@ -227,7 +238,7 @@ class Front(Protocol):
     """What lasts while workers come and go."""
 
     # What they listen on, if they do.
-    listen: socket.socket | None
+    listen: list[socket.socket] | None
 
     async def open(self) -> None:
         """Begin."""
@@ -260,15 +271,16 @@ class Front(Protocol):
 
 
 class Sockets:
-    """A listening socket that is bound here and served by one worker after the other."""
+    """Listening sockets that are bound here and served by one worker after the other."""
 
     def __init__(self, address: Tcp | Unix, options: dict[str, Any]) -> None:
         self._address = address
         self._options = options
-        self.listen: socket.socket | None = None
+        self.listen: list[socket.socket] | None = None
         self._file: SocketFile | None = None
         self._current: Worker | None = None
-        self._retiring: set[asyncio.Task[int]] = set()
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._closing = asyncio.Event()
 
     @property
     def is_served(self) -> bool:
@@ -276,7 +288,7 @@ class Sockets:
         return self._current is not None
 
     async def open(self) -> None:
-        """Bind the socket and say where.
+        """Bind the sockets and say where.
 
         Raises:
             TransportError: that is not possible; the text says why.
@@ -290,14 +302,15 @@ class Sockets:
             from ..transports.socket_files import SocketFile
 
             self._file = SocketFile(address, backlog=backlog)
-            self.listen = self._file.socket
+            self.listen = [self._file.socket]
         else:
             self.listen = await _bound(address)
             # The next worker is to find the same port.
             host = f"[{address.host}]" if ":" in address.host else address.host
-            self._options["tcp"] = f"{host}:{self.listen.getsockname()[1]}"
+            self._options["tcp"] = f"{host}:{self.listen[0].getsockname()[1]}"
             # From now on whoever connects is kept waiting, not refused.
-            self.listen.listen(backlog)
+            for each in self.listen:
+                each.listen(backlog)
         self._say_where()
 
     def _say_where(self) -> None:
@@ -307,7 +320,7 @@ class Sockets:
         print(f"listening on {where}", file=sys.stderr, flush=True)
 
     async def adopt(self, worker: Worker, report: Report) -> None:
-        """Have the worker before, if any, let nobody in any more, and finish.
+        """Have the worker before, if any, let nobody in any more, and soon finish.
 
         Raises:
             Rejected: it has ended meanwhile.
@@ -316,13 +329,23 @@ class Sockets:
             raise Rejected(f"the server ended with status {worker.ended.result()}")
         before, self._current = self._current, worker
         if before is not None:
-            before.stop()
-            self._retire(before)
+            before.let_in_nobody()
+            self._go_on(self._retire(before))
 
-    def _retire(self, worker: Worker) -> None:
-        ending = _task(worker.end())
-        self._retiring.add(ending)
-        ending.add_done_callback(self._retiring.discard)
+    async def _retire(self, worker: Worker) -> None:
+        """Have a worker go on for a moment, then end in order; at once when all is to end."""
+        closing = _task(self._closing.wait())
+        await asyncio.wait(
+            (closing, worker.ended), timeout=_LINGER, return_when=asyncio.FIRST_COMPLETED
+        )
+        closing.cancel()
+        worker.stop()
+        await worker.end()
+
+    def _go_on(self, ending: Coroutine[Any, Any, object]) -> None:
+        task = _task(ending)
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
 
     async def wait_without(self) -> None:
         """Go on: who connects waits."""
@@ -332,33 +355,31 @@ class Sockets:
         if worker is not self._current:
             return False
         self._current = None
-        self._retire(worker)
+        self._go_on(worker.end())
         return True
 
     async def close(self) -> None:
-        """End all workers in order, close the socket and remove its file."""
+        """End all workers in order, close the sockets and remove their file."""
+        self._closing.set()
         if self._current is not None:
             self._current.stop()
-            self._retire(self._current)
+            self._go_on(self._current.end())
             self._current = None
         while self._retiring:
             await asyncio.wait(self._retiring)
         if self._file is not None:
             # Before the socket, so that who finds the file finds somebody.
             self._file.remove()
-        if self.listen is not None:
-            self.listen.close()
+        for each in self.listen or ():
+            each.close()
 
 
-async def _bound(address: Tcp) -> socket.socket:
-    """Return a socket bound to one of a host's addresses: that is what a worker can be handed."""
-    from ..transports.listener import bind_all
-    from ..transports.sockets import resolve
+async def _bound(address: Tcp) -> list[socket.socket]:
+    """Return sockets bound to all of a host's addresses, as a server has them without us."""
+    from ..transports.listener import bound
 
-    rows = await resolve(asyncio.get_running_loop(), address.host, address.port)
-    rows.sort(key=lambda row: row[0] != socket.AF_INET)
     try:
-        return bind_all(rows[:1], address.port)[0]
+        return await bound(asyncio.get_running_loop(), address)
     except OSError as error:
         raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
 

@@ -1,7 +1,7 @@
 """The client of a server on standard streams, kept while servers come and go behind it.
 
 The client started one process and talks to it; that process is us. Frames are handed on as they
-are, both ways. What they say is read only as far as it takes to know whose they are.
+are, both ways. What is read of them, and what is remembered of the client, is in `remembered`.
 
 The rules that live here, and only here:
 
@@ -11,6 +11,9 @@ The rules that live here, and only here:
   the log level and the subscriptions it asked for, and what they answer is ours.
 * A server that does not agree on the same revision is not put in the place of one that did.
 * What can be told of the change in the client's revision is told: that lists may have changed.
+* The client is read exactly while there is room for what it says, and that is looked at anew
+  whenever it may have changed: a worker that goes away takes the reason to wait with it.
+* What a worker wrote before it was gone reaches a client that reads, however slowly.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
-from msgspec.json import Decoder, decode, encode
+from msgspec import UNSET, Raw
+from msgspec.json import decode, encode
 
 from ..errors import TransportError
 from ..jsonrpc.framing import BadHeader, Oversize
@@ -33,6 +36,20 @@ from ..transports.pipes import FdReader, FdWriter
 from ..transports.stdio_server import StdioServer
 from .exits import FINE, MISUSED
 from .reloading import Rejected, say
+from .remembered import (
+    Agreed,
+    Head,
+    Key,
+    Session,
+    cancelled_by,
+    failure,
+    heads_of,
+    is_a,
+    kept,
+    key_of,
+    message,
+    read_as,
+)
 
 if TYPE_CHECKING:
     import socket
@@ -53,80 +70,17 @@ _ENDED: Final = "the server has ended; it is started again when one of its files
 _ANSWERS: Final = 30.0
 # How long the worker before may take to have read what it was sent: a handler may hold it up.
 _HAS_READ: Final = 5.0
-# How long what a worker wrote may take to be read, once it is gone.
+# How long what a worker wrote may take to be read, once it is gone: what it has started may keep
+# the pipe open. The time in which the client does not take it does not count.
 _REST: Final = 1.0
+# How often that is waited for when we are to end: a client may read slowly for ever.
+_SPELLS: Final = 10
 # How long a worker may go on when the client has gone; its own bound is far shorter.
 _LAST_ANSWERS: Final = 10.0
 # How long a worker may be waited for that does not take the rest of what was sent to it.
 _FLUSH: Final = 1.0
-# Subscriptions that are repeated for a client; a server takes no more by itself.
-_SUBSCRIPTIONS: Final = 10_000
 # Frames that are held back while a worker is put in another's place, in bytes.
 _HELD: Final = HIGH_WATER
-
-
-# What is read of a message
-
-
-class _Head(Struct):
-    """A message, of which only so much is read as says whose it is."""
-
-    id: Any = UNSET
-    method: Any = UNSET
-    params: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-
-
-class _Cancelled(Struct):
-    requestId: Any = UNSET  # as the wire has it
-
-
-class _Subscription(Struct):
-    uri: Any = UNSET
-
-
-class _Agreed(Struct):
-    """The result of `initialize`."""
-
-    protocolVersion: Any = UNSET
-    capabilities: dict[str, Any] = {}
-
-
-Key = tuple[type, Any]
-
-_one: Final = Decoder(_Head).decode
-_several: Final = Decoder(list[_Head]).decode
-
-
-def _heads(frame: bytes) -> tuple[list[_Head], bool]:
-    """Return what is read of each message in a frame, and whether they are a batch."""
-    try:
-        if frame.lstrip()[:1] == b"[":
-            return _several(frame), True
-        return [_one(frame)], False
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        return [], False  # whoever it is for will say what is wrong with it
-
-
-def _key(id: object) -> Key | None:
-    """Return what an id is found by: 1 and "1" are two, and so are 1 and true."""
-    return (type(id), id) if isinstance(id, str | int) else None
-
-
-def _is(head: _Head, method: str) -> bool:
-    return bool(head.method == method)
-
-
-def _cancelled(head: _Head) -> Key | None:
-    """Return what a notification of that name cancels."""
-    return _key(_read(head.params, _Cancelled).requestId)
-
-
-def _read(params: Raw | UnsetType, kind: Any) -> Any:
-    try:
-        return kind() if params is UNSET else decode(params, type=kind)
-    except (DecodeError, UnicodeDecodeError):
-        return kind()
 
 
 # A worker, as the client's other side
@@ -145,7 +99,7 @@ class _Pipes(FramedTransport):
         """Begin to read."""
         loop = asyncio.get_running_loop()
         self._reader = FdReader(loop, self._fds[0], self._receive, self._input_ended)
-        self._writer = FdWriter(loop, self._fds[1], self._drained, ignore)
+        self._writer = FdWriter(loop, self._fds[1], self._drained, self._output_broke)
         self._is_open = True
 
     def _input_ended(self, error: OSError | None) -> None:
@@ -153,6 +107,9 @@ class _Pipes(FramedTransport):
         if not self.ended.done():
             self.ended.set_result(None)
         self._report(None)
+
+    def _output_broke(self, error: OSError) -> None:
+        self._drained()  # what was left is dropped, and that it has ended comes from elsewhere
 
     def _output(self) -> int:
         return self._fds[1] if len(self._fds) > 1 else -1
@@ -186,18 +143,39 @@ class _Line:
         # What it has asked of the client.
         self.asks: set[Key | None] = set()
         # What we have asked of it ourselves.
-        self.ours: dict[str, asyncio.Future[_Head]] = {}
+        self.ours: dict[str, asyncio.Future[Head]] = {}
+        # Whether it is not read because the client is slow, and how often that was so.
+        self.is_paused = False
+        self.pauses = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has more to read than it should be sent."""
+        return self.pipes.backlog > HIGH_WATER
+
+    def pause(self) -> None:
+        """Leave what it says where it is."""
+        if not self.is_paused:
+            self.is_paused = True
+            self.pauses += 1
+            self.pipes.pause()
+
+    def resume(self) -> None:
+        """Read on."""
+        if self.is_paused:
+            self.is_paused = False
+            self.pipes.resume()
 
     def send(self, frame: bytes) -> None:
         self.pipes.send(frame)
 
-    async def ask(self, frame: bytes, id: str, seconds: float) -> _Head:
+    async def ask(self, frame: bytes, id: str, seconds: float) -> Head:
         """Ask something of our own, by a request with this id, and return the answer.
 
         Raises:
             Rejected: there was none.
         """
-        answer: asyncio.Future[_Head] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
         self.ours[id] = answer
         self.send(frame)
         ended = self.worker.ended
@@ -210,75 +188,13 @@ class _Line:
         raise Rejected(f"the server did not answer within {seconds:g} s")
 
 
-def _message(**members: Any) -> bytes:
-    given = {name: value for name, value in members.items() if value is not UNSET}
-    return encode({"jsonrpc": "2.0", **given})
-
-
-def _failure(id: Any, code: int, message: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
-
-
-# The handshake that was made
-
-
-class _Session:
-    """What a client has told the first server, and every later one has to know.
-
-    Requests are kept as they came: what an envelope holds besides belongs to them.
-    """
-
-    def __init__(self, key: Key | None, opening: bytes) -> None:
-        self.key = key
-        self.opening = opening
-        # What the first server agreed to; None until it has.
-        self.revision: Any = None
-        self.capabilities: dict[str, Any] = {}
-        # Whether it has, or never will.
-        self.is_over = asyncio.Event()
-        # The notification that the client is ready.
-        self.ready: bytes | None = None
-        self._level: bytes | None = None
-        self._subscriptions: dict[str, bytes] = {}
-
-    def hear(self, head: _Head, frame: bytes) -> None:
-        """Remember what a client says that has to be said again."""
-        method = head.method
-        if method == "notifications/initialized":
-            self.ready = frame
-        elif method == "logging/setLevel":
-            self._level = frame
-        elif method in ("resources/subscribe", "resources/unsubscribe"):
-            uri = _read(head.params, _Subscription).uri
-            if isinstance(uri, str):
-                self._subscriptions.pop(uri, None)
-                if method == "resources/subscribe" and len(self._subscriptions) < _SUBSCRIPTIONS:
-                    self._subscriptions[uri] = frame
-
-    def wishes(self) -> list[bytes]:
-        """Return the requests that still hold."""
-        level = [] if self._level is None else [self._level]
-        return [*level, *self._subscriptions.values()]
-
-    def changed_lists(self) -> list[str]:
-        """Return the notifications by which a client is told that there may be something new."""
-        if self.ready is None:
-            return []
-        found = []
-        for name in ("tools", "resources", "prompts"):
-            declared = self.capabilities.get(name)
-            if isinstance(declared, dict) and declared.get("listChanged") is True:
-                found.append(f"notifications/{name}/list_changed")
-        return found
-
-
 # Standing in
 
 
 class StandIn:
     """Keeps the client, and hands what it says to the worker whose turn it is."""
 
-    listen: socket.socket | None = None
+    listen: list[socket.socket] | None = None
 
     def __init__(self, framing: str | None) -> None:
         self._framing = framing
@@ -286,12 +202,17 @@ class StandIn:
         self.on_end: Callable[[int], object] = ignore
         self._host: StdioServer | None = None
         self._current: _Line | None = None
+        # Those that have still something to say, though it is another's turn or nobody's.
         self._retiring: set[_Line] = set()
+        # The one that is about to take over.
+        self._next: _Line | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._session: _Session | None = None
+        self._session: Session | None = None
         # While one worker is put in the place of another: what came for whichever it will be.
         self._held: list[bytes] | None = None
         self._held_size = 0
+        self._is_host_paused = False
+        self._is_closing = False
         self._ids = 0
         self._batches = 0
         self._last_status = FINE
@@ -333,24 +254,28 @@ class StandIn:
         """
         if worker.pipes is None or worker.ended.done():
             raise Rejected("the server has ended")
-        line = await self._line(worker, worker.pipes, report)
+        self._next = line = await self._line(worker, worker.pipes, report)
         try:
             session = await self._greet(line)
-            self._held, self._held_size = [], 0
+            self._held = []
             if session is not None:
                 await self._repeat(line, session)
+            if worker.ended.done():
+                # While it gave its last answer: nobody will say so again.
+                raise Rejected(f"the server ended with status {worker.ended.result()}")
         except BaseException:
             # Rejected, or whoever reloads was told to end.
+            self._next = None
             self._let_go()
             await line.pipes.close()
             raise
-        before, self._current = self._current, line
+        before, self._current, self._next = self._current, line, None
         if before is not None:
             self._retiring.add(before)
         await self._take_host(report.framing, report.size)
         self._let_go()
         for method in [] if session is None else session.changed_lists():
-            self._tell_host(_message(method=method))
+            self._tell_host(message(method=method))
         if before is not None:
             self._go_on(self._retire(before))
 
@@ -361,18 +286,18 @@ class StandIn:
         way = _Pipes(Policy(framing=framing, limits=Limits(stdio=None)), pipes)
         line = _Line(worker, way)
         way.on_message = lambda frame, _: self._hear_worker(line, frame)
-        way.on_drained = self._worker_drained
+        way.on_drained = self._regulate
         await way.connect()
         return line
 
-    async def _greet(self, line: _Line) -> _Session | None:
+    async def _greet(self, line: _Line) -> Session | None:
         """See that a worker serves, which takes as long as its lifespan; return the session.
 
         Nothing is held back meanwhile: the worker before serves.
         """
         if self._session is None and self._current is not None:
             # Any answer will do.
-            await line.ask(_message(id=(id := self._id()), method="ping"), id, _ANSWERS)
+            await line.ask(message(id=(id := self._id()), method="ping"), id, _ANSWERS)
         if self._session is not None and self._session.revision is None:
             await self._wait_for_handshake(self._session)
         session = self._session
@@ -381,14 +306,14 @@ class StandIn:
         answer = await line.ask(*self._again(session.opening), _ANSWERS)
         if answer.result is UNSET:
             raise Rejected("the server refuses the handshake that the client has made")
-        agreed = _read(answer.result, _Agreed).protocolVersion
+        agreed = read_as(answer.result, Agreed).protocolVersion
         if agreed != session.revision:
             raise Rejected(
                 f"the server speaks {agreed!r}, and the client was promised {session.revision!r}"
             )
         return session
 
-    async def _wait_for_handshake(self, session: _Session) -> None:
+    async def _wait_for_handshake(self, session: Session) -> None:
         """Wait until a handshake that has begun is over: its answer is what has to be agreed on."""
         try:
             async with asyncio.timeout(_ANSWERS):
@@ -396,7 +321,7 @@ class StandIn:
         except TimeoutError:
             raise Rejected("the server before has not answered initialize") from None
 
-    async def _repeat(self, line: _Line, session: _Session) -> None:
+    async def _repeat(self, line: _Line, session: Session) -> None:
         """Tell a worker what else the client has told the one before."""
         if session.ready is not None:
             line.send(session.ready)
@@ -415,17 +340,18 @@ class StandIn:
         return f"trunkline-reload-{self._ids}"
 
     def _let_go(self) -> None:
+        """Hand on what was held back, to whoever is there now."""
         held, self._held = self._held, None
-        if self._host is not None and self._held_size > _HELD:
-            self._host.resume()
+        self._held_size = 0
         for frame in held or ():
             self._hand_on(frame)
+        self._regulate()
 
     async def _retire(self, line: _Line) -> None:
         """Have a worker finish what it has begun, then answer what it could not."""
         try:
             # What was sent to it before is begun when it has read this, and so is not refused.
-            await line.ask(_message(id=(id := self._id()), method="ping"), id, _HAS_READ)
+            await line.ask(message(id=(id := self._id()), method="ping"), id, _HAS_READ)
         except Rejected:
             pass  # it is at work in its event loop, or gone
         line.worker.stop()
@@ -434,10 +360,27 @@ class StandIn:
     async def _bury(self, line: _Line, why: str) -> None:
         """Wait until a worker has ended, hear the rest, and answer in its name."""
         await line.worker.end()
-        await asyncio.wait((line.pipes.ended,), timeout=_REST)
+        await self._hear_rest(line)
         self._retiring.discard(line)
         self._answer_for(line, why)
         await line.pipes.close()
+
+    async def _hear_rest(self, line: _Line) -> None:
+        """Hear what a worker wrote before it was gone, as fast as the client takes it."""
+        spells = _SPELLS
+        while not line.pipes.ended.done() and spells:
+            pauses, left = line.pauses, self._owed
+            await asyncio.wait((line.pipes.ended,), timeout=_REST)
+            if not line.is_paused and line.pauses == pauses:
+                return  # somebody else keeps the pipe open
+            if self._is_closing:
+                is_stuck = line.is_paused and line.pauses == pauses and self._owed >= left
+                spells = 0 if is_stuck else spells - 1
+
+    @property
+    def _owed(self) -> int:
+        """How much the client has still to take, in bytes."""
+        return 0 if self._host is None else self._host.backlog
 
     def _go_on(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -450,12 +393,15 @@ class StandIn:
         if line is None or line.worker is not worker:
             return False
         self._current = None
+        self._retiring.add(line)
         self._last_status = status
         self._go_on(self._bury(line, _ENDED))
+        self._regulate()
         return True
 
     async def close(self) -> None:
         """End all workers in order, give the client the rest, and leave it."""
+        self._is_closing = True
         line, self._current = self._current, None
         if line is not None:
             self._retiring.add(line)
@@ -473,7 +419,7 @@ class StandIn:
             # Too large for the worker too, which knows how to say so. Only its head is known.
             frame = frame.head.ljust(frame.limit + 1)
         elif not isinstance(frame, bytes):
-            self._tell_host(encode(_failure(None, _PARSE_ERROR, "Parse error")))
+            self._tell_host(encode(failure(None, _PARSE_ERROR, "Parse error")))
             if isinstance(frame, BadHeader) and frame.lost:
                 self._host_gone(None)
             return
@@ -481,13 +427,12 @@ class StandIn:
 
     def _hand_on(self, frame: bytes) -> None:
         """Hand a frame to the worker it is for."""
-        heads, is_batch = _heads(frame)
+        heads, is_batch = heads_of(frame)
         lines = self._lines_for(heads)
         if self._held is not None and self._current in lines:
             self._held.append(frame)
             self._held_size += len(frame)
-            if self._host is not None and self._held_size > _HELD:
-                self._host.pause()
+            self._regulate()
             return
         self._note(heads, frame, is_batch)
         for line in lines:
@@ -495,19 +440,19 @@ class StandIn:
                 self._refuse(heads, is_batch)
                 continue
             line.send(frame)
-            if line.pipes.backlog > HIGH_WATER and self._host is not None:
-                self._host.pause()
+        self._regulate()
 
-    def _lines_for(self, heads: list[_Head]) -> list[_Line | None]:
+    def _lines_for(self, heads: list[Head]) -> list[_Line | None]:
         """Return whom a frame is for: who asked, who was asked, or whose turn it is."""
         head = heads[0] if len(heads) == 1 else None
         if head is not None and self._retiring:
             if head.method is UNSET:
-                key = _key(head.id)
-            elif _is(head, "notifications/cancelled"):
-                key = _cancelled(head)
-            elif _is(head, "notifications/progress"):
-                return [self._current, *self._retiring]
+                key = key_of(head.id)
+            elif is_a(head, "notifications/cancelled"):
+                key = cancelled_by(head)
+            elif is_a(head, "notifications/progress"):
+                # Nobody waits for one that does not read: it can do without.
+                return [self._current, *(each for each in self._retiring if not each.is_full)]
             else:
                 return [self._current]
             for line in self._retiring:
@@ -515,40 +460,42 @@ class StandIn:
                     return [line]
         return [self._current]
 
-    def _note(self, heads: list[_Head], frame: bytes, is_batch: bool) -> None:
+    def _note(self, heads: list[Head], frame: bytes, is_batch: bool) -> None:
         """Take note of what a client asks, and of what later workers have to be told."""
         self._batches += is_batch
         line = self._current
         for head in heads:
             if head.method is UNSET:
                 for each in self._lines():
-                    each.asks.discard(_key(head.id))
+                    each.asks.discard(key_of(head.id))
                 continue
-            if _is(head, "notifications/cancelled"):
+            if is_a(head, "notifications/cancelled"):
                 for each in self._lines():
-                    each.asked.pop(_cancelled(head), None)
-            key = None if head.id is UNSET else _key(head.id)
+                    each.asked.pop(cancelled_by(head), None)
+            key = None if head.id is UNSET else key_of(head.id)
             if key is not None and line is not None:
                 line.asked[key] = head.id, self._batches if is_batch else None
             alone = frame
             if is_batch:
-                alone = _message(id=head.id, method=head.method, params=head.params)
-            if _is(head, "initialize") and self._session is None and line is not None:
-                self._session = _Session(key, alone)
+                alone = message(id=head.id, method=head.method, params=head.params)
+            if is_a(head, "initialize") and self._session is None and line is not None:
+                self._session = Session(key, alone)
             elif self._session is not None:
                 self._session.hear(head, alone)
 
     def _lines(self) -> list[_Line]:
         return [*([] if self._current is None else [self._current]), *self._retiring]
 
-    def _refuse(self, heads: list[_Head], is_batch: bool) -> None:
+    def _refuse(self, heads: list[Head], is_batch: bool) -> None:
         """Answer what is asked while there is no worker."""
         asked = [head.id for head in heads if head.method is not UNSET and head.id is not UNSET]
-        answers = [_failure(id, _INTERNAL_ERROR, _ENDED) for id in asked if _key(id)]
+        answers = [failure(id, _INTERNAL_ERROR, _ENDED) for id in asked if key_of(id)]
         if answers:
             self._tell_host(encode(answers if is_batch else answers[0]))
 
     def _host_gone(self, why: TransportError | None) -> None:
+        if why is not None:
+            self._host_drained()  # what it did not take is dropped
         self._go_on(self._follow())
 
     async def _follow(self) -> None:
@@ -570,27 +517,27 @@ class StandIn:
     def _hear_worker(self, line: _Line, frame: Frame) -> None:
         if not isinstance(frame, bytes):
             return  # its last words were cut short
-        heads, is_batch = _heads(frame)
+        heads, is_batch = heads_of(frame)
         for head in heads:
             if head.method is not UNSET:
-                if _is(head, "notifications/cancelled"):
-                    line.asks.discard(_cancelled(head))
+                if is_a(head, "notifications/cancelled"):
+                    line.asks.discard(cancelled_by(head))
                 elif head.id is not UNSET:
-                    line.asks.add(_key(head.id))
+                    line.asks.add(key_of(head.id))
             elif not is_batch and isinstance(head.id, str) and head.id in line.ours:
                 answer = line.ours[head.id]
                 if not answer.done():
-                    answer.set_result(_Head(head.id, UNSET, UNSET, _kept(head.result)))
+                    answer.set_result(Head(head.id, UNSET, UNSET, kept(head.result)))
                 return
             else:
                 self._answered(line, head)
         if self._host is not None:
             self._host.send(frame)
-            if self._host.backlog > HIGH_WATER:
-                line.pipes.pause()
+            if self._owed > HIGH_WATER:
+                line.pause()
 
-    def _answered(self, line: _Line, head: _Head) -> None:
-        key = _key(head.id)
+    def _answered(self, line: _Line, head: Head) -> None:
+        key = key_of(head.id)
         if key is None:
             return
         line.asked.pop(key, None)
@@ -600,7 +547,7 @@ class StandIn:
             if head.result is UNSET:
                 self._session = None  # it was refused: the client may try again
                 return
-            agreed = _read(head.result, _Agreed)
+            agreed = read_as(head.result, Agreed)
             session.revision, session.capabilities = agreed.protocolVersion, agreed.capabilities
 
     def _answer_for(self, line: _Line, why: str) -> None:
@@ -608,14 +555,14 @@ class StandIn:
         batches: dict[int, list[dict[str, Any]]] = {}
         session = self._session
         for key, (id, batch) in line.asked.items():
-            failure = _failure(id, _INTERNAL_ERROR, why)
+            answer = failure(id, _INTERNAL_ERROR, why)
             if session is not None and session.key == key and session.revision is None:
                 session.is_over.set()
                 self._session = None
             if batch is None:
-                self._tell_host(encode(failure))
+                self._tell_host(encode(answer))
             else:
-                batches.setdefault(batch, []).append(failure)
+                batches.setdefault(batch, []).append(answer)
         for answers in batches.values():
             self._tell_host(encode(answers))
         line.asked.clear()
@@ -627,14 +574,22 @@ class StandIn:
             self._host.send(frame)
 
     def _host_drained(self) -> None:
-        for line in self._lines():
-            line.pipes.resume()
+        for line in (*self._lines(), self._next):
+            if line is not None:
+                line.resume()
 
-    def _worker_drained(self) -> None:
-        if self._host is not None:
-            self._host.resume()
+    @property
+    def _has_room(self) -> bool:
+        """Whether what the client says next finds room."""
+        line = self._current
+        return self._held_size <= _HELD and (line is None or not line.is_full)
 
-
-def _kept(raw: Raw | UnsetType) -> Raw | UnsetType:
-    """Return what was read in a form that outlives the frame it stood in."""
-    return raw if raw is UNSET else raw.copy()
+    def _regulate(self) -> None:
+        """Read the client, or leave what it says where it is; for whenever there is a change."""
+        host, is_to_pause = self._host, not self._has_room
+        if host is not None and is_to_pause != self._is_host_paused:
+            self._is_host_paused = is_to_pause
+            if is_to_pause:
+                host.pause()
+            else:
+                host.resume()

@@ -4,6 +4,8 @@ The rules that live here, and only here:
 
 * Before it serves anybody it reports: that it could be loaded, or not, and from which files.
 * It ends when whoever started it does.
+* It lets nobody in any more when it is told that another does: by a word on the same socket that
+  its report went by.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ class Orders(Struct, frozen=True):
     options: dict[str, Any]
     # The descriptor to report to.
     control: int
-    # The descriptor to listen on; None is standard streams.
-    listen: int | None
+    # The descriptors to listen on; None is standard streams.
+    listen: list[int] | None
     # How many were started before this one, for the same client.
     generation: int
 
@@ -104,11 +106,12 @@ def _serve(app: Server, orders: Orders, options: Any, reporter: _Reporter) -> No
 
     def ready(_: object) -> None:
         reporter.tell_ready(app)
-        _end_with(reporter.control, app)
+        _heed(reporter.control, app)
 
-    os.set_inheritable(orders.listen, False)
-    sock = socket.socket(fileno=orders.listen)
-    run_listening(app, address, limits_of(options), sock=sock, on_ready=ready)
+    for each in orders.listen:
+        os.set_inheritable(each, False)
+    socks = [socket.socket(fileno=each) for each in orders.listen]
+    run_listening(app, address, limits_of(options), sock=socks, on_ready=ready)
 
 
 class _Reporter:
@@ -155,16 +158,26 @@ def _number(app: Server, generation: int) -> None:
         app.policy = policy.but(first_id=first)
 
 
-def _end_with(control: socket.socket, app: Server) -> None:
-    """Stop the server when whoever started it is gone."""
+def _heed(control: socket.socket, app: Server) -> None:
+    """Let nobody in any more when we are told so; stop when whoever started us is gone."""
     import asyncio
 
     loop = asyncio.get_running_loop()
 
-    def gone() -> None:
+    def hear() -> None:
+        try:
+            is_word = bool(control.recv(64))
+        except BlockingIOError:
+            return
+        except OSError:
+            is_word = False
+        if is_word:
+            # There is one thing to be told.
+            for each in app.listeners:
+                each.let_in_nobody()
+            return
         loop.remove_reader(control)
         app.stop()
 
     control.setblocking(False)
-    # Nothing is ever sent this way but the end.
-    loop.add_reader(control, gone)
+    loop.add_reader(control, hear)

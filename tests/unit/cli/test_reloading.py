@@ -11,24 +11,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.json import decode, encode
 
-from tests.faults.scene import nothing_left, until_async
+from tests.faults.scene import META, nothing_left, until_async
 from trunkline.cli import reloading
 from trunkline.cli.reloading import Sockets, Worker, close_pipes
 from trunkline.cli.supervised import Orders, Report
 from trunkline.cli.verbs import parser_of
 from trunkline.errors import TransportError
+from trunkline.transports import listener
 from trunkline.transports.addresses import Tcp, Unix
 
 WAIT = 30.0
-SERVER = "from trunkline import Server, ServerLimits\napp = Server('x', {})\n"
+SERVER = """
+import os
+from trunkline import Server
+app = Server("x")
+
+@app.tool
+def pid() -> int:
+    return os.getpid()
+"""
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(3600)"
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "server.py"
-    path.write_text(SERVER.format(""))
+    path.write_text(SERVER)
     return path
 
 
@@ -141,13 +151,150 @@ def test_a_socket_is_bound_once_and_its_port_is_handed_on(
         front = Sockets(Tcp("127.0.0.1", 0), options)
         await front.open()
         assert front.listen is not None
-        port = front.listen.getsockname()[1]
+        (listening,) = front.listen
+        port = listening.getsockname()[1]
         assert options["tcp"] == f"127.0.0.1:{port}"
         # Before there is any worker.
         with socket.create_connection(("127.0.0.1", port), timeout=WAIT):
             pass
         await front.close()
         assert capsys.readouterr().err == f"listening on tcp://127.0.0.1:{port}\n"
+
+    run(script)
+
+
+def test_all_addresses_of_a_host_are_listened_on(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = ["127.0.0.1", "127.0.0.2"]
+
+    async def several(_: object, host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
+        assert host == "localhost"
+        return [(socket.AF_INET, (each, port)) for each in hosts]
+
+    monkeypatch.setattr(listener, "resolve", several)
+
+    async def script() -> None:
+        front = Sockets(Tcp("localhost", 0), given := dict(orders(file).options))
+        await front.open()
+        worker = await Worker.start(Orders(given, -1, None, 0), front.listen)
+        report = await worker.report
+        assert report is not None
+        await front.adopt(worker, report)
+        for host in hosts:
+            port = int(given["tcp"].removeprefix("localhost:"))
+            assert await Caller.asked((host, port)) == worker.pid
+        await front.close()
+
+    run(script)
+
+
+class Caller:
+    """A connection to a worker, which is asked who it is."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    @classmethod
+    async def connected(cls, where: Any) -> Caller:
+        sock = socket.socket(socket.AF_INET if isinstance(where, tuple) else socket.AF_UNIX)
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, where)
+        return cls(sock)
+
+    @classmethod
+    async def asked(cls, where: Any) -> int:
+        """Return who answers a new connection."""
+        caller = await cls.connected(where)
+        try:
+            return await caller.ask()
+        finally:
+            caller.close()
+
+    async def ask(self) -> int:
+        """Return the number of the process that answers; -1 if none does."""
+        loop, said = asyncio.get_running_loop(), b""
+        params = {"name": "pid", "arguments": {}, "_meta": META}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        await loop.sock_sendall(self._sock, encode(call) + b"\n")
+        while not said.endswith(b"\n"):
+            data = await loop.sock_recv(self._sock, 65_536)
+            if not data:
+                return -1
+            said += data
+        return int(decode(said)["result"]["content"][0]["text"])
+
+    async def ended(self) -> bool:
+        """Wait for the end."""
+        return await asyncio.get_running_loop().sock_recv(self._sock, 1) == b""
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+def holds(pid: int, sock: socket.socket) -> bool:
+    """Say whether a process has a socket open."""
+    fds = Path(f"/proc/{pid}/fd")
+    inode = f"socket:[{os.fstat(sock.fileno()).st_ino}]"
+    return any(os.readlink(each) == inode for each in fds.iterdir())
+
+
+def test_who_was_let_in_last_by_the_worker_before_is_served_by_it(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nothing but the end of all ends it in time.
+    monkeypatch.setattr(reloading, "_LINGER", 3600.0)
+    monkeypatch.chdir(tmp_path)
+
+    async def script() -> None:
+        front = Sockets(Unix("s"), {})
+        await front.open()
+        assert front.listen is not None
+        workers = []
+        caller: Caller | None = None
+        for _ in range(2):
+            worker = await Worker.start(orders(file, "--unix", "s"), front.listen)
+            report = await worker.report
+            assert report is not None
+            await front.adopt(worker, report)
+            workers.append(worker)
+            # Let in by the first; it has not asked anything before the second takes over.
+            caller = caller or await Caller.connected("s")
+            assert await Caller.asked("s") in [each.pid for each in workers]
+        first, second = workers
+        # The one before lets nobody in, without being told to end.
+        await until_async(lambda: not holds(first.pid, front.listen[0]))
+        assert [await Caller.asked("s") for _ in range(5)] == [second.pid] * 5
+        assert caller is not None
+        assert await caller.ask() == first.pid
+        assert not first.is_stopping
+        await front.close()
+        assert await caller.ended()
+        caller.close()
+        assert [await each.ended for each in workers] == [0, 0]
+
+    run(script)
+
+
+def test_the_worker_before_ends_soon(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reloading, "_LINGER", 0.05)
+    monkeypatch.chdir(tmp_path)
+
+    async def script() -> None:
+        front = Sockets(Unix("s"), {})
+        await front.open()
+        workers = []
+        for _ in range(2):
+            worker = await Worker.start(orders(file, "--unix", "s"), front.listen)
+            report = await worker.report
+            assert report is not None
+            await front.adopt(worker, report)
+            workers.append(worker)
+        assert await workers[0].ended == 0
+        assert not workers[1].ended.done()
+        await front.close()
 
     run(script)
 

@@ -165,6 +165,6 @@ def test_serving_a_file_loads_nothing_for_reloading(tmp_path: Path) -> None:
     )
     loaded = set(run.stderr.splitlines()[-1].split())
     assert "trunkline.server.app" in loaded
-    unneeded = {"reloading", "watching", "standing_in", "supervised", "formats"}
+    unneeded = {"reloading", "watching", "standing_in", "remembered", "supervised", "formats"}
     assert loaded.isdisjoint(f"trunkline.cli.{name}" for name in unneeded)
     assert loaded.isdisjoint({"trunkline.client", "trunkline.transports.sockets"})
