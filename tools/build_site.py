@@ -7,9 +7,10 @@ The site needs no server and no network: links are relative, search is a script 
 pages, and nothing is loaded from elsewhere. Building twice gives the same bytes.
 
 `docs/site.toml` is the one list of pages and their order. These rules live only here:
-a page that is not in the list, an entry without a page, a link that leads nowhere and an
-anchor that no heading has are faults. All of them are told, with file and line, and a build
-with faults writes nothing. HTML inside of a page is shown as text and never as HTML.
+a page that is not in the list, an entry without a page, a link that leads nowhere, an anchor
+that no heading has and code in a language that nobody knows are faults. All of them are told,
+with file and line, and a build with faults writes nothing. HTML inside of a page is shown
+as text and never as HTML.
 
 What the pages look like is in `tools/site/`: a template, a style sheet and a script. Ids of the
 template have a dot, which no anchor of a heading has.
@@ -39,6 +40,7 @@ from markdown_it.token import Token
 from pygments import highlight  # type: ignore[import-untyped]
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 from trunkline import __version__
 
@@ -46,6 +48,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 ASSETS: Final = ROOT / "tools" / "site"
 LIST: Final = "site.toml"
 INDEX: Final = "search-index.js"
+# How many characters of code within a line are never broken: they fit the narrowest phone.
+SHORT_CODE: Final = 16
 # Copied as they are, beside the pages.
 COPIED: Final = ("style.css", "site.js")
 
@@ -170,6 +174,7 @@ def reader() -> MarkdownIt:
     """Return the parser: CommonMark with tables, and HTML as text."""
     made = MarkdownIt("commonmark", {"html": False, "highlight": coloured}).enable("table")
     made.add_render_rule("fence", render_fence)
+    made.add_render_rule("code_inline", render_code)
     made.add_render_rule("text", render_text)
     made.add_render_rule("table_open", lambda *_: '<div class="wide"><table>\n')
     made.add_render_rule("table_close", lambda *_: "</table></div>\n")
@@ -184,18 +189,41 @@ def coloured(code: str, language: str, _: str) -> str:
     return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
 
 
+def language_of(fence: Token) -> str:
+    """Return the language of a block of code, or nothing; what follows it is for tests."""
+    return fence.info.split()[0] if fence.info.strip() else ""
+
+
+def unknown_languages(page: Page) -> Iterator[str]:
+    """Yield a fault for each block of code whose language cannot be coloured."""
+    for token in page.tokens:
+        language = language_of(token) if token.type == "fence" else ""
+        try:
+            if language:
+                get_lexer_by_name(language)
+        except ClassNotFound:
+            line = token.map[0] + 1 if token.map is not None else 1
+            yield f"docs/{page.path}:{line}: {language} is no language that can be coloured"
+
+
 def render_fence(
     renderer: Any, tokens: Sequence[Token], number: int, options: Any, _: Mapping[str, Any]
 ) -> str:
     """Return a block of code, with its language for `site.js`."""
     token = tokens[number]
-    # What follows the language is for tests.
-    language = token.info.split()[0] if token.info.strip() else ""
+    language = language_of(token)
     code = options["highlight"](token.content, language, "")
     return (
         f'<div class="code" data-language="{escape(language)}">'
         f"<pre><code>{code}</code></pre></div>\n"
     )
+
+
+def render_code(_: Any, tokens: Sequence[Token], number: int, *rest: Any) -> str:
+    """Return code within a line, in one piece if it is short: `--` is one word."""
+    code = tokens[number].content
+    kept = ' class="short"' if len(code) <= SHORT_CODE else ""
+    return f"<code{kept}>{escape(code)}</code>"
 
 
 def render_text(_: Any, tokens: Sequence[Token], number: int, *rest: Any) -> str:
@@ -441,7 +469,7 @@ def build(docs: Path) -> dict[str, bytes]:
     """Return every file of the site, by its path.
 
     Raises:
-        Faulty: something is wrong with the list or with a link.
+        Faulty: something is wrong with the list, a link or a block of code.
     """
     site = load(docs)
     parser = reader()
@@ -451,8 +479,9 @@ def build(docs: Path) -> dict[str, bytes]:
     links = Links(docs, pages)
     for page in pages.values():
         links.follow(page)
-    if links.faults:
-        raise Faulty(links.faults)
+    faults = links.faults + [each for page in pages.values() for each in unknown_languages(page)]
+    if faults:
+        raise Faulty(faults)
     files = {
         page.address: write(site, pages, page, parser).encode("utf-8") for page in pages.values()
     }

@@ -59,7 +59,7 @@ _CREDENTIAL: Final = (
     r"(?P<name>(?i:(?:authorization|cookie)\\?[\"']?\s*[=:]\s*))[^\r\n]+"
     r"|(?P<key>(?i:(?:(?<!progress)token|secret|passw(?:or)?d|passphrase|pwd|credential|session[-_]?id"
     r"|(?:api|access|private|encryption|signing)[-_ ]?key)\\?[\"']?\s*[=:]\s*\\?[\"']?))"
-    r"[^\s\"'&,;}\]\\]+"
+    r"(?!\[redacted\](?:[\s\"'&,;}\]\\]|\Z))[^\s\"'&,;}\]\\]+"  # not once more
     r"|(?i:(?<![a-z0-9])(?:bearer|basic)\s+[a-z0-9._~+/=-]{6,})"  # an Authorization value
     r"|(?<![A-Za-z0-9])eyJ[\w-]{8,}+(?:\.[\w-]*+)+"  # a JSON web token
     r"|(?<![A-Za-z0-9])(?:"

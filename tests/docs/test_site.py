@@ -239,6 +239,25 @@ def test_a_link_that_leads_nowhere_is_told_with_its_line(
     assert faults_of(docs) == [fault]
 
 
+def test_a_language_that_nobody_knows_is_told_with_its_line(folder: Folder) -> None:
+    page = "# A\n\n```python\nx\n```\n\n- one\n\n  ```klingon x\n  y\n  ```\n"
+    docs = folder({"index.md": page, "b.md": "# B\n\n```\nx\n```\n\n```nonesuch\n```\n"})
+    assert faults_of(docs) == [
+        "docs/index.md:9: klingon is no language that can be coloured",
+        "docs/b.md:7: nonesuch is no language that can be coloured",
+    ]
+
+
+def test_short_code_is_in_one_piece_and_long_code_is_not(folder: Folder) -> None:
+    long = "trunkline call TARGET TOOL"
+    html = build(folder({"index.md": f"# A\n\n`--` and `<b>` and `{long}`\n"}))["index.html"]
+    assert b'<code class="short">--</code>' in html
+    assert b'<code class="short">&lt;b&gt;</code>' in html
+    assert f"<code>{long}</code>".encode() in html
+    style = (ASSETS / "style.css").read_text()
+    assert re.search(r"\.short[^{}]*\{[^{}]*white-space: nowrap", style)
+
+
 def test_all_faults_are_told_at_once_and_nothing_is_written(
     folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

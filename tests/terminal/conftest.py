@@ -54,6 +54,10 @@ class Terminal:
         """Press keys."""
         os.write(self._ours, text.encode())
 
+    def send(self, number: int) -> None:
+        """Send a signal to the command alone."""
+        self._run.send_signal(number)
+
     def until(self, text: str) -> None:
         """Read what is drawn until it has `text`."""
         self._read(lambda: text in self.text)

@@ -110,10 +110,12 @@ async def warn(ctx: Context) -> str:
 
 
 @app.tool
-async def count(ctx: Context, steps: int, wait: float = 0.1, has_total: bool = True) -> str:
+async def count(
+    ctx: Context, steps: int, wait: float = 0.1, has_total: bool = True, word: str = "step"
+) -> str:
     """Count, and say how far it has come."""
     for step in range(1, steps + 1):
-        await ctx.progress(step, steps if has_total else None, f"step {step}")
+        await ctx.progress(step, steps if has_total else None, f"{word} {step}")
         await asyncio.sleep(wait)
     return "counted"
 

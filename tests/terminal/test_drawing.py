@@ -119,6 +119,13 @@ def test_a_bar_is_no_wider_than_the_terminal(terminal: Start, server: list[str])
     assert run.text == "counted"
 
 
+def test_wide_letters_leave_nothing_behind(terminal: Start, server: list[str]) -> None:
+    run = terminal("call", "count", "steps=2", "wait=0.3", "word=漢字漢字漢字", *server)
+    run.until("漢字漢字漢字 1")
+    assert run.wait() == 0
+    assert run.text == "counted"
+
+
 def test_progress_is_not_drawn_in_a_pipe(server: list[str]) -> None:
     run = piped("call", "count", "steps=3", *server)
     assert (run.stdout, run.stderr) == (b"counted\n", b"")

@@ -1,8 +1,12 @@
-"""Ctrl-C, pressed in a terminal at every stage: nothing is left, and the terminal can be used."""
+"""Ctrl-C and signals, at every stage: nothing is left, and the terminal can be used."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,9 @@ from typing import Any
 import pytest
 
 Start = Callable[..., Any]
+WAIT = 30
+# By which signal, and what a shell calls it.
+SIGNALS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
 @pytest.fixture
@@ -25,9 +32,9 @@ def is_there(pid: int) -> bool:
     return True
 
 
-def assert_ended(run: Any, pid_file: Path) -> None:
+def assert_ended(run: Any, pid_file: Path, status: int = 130) -> None:
     """See that a run was interrupted, and left neither a child nor words."""
-    assert run.wait() == 130
+    assert run.wait() == status
     assert not is_there(int(pid_file.read_text()))
     assert "Traceback" not in run.text
     assert "trunkline" not in run.text
@@ -107,3 +114,127 @@ def test_a_second_ctrl_c_does_not_wait_for_a_server_that_will_not_leave(
     run.type("\x03")
     run.type("\x03")
     assert_ended(run, pid_file)
+
+
+# Other signals
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS)
+@pytest.mark.parametrize("method", ["initialize", "tools/list", "tools/call", "close"])
+def test_a_signal_ends_a_call_as_ctrl_c_does(
+    terminal: Start, silent: Any, pid_file: Path, method: str, number: int, status: int
+) -> None:
+    run = terminal("call", "wait", *silent(method), PIDFILE=str(pid_file))
+    run.until_there(pid_file.with_name("pid.silent"))
+    run.send(number)
+    assert_ended(run, pid_file, status)
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS)
+def test_a_signal_at_a_secret_has_the_terminal_show_what_is_typed_again(
+    terminal: Start, server: list[str], pid_file: Path, number: int, status: int
+) -> None:
+    run = terminal("call", "unlock", *server, PIDFILE=str(pid_file))
+    run.until("password:")
+    run.send(number)
+    assert_ended(run, pid_file, status)
+
+
+def in_the_background(
+    words: list[str], pid_file: Path, ignored: int | None
+) -> subprocess.Popen[bytes]:
+    """Start the command without a terminal, with a signal ignored."""
+    become = "import os, signal, sys; "
+    if ignored is not None:
+        become += f"signal.signal({int(ignored)}, signal.SIG_IGN); "
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-S", "-c", f"{become}os.execv(sys.argv[1], sys.argv[1:])"),
+            *(sys.executable, "-m", "trunkline", *words),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PIDFILE": str(pid_file)},
+        start_new_session=True,
+    )
+
+
+def until_there(path: Path) -> None:
+    deadline = time.monotonic() + WAIT
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS)
+def test_a_signal_ends_what_a_script_runs_in_the_background(
+    silent: Any, pid_file: Path, number: int, status: int
+) -> None:
+    # Where Ctrl-C is ignored, others are not.
+    words = ["call", "wait", *silent("tools/call")]
+    with in_the_background(words, pid_file, signal.SIGINT) as run:
+        until_there(pid_file.with_name("pid.silent"))
+        run.send_signal(number)
+        said = run.communicate(timeout=WAIT)
+    assert (run.returncode, said) == (status, (b"", b""))
+    assert not is_there(int(pid_file.read_text()))
+
+
+def test_who_is_not_to_be_hung_up_goes_on(silent: Any, pid_file: Path) -> None:
+    words = ["call", "wait", "--timeout", "1", *silent("tools/call")]
+    with in_the_background(words, pid_file, signal.SIGHUP) as run:
+        until_there(pid_file.with_name("pid.silent"))
+        run.send_signal(signal.SIGHUP)
+        run.communicate(timeout=WAIT)
+    assert run.returncode == 3  # by its own time
+
+
+# The beginning: the child is started before all else.
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), *SIGNALS])
+def test_a_signal_at_any_moment_of_the_beginning_leaves_no_child(
+    tmp_path: Path, number: int, status: int
+) -> None:
+    # A server that will not leave by itself.
+    words = ["ping", "--", "sleep", "60"]
+    endings = []
+    for delay in range(0, 150, 10):
+        mark = tmp_path / f"run-{delay}"
+        with in_the_background(words, mark, None) as run:
+            _until_command(run.pid)
+            time.sleep(delay / 1000)
+            run.send_signal(number)
+            _, said = run.communicate(timeout=WAIT)
+        assert not _marked(mark), f"after {delay} ms"
+        if not _is_of_python(run.returncode, said, number):
+            assert (run.returncode, said) == (status, b""), f"after {delay} ms"
+            endings.append(delay)
+    assert endings  # some of them came when our code ran
+
+
+def _until_command(pid: int) -> None:
+    """Wait until a process has become the command."""
+    deadline = time.monotonic() + WAIT
+    while b"-m\0trunkline\0" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def _is_of_python(status: int, said: bytes, number: int) -> bool:
+    """Say whether a run was ended before our code could know of it."""
+    return status == -number or (b"trunkline/cli" not in said and b"Traceback" in said)
+
+
+def _marked(mark: Path) -> list[str]:
+    """Return the processes that have a mark in their environment."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.fsencode(mark) + b"\0" in (each / "environ").read_bytes():
+                found.append(each.name)
+        except OSError:
+            pass  # somebody else's, or gone
+    return found

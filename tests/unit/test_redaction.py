@@ -821,3 +821,11 @@ def test_what_json_has_not_is_concealed_as_it_is_shown() -> None:
         {"user": "tom", "password": HIDDEN},
     ]
     assert conceal({b"authorization": CANARY}) == {"authorization": HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "text", ["token=abc123", '"password": "hunter2"]', "api_key=x, secret: y", "token=[redacted]x"]
+)
+def test_what_was_hidden_is_not_hidden_once_more(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once

@@ -1,8 +1,9 @@
 """The command `trunkline`: finds the verb, hands over, returns the exit status.
 
 A verb is a module beside this one, imported when it is used, so that `--version`
-and `--help` load nothing of the library. It has `SUMMARY`, `configure(parser)` and
-`run(options) -> int`.
+and `--help` load nothing of the library. It has `configure(parser)` and `run(options) -> int`;
+`TAKES_COMMAND = True` if there may be a command after `--`, and `COMPLETES` if there are words
+that a shell can offer.
 """
 
 from __future__ import annotations
@@ -35,13 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status, one of `trunkline.cli.exits`."""
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     if not words or words[0] in ("--help", "-h", "help"):
-        _say(_help())
-        return FINE
+        return _say(_help())
     if words[0] in ("--version", "-V"):
-        _say(f"trunkline {__version__}\n")
-        return FINE
+        return _say(f"trunkline {__version__}\n")
     if words[0] not in VERBS:
-        print(_unknown(words[0]), file=sys.stderr)
+        _complain(_unknown(words[0]))
         return MISUSED
     try:
         # Imported here: only a verb needs it.
@@ -58,17 +57,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _leave() -> None:
     """Have the interpreter end without a last search through all that was loaded."""
     import gc
+    import signal
 
     gc.freeze()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # All is done. Whoever is in a hurry now wants no traceback of the interpreter's end.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _say(text: str) -> None:
+def _say(text: str) -> int:
+    """Print a text and return the exit status."""
+    if sys.stdout is None:  # it was closed when Python started
+        return FINE
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever reads has seen enough. What is left must not be tried again on the way out.
+    except OSError as error:
+        # What is left must not be tried again on the way out.
         sys.stdout = None
+        if isinstance(error, BrokenPipeError):
+            return FINE  # whoever reads has seen enough
+        _complain(f"trunkline: standard output: {error.strerror}")
+        return MISUSED
+    return FINE
+
+
+def _complain(text: str) -> None:
+    # Without this test a closed stream would have it printed on the other one.
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)
 
 
 def _help() -> str:

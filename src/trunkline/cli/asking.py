@@ -30,7 +30,7 @@ from ..redaction import is_secret_name
 from .progress import somebody_is_there
 from .screen import wants_colour
 from .values import Unfit, coerce
-from .verbs import Misuse
+from .verbs import Misuse, check_text
 
 if TYPE_CHECKING:
     from ..mcp.types import ElicitRequestParams
@@ -245,6 +245,7 @@ def _given(word: str) -> tuple[str, str]:
     name, sign, text = word.partition("=")
     if not sign or not name:
         raise Misuse("--answer takes key=value")
+    check_text(word, "--answer")
     return name, text
 
 

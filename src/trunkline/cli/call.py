@@ -15,6 +15,7 @@ from ..errors import PeerError
 from .exits import FINE, FOUND
 from .formats import emit
 from .reaching import add_target, near, talk, wants_json, words_of
+from .screen import tell
 from .verbs import Misuse
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         json_gives="the arguments, or - for standard input; without one, the same as -o json",
     )
     parser.add_argument(
-        "--save", default=".", metavar="DIR", help="where images and the like are saved; default: ."
+        "--save", metavar="DIR", help="where images and the like are saved; default: ."
     )
 
 
@@ -81,15 +82,23 @@ def json_arguments(options: argparse.Namespace, words: Sequence[str]) -> dict[st
         )
     if words:
         raise Misuse("the arguments are given as words or by --json, not both")
-    raw = sys.stdin.buffer.read() if text == "-" else text.encode("utf-8", "surrogateescape")
+    raw = _standard_input() if text == "-" else text.encode("utf-8", "surrogateescape")
     try:
         value = decode(raw)
+    except UnicodeDecodeError:
+        raise Misuse("the arguments of --json are no text in UTF-8") from None
     except (DecodeError, RecursionError) as error:
         # What was given is not quoted: it may hold a secret.
         raise Misuse(f"the arguments of --json are not JSON: {error}") from None
     if not isinstance(value, dict):
         raise Misuse("the arguments of --json are no JSON object")
     return value
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise Misuse("--json - reads standard input, which is closed")
+    return sys.stdin.buffer.read()
 
 
 async def _called(
@@ -130,13 +139,14 @@ def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> i
     if wants_json(options):
         emit(json_text(_document(result)))
         return FOUND if result.is_error else FINE
-    text = "\n".join(result_shown(result, Shelf(options.save, name)))
+    shelf = Shelf(options.save, name)
+    text = "\n".join(result_shown(result, shelf))
     if result.is_error:
-        print(text or f"{options.prog}: the tool failed and did not say why", file=sys.stderr)
+        tell(text or f"{options.prog}: the tool failed and did not say why")
         return FOUND
     if text:
         emit(text)
-    return FINE
+    return shelf.status(options.prog)
 
 
 def _document(result: ToolResult[Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from . import VERBS
 from .exits import FINE
 from .formats import emit
-from .verbs import parser_of
+from .verbs import load, parser_of
 
 __all__ = ["configure", "run"]
 
@@ -37,6 +37,8 @@ class _Place(NamedTuple):
     helps: Mapping[str, str]
     # The options that take no value.
     flags: frozenset[str]
+    # Whether each of the words has a parser of its own.
+    is_nested: bool = False
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +60,10 @@ def _places() -> Iterator[_Place]:
     top = {"--help": (), "--version": ()}
     yield _Place("", VERBS, top, {}, frozenset(top))
     for verb in VERBS:
-        yield from _of_parser(verb, parser_of(verb))
+        first, *inner = _of_parser(verb, parser_of(verb))
+        known = dict.fromkeys(getattr(load(verb), "COMPLETES", ()), "")
+        yield first._replace(words={**first.words, **known})
+        yield from inner
 
 
 def _of_parser(path: str, parser: argparse.ArgumentParser) -> Iterator[_Place]:
@@ -77,10 +82,9 @@ def _of_parser(path: str, parser: argparse.ArgumentParser) -> Iterator[_Place]:
         elif not action.option_strings:
             words |= dict.fromkeys(choices, "")
         for name in action.option_strings:
-            if name.startswith("--"):
-                options[name], helps[name] = choices, action.help or ""
-                flags |= {name} if action.nargs == 0 else set()
-    yield _Place(path, words, options, helps, frozenset(flags))
+            options[name], helps[name] = choices, action.help or ""
+            flags |= {name} if action.nargs == 0 else set()
+    yield _Place(path, words, options, helps, frozenset(flags), bool(inner))
     for word, each in inner.items():
         yield from _of_parser(f"{path} {word}", each)
 
@@ -98,6 +102,9 @@ def _bash(places: list[_Place]) -> str:
 _trunkline() {{
     local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" at="" words=""
     COMPREPLY=()
+    # What is after -- is a command of somebody else's.
+    if [[ "$prev" == -- ]]; then COMPREPLY=($(compgen -c -- "$cur")); return; fi
+    [[ " ${{COMP_WORDS[*]:1:COMP_CWORD-1}} " == *" -- "* ]] && return
     (( COMP_CWORD > 1 )) && at="${{COMP_WORDS[1]}}"
     case "$at" in
         {"|".join(_nested(places))}) (( COMP_CWORD > 2 )) && at="$at ${{COMP_WORDS[2]}}" ;;
@@ -113,6 +120,9 @@ def _zsh(places: list[_Place]) -> str:
 #compdef trunkline
 _trunkline() {{
     local cur="$words[CURRENT]" prev="$words[CURRENT-1]" at="" found=""
+    # What is after -- is a command of somebody else's.
+    if [[ "$prev" == -- ]]; then _command_names; return; fi
+    if (( ${{words[(I)--]}} > 0 && ${{words[(I)--]}} < CURRENT )); then _files; return; fi
     (( CURRENT > 2 )) && at="$words[2]"
     case "$at" in
         ({"|".join(_nested(places))}) (( CURRENT > 3 )) && at="$at $words[3]" ;;
@@ -157,26 +167,27 @@ def _fish(places: list[_Place]) -> str:
 
 def _rules(place: _Place) -> Iterator[str]:
     """Yield the lines of fish for one place."""
-    begin = f"complete -c trunkline -n {_quoted(_condition(place))}"
+    begin = f"complete -c trunkline -n {_quoted(_condition(place, bool(place.words)))}"
     takes_files = not place.words and place.path == "validate"
     if takes_files:
         yield f"{begin} -F"
     for word, help in place.words.items():
         yield f"{begin} -a {word}{_described(help)}"
+    begin = f"complete -c trunkline -n {_quoted(_condition(place, place.is_nested))}"
     for option, choices in place.options.items():
-        name = option.removeprefix("--")
+        name = f"l {option[2:]}" if option.startswith("--") else f"s {option[1:]}"
         if option in place.flags:
-            yield f"{begin} -l {name}{_described(place.helps.get(option, ''))}"
+            yield f"{begin} -{name}{_described(place.helps.get(option, ''))}"
         else:
             values = f" -a {_quoted(' '.join(choices))}" if choices else ""
-            yield f"{begin} -l {name} -x{values}{_described(place.helps.get(option, ''))}"
+            yield f"{begin} -{name} -x{values}{_described(place.helps.get(option, ''))}"
 
 
-def _condition(place: _Place) -> str:
+def _condition(place: _Place, ends_with_a_word: bool) -> str:
     if not place.path:
         return "__fish_use_subcommand"
     seen = [f"__fish_seen_subcommand_from {word}" for word in place.path.split()]
-    if place.words and " " not in place.path:
+    if ends_with_a_word and " " not in place.path:
         seen.append(f"not __fish_seen_subcommand_from {' '.join(place.words)}")
     return "; and ".join(seen)
 

@@ -7,6 +7,7 @@ the folder, and never takes the place of another file.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -15,9 +16,12 @@ from msgspec import DecodeError
 from msgspec.json import decode, encode, format
 
 from ..errors import visible
-from .verbs import Misuse
+from .exits import FINE, MISUSED
+from .screen import tell
 
 if TYPE_CHECKING:
+    from io import RawIOBase
+
     from ..client.results import ToolResult
     from ..mcp.types import ContentBlock, ResourceContents
 
@@ -69,19 +73,20 @@ def _escape(character: str) -> str:
 
 
 class Shelf:
-    """A folder where things are saved, under names that are not taken yet."""
+    """A folder where things are saved, under names that are not taken yet.
 
-    def __init__(self, folder: str, stem: str) -> None:
-        self._folder = folder
+    What cannot be saved keeps nothing else from being shown.
+    """
+
+    def __init__(self, folder: str | None, stem: str) -> None:
+        self._folder = "." if folder is None else folder
         self._stem = _file_name(stem)
         self._next = 1
+        # Why something could not be written.
+        self._problem = ""
 
     def save(self, data: str, mime_type: str) -> str:
-        """Save what is given in Base64; return a line that says where, or why not.
-
-        Raises:
-            Misuse: the folder takes no file.
-        """
+        """Save what is given in Base64; return a line that says where, or why not."""
         from base64 import b64decode
 
         kind = plain(mime_type or "bytes")
@@ -89,7 +94,19 @@ class Shelf:
             raw = b64decode(data, validate=True)
         except ValueError:
             return f"[{kind}: not saved, it is no Base64]"
-        return f"saved {self._write(raw, _ending(mime_type))} ({kind}, {len(raw)} bytes)"
+        try:
+            path = self._write(raw, _ending(mime_type))
+        except OSError as error:
+            self._problem = error.strerror or str(error)
+            return f"[{kind}: not saved, {len(raw)} bytes]"
+        return f"saved {path} ({kind}, {len(raw)} bytes)"
+
+    def status(self, prog: str) -> int:
+        """Return the exit status; say on standard error if something could not be saved."""
+        if not self._problem:
+            return FINE
+        tell(f"{prog}: not all could be saved in {self._folder!r}: {self._problem}")
+        return MISUSED
 
     def _write(self, raw: bytes, ending: str) -> str:
         while self._next < _TRIES:
@@ -97,15 +114,22 @@ class Shelf:
             self._next += 1
             try:
                 # Never through a link, and never over what is there.
-                with open(path, "xb") as file:
-                    file.write(raw)
+                with open(path, "xb", buffering=0) as file:
+                    _write_all(file, path, raw)
             except FileExistsError:
                 continue
-            except OSError as error:
-                folder = self._folder
-                raise Misuse(f"nothing can be saved in {folder!r}: {error.strerror}") from None
             return path
-        raise Misuse(f"{self._folder!r} is full of files called {self._stem}-N")
+        raise OSError(errno.EEXIST, f"it is full of files called {self._stem}-N")
+
+
+def _write_all(file: RawIOBase, path: str, raw: bytes) -> None:
+    rest = memoryview(raw)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        os.unlink(path)  # half a picture is none
+        raise
 
 
 def _file_name(stem: str) -> str:
@@ -148,7 +172,7 @@ def _says(text: str, structured: Any, value: Any) -> bool:
         return True
     try:
         read = decode(text.encode("utf-8", "surrogatepass"))
-    except (DecodeError, RecursionError):
+    except (DecodeError, RecursionError, UnicodeDecodeError):
         return False
     return read in (structured, value)
 

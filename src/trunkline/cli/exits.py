@@ -14,8 +14,8 @@ INTERRUPTED = 130
 EXITS = {
     FINE: "fine",
     FOUND: "something was found: a broken rule, a breaking change, a tool that failed",
-    MISUSED: "the command was misused, or names something there is not",
+    MISUSED: "the command was misused, names something there is not, or could not write",
     UNREACHED: "there was no connection, it was lost, or no answer came in time",
     MALFORMED: "the input could not be read at all",
-    INTERRUPTED: "interrupted",
+    INTERRUPTED: "interrupted; 143 by SIGTERM and 129 by SIGHUP",
 }

@@ -128,8 +128,10 @@ class _Run:
             self._signals.append(number)
             task.cancel()
 
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal, number)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            # Whoever started us with nohup does not want to be told of that one.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, on_signal, number)
         try:
             await task
         except asyncio.CancelledError:

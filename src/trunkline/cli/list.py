@@ -15,18 +15,19 @@ from ..errors import visible
 from .exits import FINE
 from .formats import emit
 from .reaching import add_target, near, talk, wants_json, words_of
-from .screen import bold, cells, cut, dim, paint, terminal_width
+from .screen import bold, cells, cut, dim, is_terminal, paint, terminal_width
 from .verbs import Misuse
 
 if TYPE_CHECKING:
     from ..client.client import Client
     from .progress import Console
 
-__all__ = ["TAKES_COMMAND", "configure", "run"]
+__all__ = ["COMPLETES", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
 
 _KINDS: Final = ("tools", "resources", "prompts")
+COMPLETES: Final = _KINDS
 # A longer name gets a line of its own, or it would push everything else aside.
 _NAME_WIDTH: Final = 28
 # Of what a server wants a model to know, people see the beginning; `--long` shows it all.
@@ -87,17 +88,21 @@ def _keep_named(listing: dict[str, Any], names: Sequence[str], kind: str) -> Non
         for member in ("tools", "resources", "resourceTemplates", "prompts")
         if member in listing
     ]
-    known = {name for member in members for each in listing[member] for name in _names(each)}
+    # In the order of the server: that is how they are told.
+    every = (name for member in members for each in listing[member] for name in _names(each))
+    known = dict.fromkeys(every)
     for name in names:
         if name not in known:
             raise near(name, known, kind.removesuffix("s"))
     for member in members:
-        listing[member] = [each for each in listing[member] if _names(each) & set(names)]
+        listing[member] = [
+            each for each in listing[member] if not set(names).isdisjoint(_names(each))
+        ]
 
 
-def _names(entry: Mapping[str, Any]) -> set[str]:
+def _names(entry: Mapping[str, Any]) -> list[str]:
     members = ("name", "uri", "uriTemplate")
-    return {entry[each] for each in members if isinstance(entry.get(each), str)}
+    return [entry[each] for each in members if isinstance(entry.get(each), str)]
 
 
 # Text
@@ -179,7 +184,7 @@ def _yellow(text: str) -> str:
 
 
 def _fitted(line: str, style: Any) -> str:
-    shown: str = style(cut(line, terminal_width()) if sys.stdout.isatty() else line)
+    shown: str = style(cut(line, terminal_width()) if is_terminal(sys.stdout) else line)
     return shown
 
 

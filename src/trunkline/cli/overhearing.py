@@ -48,8 +48,7 @@ class Overhearing:
         self._judges = judges
         self._revision = revision
         if judges:
-            # Before the first message, which somebody waits for.
-            from ..judge import conversation  # noqa: F401
+            from ..judge import conversation  # noqa: F401  # loaded before somebody waits for it
 
     def connection(self, number: int | None, source: str, target: str) -> Ear:
         """Return what hears one connection; the names are those of its transports."""

@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 import sys
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 from ..errors import visible
 from ..redaction import conceal
-from .screen import cut, wants_colour
+from .screen import cells, cut, is_terminal, wants_colour
 
 if TYPE_CHECKING:
     from ..mcp.types import LoggingMessageNotificationParams
 
-__all__ = ["LEVELS", "Console", "is_terminal", "somebody_is_there"]
+__all__ = ["LEVELS", "Console", "somebody_is_there"]
 
 # From the least to the most urgent.  [RFC 5424, section 6.2.1]
 LEVELS: Final = (
@@ -36,11 +36,6 @@ LEVELS: Final = (
 _REDRAW: Final = 0.05
 _BAR: Final = 24
 _SPINNER: Final = "|/-\\"
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Say whether a standard stream is a terminal; it is None where it was closed."""
-    return stream is not None and stream.isatty()
 
 
 def somebody_is_there() -> bool:
@@ -87,8 +82,8 @@ class Console:
         self._next_draw = now + _REDRAW
         self._turns += 1
         line = cut(self._line(done, total, message), self._width() - 1)
-        self._write(f"\r{line}{' ' * (self._drawn - len(line))}")
-        self._drawn = len(line)
+        self._write(f"\r{line}{' ' * (self._drawn - cells(line))}")
+        self._drawn = cells(line)
 
     def log(self, message: LoggingMessageNotificationParams) -> None:
         """Show a line of the server's log, if it matters enough."""

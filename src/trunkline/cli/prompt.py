@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         json_gives="the arguments, or - for standard input; without one, the same as -o json",
     )
     parser.add_argument(
-        "--save", default=".", metavar="DIR", help="where images and the like are saved; default: ."
+        "--save", metavar="DIR", help="where images and the like are saved; default: ."
     )
 
 
@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> int:
             arguments = _arguments(words, await _prompt(client, name))
         result = await client.get_prompt(name, arguments, on_progress=console.progress)
         console.clear()
-        _show(result, options, name)
-        return FINE
+        return _shown(result, options, name)
 
     return talk(options, work)
 
@@ -80,7 +79,7 @@ def _arguments(words: Sequence[str], prompt: Prompt) -> dict[str, Any]:
     return made
 
 
-def _show(result: GetPromptResult, options: argparse.Namespace, name: str) -> None:
+def _shown(result: GetPromptResult, options: argparse.Namespace, name: str) -> int:
     from .content import Shelf, blocks_shown, json_text, plain
     from .screen import bold, dim
 
@@ -89,10 +88,11 @@ def _show(result: GetPromptResult, options: argparse.Namespace, name: str) -> No
         if isinstance(result.description, str):
             document = {"description": result.description, **document}
         emit(json_text(document))
-        return
+        return FINE
     shelf = Shelf(options.save, name)
     parts = [dim(plain(result.description))] if isinstance(result.description, str) else []
     for message in result.messages:
         text = "\n".join(blocks_shown([message.content], shelf))
         parts.append(f"{bold(f'{message.role}:')}\n{text}")
     emit("\n\n".join(parts))
+    return shelf.status(options.prog)

@@ -96,10 +96,10 @@ def _add_tls(parser: argparse.ArgumentParser) -> None:
 
 def _size(text: str) -> int:
     unit = text[-1:].upper() if text[-1:].isalpha() else ""
-    number = int(text.removesuffix(text[-1]) if unit else text)
-    if unit not in _SIZES or number < 1:
-        raise ValueError(text)
-    return number * _SIZES[unit]
+    number = text[:-1] if unit else text
+    if unit not in _SIZES or not number.isdecimal() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"a size such as 512K, 64M or 1G, not {text!r}")
+    return int(number) * _SIZES[unit]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -120,7 +120,7 @@ class _Ends(NamedTuple):
 
 
 def _ends(options: argparse.Namespace) -> _Ends:
-    from .reaching import target_of
+    from .reaching import check_tls, target_of
 
     words = list(options.words)
     options.target = None
@@ -136,6 +136,7 @@ def _ends(options: argparse.Namespace) -> _Ends:
     source = _source(words[0], options) if words and words[0] != "stdio" else None
     if source is None and _source_tls(options):
         raise Misuse("--source-tls-… is for a SOURCE of tls://HOST:PORT")
+    check_tls(options, options.target)
     return _Ends(source, target_of(options))
 
 

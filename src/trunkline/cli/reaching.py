@@ -8,7 +8,8 @@ The rules that live here, and only here:
 * Results are on standard output; all else is on standard error.
 * What goes wrong is one sentence, and a status that says whose fault it is: ours, the
   server's, or that of the way between.
-* Ctrl-C ends the verb at any point with nothing left behind: no child, no line half drawn.
+* Ctrl-C, SIGTERM and SIGHUP end the verb at any point with nothing left behind: no child, no
+  line half drawn.
 * What the server asks is answered by whoever sits at a terminal; without one, and without
   answers in advance, it is told that nobody is there.
 """
@@ -33,11 +34,13 @@ from ..errors import (
     TrunklineError,
     visible,
 )
-from ..redaction import show
+from ..redaction import redact, show
 from ..spec.revisions import REVISIONS
 from .exits import FOUND, MISUSED, UNREACHED
-from .progress import LEVELS, Console, is_terminal, somebody_is_there
-from .verbs import Misuse
+from .progress import LEVELS, Console, somebody_is_there
+from .screen import is_terminal
+from .signals import ended_in_order, held
+from .verbs import Misuse, check_text
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -52,6 +55,7 @@ __all__ = [
     "Work",
     "add_target",
     "address_of",
+    "check_tls",
     "near",
     "talk",
     "target_of",
@@ -136,9 +140,12 @@ def _add_output(parser: argparse.ArgumentParser, json_gives: str) -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0, not {text!r}")
     return seconds
 
 
@@ -151,20 +158,49 @@ def words_of(options: argparse.Namespace, *names: str) -> list[str]:
     """Take TARGET off the words, unless there is a command; return the others.
 
     Raises:
-        Misuse: TARGET, or one of the words that `names` calls for, is missing.
+        Misuse: TARGET, or one of the words that `names` calls for, is missing; or an option is
+            given that is of no use with such a target.
     """
     words: list[str] = options.words
     options.target = None
     if options.command is None:
         if not words:
             raise Misuse("name an address, or put a command after --; try --help")
+        _check_order(words, options.prog)
         options.target, words = words[0], words[1:]
     elif words and words[0].startswith(_ADDRESSES):
         raise Misuse(f"there is an address, {show(words[0])}, and a command after --: give one")
     if len(words) < len(names):
         missing = " and ".join(names[len(words) :])
         raise Misuse(f"{missing} is missing; try {options.prog} --help")
+    for name, word in zip(names, words, strict=False):
+        check_text(word, name)
+    check_tls(options, options.target)
     return words
+
+
+def _check_order(words: list[str], prog: str) -> None:
+    """Refuse an address that is not the first word, where another word is."""
+    found = next((each for each in words if each.startswith(_ADDRESSES)), None)
+    if found is not None and not words[0].startswith(_ADDRESSES):
+        first = [found, *(each for each in words if each is not found)]
+        shown = " ".join(visible(str(redact(each)), kept="") for each in first)
+        raise Misuse(f"the address comes first: {prog} {shown}")
+
+
+def check_tls(options: argparse.Namespace, *targets: str | None) -> None:
+    """Refuse the TLS options where none of the targets is spoken to by TLS.
+
+    Raises:
+        Misuse: one was given, which would be of no effect.
+    """
+    if _tls_of(options) and not any(each and each.startswith("tls://") for each in targets):
+        raise Misuse("--tls-… is for an address of tls://HOST:PORT")
+
+
+def _tls_of(options: argparse.Namespace) -> dict[str, str]:
+    given = {name: getattr(options, f"tls_{name}", None) for name in ("ca", "cert", "key")}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def target_of(options: argparse.Namespace) -> Address:
@@ -189,11 +225,7 @@ def address_of(text: str, options: argparse.Namespace) -> Address:
 
     if getattr(options, "env", None):
         raise Misuse("--env is for a command after --")
-    given = {
-        name: getattr(options, f"tls_{name}", None)
-        for name in ("ca", "cert", "key")
-        if getattr(options, f"tls_{name}", None) is not None
-    }
+    given = _tls_of(options)
     try:
         return parse_address(text, tls=Tls(**given) if given else None)
     except ValueError as error:
@@ -233,16 +265,19 @@ def _begun(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
     from ..transports.launching import discard, launch
 
     command, env = _words_of_command(options)
+    process = None
     try:
-        process = launch(command, env={**os.environ, **env}, cwd=None)
-    except TransportError:
-        yield None  # it is told by who tries again
-        return
-    try:
+        with held():
+            try:
+                process = launch(command, env={**os.environ, **env}, cwd=None)
+            except TransportError:
+                pass  # it is told by who tries again
         yield process
     finally:
         # Whoever talked to it has ended it in order; this is for when nobody came to that.
-        discard(process)
+        if process is not None:
+            with held():
+                discard(process)
 
 
 # A conversation
@@ -253,10 +288,16 @@ def talk(options: argparse.Namespace, work: Work) -> int:
 
     Raises:
         Misuse: the command names something there is not.
-        KeyboardInterrupt: Ctrl-C; by then nothing is left.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; by then nothing is left.
     """
     console = Console(level=options.log or "warning", is_verbose=options.verbose)
-    with _begun(options) as process, _recording(options) as hear, _own_log(console):
+    _check_save(getattr(options, "save", None))
+    with (
+        ended_in_order(),
+        _begun(options) as process,
+        _recording(options, console) as hear,
+        _own_log(console),
+    ):
         # Imported here: help needs none of it.
         import asyncio
 
@@ -273,6 +314,18 @@ def talk(options: argparse.Namespace, work: Work) -> int:
             raise
         finally:
             gc.enable()
+
+
+def _check_save(folder: str | None) -> None:
+    """Refuse a folder where nothing can be saved, before a tool has done its work."""
+    import os
+
+    if folder is None:
+        return
+    if not os.path.isdir(folder):
+        raise Misuse(f"--save takes a folder, and {show(folder)} is none")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Misuse(f"nothing can be saved in {show(folder)}: it is not ours to write")
 
 
 async def _talk(
@@ -354,7 +407,8 @@ def _root(folder: str) -> str:
 
     if not os.path.isdir(folder):
         raise Misuse(f"--root takes a folder, and {show(folder)} is none")
-    return f"file://{quote(os.path.abspath(folder))}"
+    # Its bytes: the name of a folder need not be a text.
+    return f"file://{quote(os.fsencode(os.path.abspath(folder)))}"
 
 
 def _asking(options: argparse.Namespace, console: Console) -> Asking | None:
@@ -397,7 +451,7 @@ def _own_log(console: Console) -> Iterator[None]:
 
 
 @contextmanager
-def _recording(options: argparse.Namespace) -> Iterator[Hear | None]:
+def _recording(options: argparse.Namespace, console: Console) -> Iterator[Hear | None]:
     """Open the file of `--trace`, if there is one."""
     if options.trace is None:
         yield None
@@ -406,7 +460,11 @@ def _recording(options: argparse.Namespace) -> Iterator[Hear | None]:
 
     target = options.target
     transport = "stdio" if target is None else "unix" if target.startswith("unix:") else "tcp"
-    with recorded(options.trace, transport) as hear:
+
+    def say(text: str) -> None:
+        console.note(f"{options.prog}: {text}")
+
+    with recorded(options.trace, transport, say) as hear:
         yield hear
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING, Final
 
 from .exits import FINE, FOUND
 from .formats import emit
 from .reaching import add_target, talk, wants_json, words_of
+from .screen import tell, writing
 from .verbs import Misuse
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ TAKES_COMMAND: Final = True
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_target(parser, "URI")
-    parser.add_argument(
-        "--save", default=".", metavar="DIR", help="where bytes are saved; default: ."
-    )
+    parser.add_argument("--save", metavar="DIR", help="where bytes are saved; default: .")
     parser.add_argument(
         "--raw", action="store_true", help="write the bytes themselves, whatever they are"
     )
@@ -38,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     words = words_of(options, "URI")
     if len(words) > 1:
         raise Misuse("read takes one URI")
+    if options.raw and wants_json(options):
+        raise Misuse("--raw writes bytes, and -o json a document: choose one")
 
     async def work(client: Client, console: Console) -> int:
         result = await client.read_resource(words[0], on_progress=console.progress)
@@ -56,7 +56,9 @@ def _shown(result: ReadResourceResult, options: argparse.Namespace, uri: str) ->
         return _write_raw(result, options)
     elif result.contents:
         name = uri.rstrip("/").rpartition("/")[2].rpartition(".")[0] or uri.rpartition("/")[2]
-        emit("\n".join(contents_shown(result.contents, Shelf(options.save, name))))
+        shelf = Shelf(options.save, name)
+        emit("\n".join(contents_shown(result.contents, shelf)))
+        return shelf.status(options.prog)
     return FINE
 
 
@@ -70,17 +72,15 @@ def _write_raw(result: ReadResourceResult, options: argparse.Namespace) -> int:
                 each.text.encode() if isinstance(each.text, str) else b64decode(blob, validate=True)
             )
         except ValueError:
-            print(f"{options.prog}: the bytes of the resource are no Base64", file=sys.stderr)
+            tell(f"{options.prog}: the bytes of the resource are no Base64")
             return FOUND
-        sys.stdout.flush()
         _write(raw)
     return FINE
 
 
 def _write(raw: bytes) -> None:
-    try:
+    if sys.stdout is None:  # it was closed when Python started
+        return
+    with writing():
+        sys.stdout.flush()
         sys.stdout.buffer.write(raw)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # Whoever reads has seen enough. What is left in the buffer must go somewhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

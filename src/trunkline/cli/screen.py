@@ -1,10 +1,15 @@
-"""What is printed for people: tables and emphasis, with colour on a terminal only."""
+"""What is printed for people: tables and emphasis, with colour on a terminal only.
+
+A standard stream that was closed when Python started is None: what is written there is meant for
+nobody, and no verb fails for it. One that cannot be written is named in the error.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
 __all__ = [
@@ -13,12 +18,15 @@ __all__ = [
     "columns",
     "cut",
     "dim",
+    "is_terminal",
     "paint",
     "print_json",
     "table",
+    "tell",
     "terminal_width",
     "wants_colour",
     "width",
+    "writing",
 ]
 
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
@@ -27,13 +35,18 @@ _WIDEST: Final = 120
 _NARROWEST: Final = 40
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Say whether a standard stream is a terminal; it is None where it was closed."""
+    return stream is not None and stream.isatty()
+
+
 def wants_colour(stream: TextIO | None = None) -> bool:
     """Say whether to colour: on a terminal, unless NO_COLOR is set; always with FORCE_COLOR."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    return (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, style: str) -> str:
@@ -106,7 +119,7 @@ def table(rows: Iterable[Sequence[str]], heading: Sequence[str] = ()) -> str:
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     padded = (cell + " " * (size - cells(cell)) for cell, size in zip(row, widths, strict=True))
     line = "  ".join(padded).rstrip()
-    return cut(line, width()) if sys.stdout.isatty() else line
+    return cut(line, width()) if is_terminal(sys.stdout) else line
 
 
 def columns(facts: Iterable[tuple[str, str]]) -> str:
@@ -118,4 +131,39 @@ def print_json(value: Any) -> None:
     """Print a value for programs: one JSON document and nothing else."""
     import json
 
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    with writing():
+        print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Write to standard output, and have it written at the end.
+
+    Nobody is told of a reader that leaves early.
+
+    Raises:
+        OSError: it cannot be written; its `filename` says so.
+    """
+    try:
+        yield
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+    except OSError as error:
+        _drop_output()
+        raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def _drop_output() -> None:
+    # What is left in the buffer must go somewhere, or the interpreter complains when it ends.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def tell(text: str) -> None:
+    """Say something on standard error."""
+    # Without this test a closed stream would have it printed on the other one.
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)

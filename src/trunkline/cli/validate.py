@@ -31,6 +31,7 @@ from ..spec.revisions import LATEST, REVISIONS
 from .exits import FINE, FOUND, MALFORMED
 from .formats import FORMATS, Judged, Report, Seen, emit, render, visible
 from .formats.text import excerpt_of
+from .screen import tell
 
 __all__ = ["configure", "run"]
 
@@ -85,17 +86,21 @@ def run(options: argparse.Namespace) -> int:
         with _opened(options.file) as stream:
             report = _report(name, stream, options)
     except _Unreadable as problem:
-        print(f"trunkline validate: {name}: {problem}", file=sys.stderr)
+        tell(f"trunkline validate: {name}: {problem}")
         return MALFORMED
     if options.format == "text":
-        print(f"{name}: MCP {report.revision}, {report.why}", file=sys.stderr)
+        tell(f"{name}: MCP {report.revision}, {report.why}")
     emit(render(report, options.format))
     return FOUND if report.failed() else FINE
 
 
 def _opened(file: str) -> Any:
+    if file != "-":
+        return open(file, "rb")
+    if sys.stdin is None:
+        raise _Unreadable("it is closed")
     # Standard input is not ours to close.
-    return nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb")
+    return nullcontext(sys.stdin.buffer)
 
 
 def _report(name: str, stream: IO[bytes], options: argparse.Namespace) -> Report:

@@ -10,6 +10,7 @@ The rules that live here, and only here:
 * `a.b=1` is the member `b` of the object `a`, unless there is a key `a.b`.
 * A list is JSON, or its items with commas between, or one item for each time the key is given.
 * What may be several things is the first that fits; a text fits always, so it is tried last.
+* What has no members takes none: `a.b=1` is refused where `a` is no object.
 * A word is shown to whoever typed it, with a mark below; the value of a secret never is.
 """
 
@@ -24,7 +25,7 @@ from msgspec.json import decode
 
 from ..errors import visible
 from ..redaction import HIDDEN, is_secret_name, redact
-from .verbs import Misuse
+from .verbs import Misuse, check_text
 
 __all__ = ["Unfit", "arguments", "closest", "coerce", "kind_of"]
 
@@ -127,6 +128,7 @@ def _taken_apart(word: str) -> _Word:
     if not sign or not key or key == ":":
         shown = _short(word)
         raise Misuse(f"an argument is key=value, key:=JSON or key=@file, not {shown!r}")
+    check_text(key, "the name of an argument")
     if key.endswith(":"):
         return _Word(word, key[:-1], text, True)
     return _Word(word, key, text, False)
@@ -139,10 +141,14 @@ def _short(text: str) -> str:
 
 def _text_of(word: _Word) -> str:
     """Return the text of a word, from its file if it names one."""
-    if not word.text.startswith("@"):
-        return word.text
-    if word.text.startswith("@@"):
-        return word.text[1:]
+    if not word.text.startswith("@") or word.text.startswith("@@"):
+        text = word.text[1:] if word.text.startswith("@") else word.text
+        try:
+            # The name of a file may be any bytes; what is sent may not.
+            text.encode()
+        except UnicodeEncodeError:
+            raise word.fault(f"{_short(word.key)} takes a text in UTF-8") from None
+        return text
     name = word.text[1:]
     if not name:
         raise word.fault(f"{_short(word.key)}=@ names no file; =@@ begins a text with one @")
@@ -161,14 +167,41 @@ def _put(made: dict[str, Any], word: _Word, schema: Schema, what: str, is_repeat
     path = _path(word.key, schema)
     holder, inner = made, schema
     for name in path[:-1]:
-        found = _member(inner, name, schema, word, what)
-        inner = _of_type(found, "object", schema) or _resolved(found, schema, _DEEPEST)
+        inner = _inside(_member(inner, name, schema, word, what), name, schema, word)
         holder = holder.setdefault(name, {})
         if type(holder) is not dict:
             raise word.fault(f"{_short(name)} has a value already", at_key=True)
     _put_value(
         holder, path[-1], word, _member(inner, path[-1], schema, word, what), schema, is_repeated
     )
+
+
+def _inside(schema: Any, name: str, root: Schema, word: _Word) -> Schema:
+    """Return what the members of a value are judged by; raise where it can have none."""
+    found = _of_type(schema, "object", root)
+    if found is not None:
+        return found
+    if not _may_be_anything(schema, root, _DEEPEST):
+        raise word.fault(
+            f"{_short(name)} takes {_called(schema, root)}, which has no members", at_key=True
+        )
+    return _resolved(schema, root, _DEEPEST)
+
+
+def _may_be_anything(schema: Any, root: Schema, depth: int) -> bool:
+    found = _resolved(schema, root, depth)
+    if depth <= 0:
+        return True
+    if "const" in found or isinstance(found.get("enum"), list) or _type(found):
+        return False
+    branches = _branches(found)
+    inner = (_may_be_anything(each, root, depth - _A_CHOICE) for each in branches)
+    return any(inner) if branches else True
+
+
+def _called(schema: Any, root: Schema) -> str:
+    kind = kind_of(schema, root)
+    return _CALLED.get(kind, kind)
 
 
 def _put_value(
@@ -389,7 +422,7 @@ def _items(text: str, schema: Schema, root: Schema, depth: int) -> list[Any]:
 def _json(text: str) -> Any:
     try:
         return decode(text.encode("utf-8", "surrogateescape"))
-    except (DecodeError, RecursionError):
+    except (DecodeError, RecursionError, UnicodeDecodeError):
         raise Unfit("JSON") from None
 
 

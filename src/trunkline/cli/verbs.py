@@ -6,13 +6,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from . import VERBS
 from .exits import FINE, INTERRUPTED, MISUSED
-from .screen import width
+from .screen import tell, width, writing
 
-__all__ = ["Misuse", "Verb", "load", "parser_of", "run", "split"]
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+__all__ = ["Misuse", "Verb", "check_text", "load", "parser_of", "run", "split"]
 
 
 class Misuse(Exception):
@@ -37,6 +40,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(MISUSED, f"{self.prog}: {message}; try {self.prog} --help\n")
 
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        # That of argparse says nothing if it cannot be written.
+        stream = file or sys.stdout
+        if stream is not None:
+            with writing():
+                stream.write(self.format_help())
+
 
 class _Formatter(argparse.HelpFormatter):
     """Help as wide as everything else is printed; a text of several lines keeps them.
@@ -52,6 +62,18 @@ class _Formatter(argparse.HelpFormatter):
         if "\n" in text:
             return "".join(indent + line for line in text.splitlines(keepends=True))
         return super()._fill_text(text, width, indent)
+
+
+def check_text(text: str, name: str) -> None:
+    """Refuse a word of the command that is no text.
+
+    Raises:
+        Misuse: its bytes are not UTF-8, and nothing else can be sent.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Misuse(f"{name} is no text in UTF-8") from None
 
 
 def load(name: str) -> Verb:
@@ -81,6 +103,23 @@ def split(verb: Verb, words: Sequence[str]) -> tuple[Sequence[str], list[str] | 
 def run(name: str, words: Sequence[str]) -> int:
     """Run a verb with the words that follow it; return the exit status."""
     try:
+        return _run(name, words)
+    except (Misuse, LookupError) as error:
+        tell(f"trunkline {name}: {_sentence(error)}")
+        return MISUSED
+    except BrokenPipeError:
+        return FINE  # whoever reads has seen enough
+    except OSError as error:
+        what = "" if error.filename is None else f"{error.filename}: "
+        tell(f"trunkline {name}: {what}{error.strerror or error}")
+        return MISUSED
+    except KeyboardInterrupt as end:
+        # SIGTERM and SIGHUP have statuses of their own.
+        return int(getattr(end, "status", INTERRUPTED))
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    try:
         verb = load(name)
         words, command = split(verb, words)
         options = parser_of(name).parse_args(words)
@@ -88,16 +127,6 @@ def run(name: str, words: Sequence[str]) -> int:
         return verb.run(options)
     except SystemExit as end:  # argparse ends the program for --help and for misuse
         return end.code if isinstance(end.code, int) else MISUSED
-    except (Misuse, LookupError) as error:
-        print(f"trunkline {name}: {_sentence(error)}", file=sys.stderr)
-        return MISUSED
-    except BrokenPipeError:
-        return FINE  # whoever reads has seen enough
-    except OSError as error:
-        print(f"trunkline {name}: {error.filename or ''}: {error.strerror}", file=sys.stderr)
-        return MISUSED
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def _sentence(error: Exception) -> str:

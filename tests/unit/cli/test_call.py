@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,6 +93,8 @@ def test_an_object_needs_no_list_of_tools(run: Any, server: list[str], tmp_path:
         (["add", "--json", "{"], "not JSON"),
         (["add", "a=1", "--json", "{}"], "not both"),
         (["add", "--json", "a=1"], "-o json"),
+        (["add", "--json", '{"a": "\udcff"}'], "no text in UTF-8"),
+        (["\udcff", "--json", "{}"], "TOOL is no text in UTF-8"),
         ([], "TOOL is missing"),
         (["tcp://127.0.0.1:1", "add"], "give one"),
     ],
@@ -100,6 +103,32 @@ def test_misuse_is_a_sentence(run: Any, server: list[str], words: list[str], sai
     shown = run("call", *words, *server)
     assert (shown.status, shown.out) == (2, "")
     assert said in shown.err
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ('city:="\udcff"', "city takes a text in UTF-8"),
+        ("city=\udcff", "city takes a text in UTF-8"),
+        ("city=@@\udcff", "city takes a text in UTF-8"),
+        ("\udcff=x", "the name of an argument is no text in UTF-8"),
+        ("city.x=1", "city takes a text, which has no members\n  city.x=1\n  ^^^^^^"),
+    ],
+)
+def test_what_cannot_be_an_argument_is_refused(
+    run: Any, server: list[str], word: str, said: str
+) -> None:
+    shown = run("call", "forecast", word, *server)
+    assert (shown.status, shown.out) == (2, "")
+    assert said in shown.err
+
+
+def test_a_closed_standard_input_is_told(
+    run: Any, server: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    shown = run("call", "add", "--json", "-", *server)
+    assert shown == (2, "", "trunkline call: --json - reads standard input, which is closed\n")
 
 
 def test_a_broken_object_is_not_quoted(run: Any, server: list[str]) -> None:
@@ -146,6 +175,33 @@ def test_a_picture_is_saved(run: Any, server: list[str], tmp_path: Path) -> None
     shown = run("call", "draw", "--save", str(tmp_path), *server)
     assert shown == (0, f"saved {tmp_path}/draw-1.png (image/png, 28 bytes)\n", "")
     assert (tmp_path / "draw-1.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("folder", ["gone", "file", "closed"])
+def test_a_folder_that_takes_nothing_is_told_before_the_tool_is_called(
+    run: Any, server: list[str], tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "closed").mkdir()
+    # Who runs this may be root, to whom nothing is closed.
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("closed"))
+    monkeypatch.setenv("PIDFILE", str(tmp_path / "pid"))
+    shown = run("call", "draw", "--save", str(tmp_path / folder), *server)
+    assert (shown.status, shown.out) == (2, "")
+    assert folder in shown.err
+    assert not (tmp_path / "pid").exists()
+
+
+def test_what_cannot_be_saved_is_told_beside_the_rest(
+    run: Any, server: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    shown = run("call", "draw", *server)
+    assert (shown.status, shown.out) == (2, "[image/png: not saved, 28 bytes]\n")
+    assert shown.err.startswith("trunkline call: not all could be saved in '.': ")
 
 
 def test_a_link_is_shown(run: Any, server: list[str]) -> None:

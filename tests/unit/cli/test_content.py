@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from trunkline.cli.content import (
     plain,
     result_shown,
 )
-from trunkline.cli.verbs import Misuse
 from trunkline.client.results import tool_result
 from trunkline.mcp import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from trunkline.mcp.types import ResourceContents
@@ -149,6 +149,32 @@ def test_no_name_leaves_the_folder(tmp_path: Path, stem: str) -> None:
     assert saved.name.isascii()
 
 
-def test_a_folder_that_is_not_there_is_misuse(tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match="nothing can be saved"):
-        Shelf(str(tmp_path / "gone"), "tool").save(DATA, "image/png")
+def test_what_cannot_be_saved_is_told_in_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shelf = Shelf(str(tmp_path / "gone"), "tool")
+    blocks = [TextContent("a"), ImageContent(DATA, "image/png"), TextContent("b")]
+    assert list(blocks_shown(blocks, shelf)) == ["a", "[image/png: not saved, 5 bytes]", "b"]
+    assert shelf.status("prog") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("prog: not all could be saved in ")
+    assert "gone': No such file or directory" in told
+
+
+def test_half_a_file_is_not_left(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    shelf = Shelf(str(tmp_path), "tool")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3, before[1]))
+    try:
+        line = shelf.save(DATA, "image/png")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert line == "[image/png: not saved, 5 bytes]"
+    assert not list(tmp_path.iterdir())
+    assert shelf.status("prog") == 2
+
+
+def test_what_was_saved_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shelf = Shelf(str(tmp_path), "tool")
+    shelf.save(DATA, "image/png")
+    assert (shelf.status("prog"), capsys.readouterr().err) == (0, "")

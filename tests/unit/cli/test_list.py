@@ -81,6 +81,8 @@ def test_one_thing_alone_is_shown_in_full(run: Any, server: list[str]) -> None:
     [
         (["tool"], "a server has tools, resources, prompts"),
         (["tools", "ad"], "did you mean 'add'?"),
+        (["tools", "zzz"], "there is add, forecast, plus, login, draw, point, shout, fail, look"),
+        (["prompts", "\udcff"], "there is report"),
     ],
 )
 def test_what_there_is_not_is_misuse(

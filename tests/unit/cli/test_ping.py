@@ -45,7 +45,17 @@ def test_a_server_that_does_not_answer_in_time(run: Any, silent: Any) -> None:
     assert "answer 1: none in time\nanswer 2: none in time\n2 asked, 0 answered\n" in shown.out
 
 
-@pytest.mark.parametrize("words", [["-c", "0"], ["-c", "x"], ["--interval", "-1"], ["more"]])
-def test_misuse(run: Any, server: list[str], words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-c", "0"], "-c/--count: a number from 1 on, not '0'"),
+        (["-c", "x"], "-c/--count: a number from 1 on, not 'x'"),
+        (["--interval", "-1"], "--interval: a number of seconds, not '-1'"),
+        (["--interval", "x"], "--interval: a number of seconds, not 'x'"),
+        (["more"], "ping takes nothing but a server"),
+    ],
+)
+def test_misuse(run: Any, server: list[str], words: list[str], said: str) -> None:
     shown = run("ping", *words, *server)
     assert (shown.status, shown.out) == (2, "")
+    assert said in shown.err

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from trunkline.cli import progress
-from trunkline.cli.progress import LEVELS, Console, is_terminal, somebody_is_there
+from trunkline.cli.progress import LEVELS, Console, somebody_is_there
 from trunkline.client.options import LEVELS as KNOWN
 from trunkline.mcp.types import LoggingMessageNotificationParams as Message
 
@@ -52,6 +52,18 @@ def test_a_bar_is_drawn_over_and_taken_away(screen: Screen) -> None:
     assert screen.getvalue() == f"{drawn}\r{' ' * (len(drawn) - 1)}\r"
     console.clear()
     assert screen.getvalue().count("\r") == 3
+
+
+def test_wide_letters_are_taken_away_whole(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 1.0])
+    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
+    console = Console()
+    console.progress(1, 2, "漢字")
+    console.progress(1, 2, "ab")
+    bar = f"\r{'█' * 12}{'░' * 12}  50% "
+    assert screen.getvalue() == f"{bar}漢字{bar}ab  "
+    console.clear()
+    assert screen.getvalue().endswith(f"\r{' ' * 32}\r")
 
 
 def test_what_a_message_says_does_not_act_on_the_terminal(screen: Screen) -> None:
@@ -116,7 +128,6 @@ def test_a_secret_in_the_log_is_hidden(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_closed_streams_are_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not is_terminal(None)
     monkeypatch.setattr(sys, "stderr", None)
     console = Console()
     console.note("nobody hears this")

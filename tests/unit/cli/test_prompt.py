@@ -35,6 +35,9 @@ def test_json_is_one_document(run: Any, server: list[str]) -> None:
         (["report", "city:=3"], "which is a text"),
         (["report", "--json", '{"city": 3}'], "are texts"),
         (["rport", "city=x"], "did you mean 'report'?"),
+        (["report", "--json", '{"city": "\udcff"}'], "no text in UTF-8"),
+        (["report", "city=\udcff"], "city takes a text in UTF-8"),
+        (["report", "city=x", "--save", "/nowhere/at/all"], "--save takes a folder"),
         ([], "NAME is missing"),
     ],
 )

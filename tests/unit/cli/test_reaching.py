@@ -23,6 +23,7 @@ from trunkline.transports.addresses import Tcp, Unix
 CANARY = "canary-5518"
 SERVER = Path(__file__).parents[2] / "terminal" / "server.py"
 WAIT = 30
+COMMAND = f"{sys.executable} -m trunkline"
 
 
 @pytest.fixture
@@ -86,6 +87,35 @@ def test_what_is_no_target_is_misuse(given: dict[str, Any]) -> None:
         target_of(options(**given))
 
 
+@pytest.mark.parametrize(
+    "words", [["unix:/x"], ["tcp://127.0.0.1:1"], ["--", sys.executable, "-c", ""]]
+)
+@pytest.mark.parametrize("option", ["--tls-ca", "--tls-cert", "--tls-key"])
+def test_tls_without_tls_is_misuse(run: Any, option: str, words: list[str]) -> None:
+    shown = run("ping", option, "file.pem", *words)
+    assert shown == (2, "", "trunkline ping: --tls-… is for an address of tls://HOST:PORT\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "tools", "unix:x"], "trunkline list unix:x tools"),
+        (["call", "add", "a=1", "tcp://h:1"], "trunkline call tcp://h:1 add a=1"),
+        (["read", "x:y", "tls://h:1"], "trunkline read tls://h:1 x:y"),
+    ],
+)
+def test_an_address_that_is_not_first_is_told(run: Any, words: list[str], said: str) -> None:
+    shown = run(*words)
+    assert shown == (2, "", f"trunkline {words[0]}: the address comes first: {said}\n")
+
+
+def test_a_secret_beside_an_address_is_not_echoed(run: Any) -> None:
+    shown = run("call", "login", f"password={CANARY}", f"tcp://ada:{CANARY}@h:1")
+    assert shown.status == 2
+    assert "the address comes first" in shown.err
+    assert CANARY not in shown.err
+
+
 @pytest.mark.parametrize("verb", ["list", "call", "read", "prompt", "ping"])
 def test_without_a_target_a_verb_says_what_it_needs(run: Any, verb: str) -> None:
     shown = run(verb)
@@ -147,7 +177,7 @@ def test_what_is_no_revision_is_misuse(run: Any, server: list[str]) -> None:
 def test_what_is_no_time_is_misuse(run: Any, server: list[str], given: str) -> None:
     shown = run("ping", f"--timeout={given}", *server)
     assert shown.status == 2
-    assert "--timeout" in shown.err
+    assert f"--timeout: a number of seconds above 0, not '{given}'" in shown.err
 
 
 def test_garbage_is_collected_afterwards(run: Any, server: list[str]) -> None:
@@ -226,10 +256,12 @@ def test_answers_that_do_not_do_are_declined(
 def test_an_answer_is_a_key_and_a_value(run: Any, server: list[str]) -> None:
     shown = run("call", "order", "--answer", "x", *server)
     assert (shown.status, shown.err) == (2, "trunkline call: --answer takes key=value\n")
+    shown = run("call", "order", "--answer", "name=\udcff", *server)
+    assert (shown.status, shown.err) == (2, "trunkline call: --answer is no text in UTF-8\n")
 
 
 def test_roots_are_offered(run: Any, server: list[str], tmp_path: Path) -> None:
-    folder = tmp_path / "a b"
+    folder = tmp_path / "a b\udcff"
     folder.mkdir()
     shown = run("call", "folders", "--root", str(folder), "-o", "json", *server)
     assert json.loads(json.loads(shown.out)["content"][0]["text"]) == [folder.as_uri()]
@@ -250,6 +282,38 @@ def test_a_conversation_is_recorded_without_secrets(
     assert run("validate", str(trace)).status == 0
 
 
+def test_a_recording_that_breaks_off_is_told_once(server: list[str], tmp_path: Path) -> None:
+    words = ["call", "add", "a=1", "b=2", "--trace", str(tmp_path / "trace"), *server]
+    # Of a file no more than one block may be written.
+    done = shell(f"ulimit -f 1; {COMMAND} {' '.join(words)}")
+    assert (done.returncode, done.stdout) == (0, b"3\n")
+    assert done.stderr == b"trunkline call: nothing is recorded from here on: File too large\n"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_recording_on_a_standard_stream_leaves_its_file(
+    server: list[str], tmp_path: Path, stream: str
+) -> None:
+    number, file = {"stdout": 1, "stderr": 2}[stream], tmp_path / "file"
+    words = ["call", "warn", "--trace", f"/dev/{stream}", *server]
+    done = shell(f"{COMMAND} {' '.join(words)} {number}> {file}")
+    assert done.returncode == 0
+    lines = file.read_text().splitlines()
+    assert lines[0] == '{"trunkline-trace":1}'
+    # Neither writes over the other.
+    assert ("told" if stream == "stdout" else "warning demo: rain is coming") in lines
+    assert sum(line.startswith('{"at":') for line in lines) == len(lines) - 2
+
+
+def test_a_recording_that_cannot_be_begun_is_misuse(run: Any, server: list[str]) -> None:
+    shown = run("ping", "--trace", "/dev/full", *server)
+    said = "trunkline ping: '/dev/full' cannot be written: No space left on device\n"
+    assert shown == (2, "", said)
+    shown = run("ping", "--trace", "/nowhere/at/all", *server)
+    assert shown.status == 2
+    assert "'/nowhere/at/all' cannot be written: No such file or directory" in shown.err
+
+
 def test_framing_is_as_asked_for(run: Any, listening: str) -> None:
     # The server of this test reads lines: with another framing the two do not understand.
     shown = run("ping", listening, "--framing", "length-prefix", "--timeout", "0.5")
@@ -264,11 +328,54 @@ def test_no_child_is_left(run: Any, server: list[str], tmp_path: Path, monkeypat
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
+def shell(command: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+
+
 def test_closed_streams_are_no_terminal(server: list[str]) -> None:
     words = " ".join(["call", "add", "a=1", "b=2", *server])
-    command = f"exec {sys.executable} -m trunkline {words} <&- 2>&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=False)
+    done = shell(f"exec {COMMAND} {words} <&- 2>&-")
     assert (done.returncode, done.stdout) == (0, b"3\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["list", "tools", "--long"],
+        ["list", "-o", "json"],
+        ["call", "add", "a=1", "b=2"],
+        ["read", "demo://notes"],
+        ["read", "demo://notes", "--raw"],
+        ["prompt", "report", "city=Oslo"],
+        ["ping"],
+    ],
+)
+def test_nobody_has_to_read_the_result(server: list[str], words: list[str]) -> None:
+    done = shell(f"exec {COMMAND} {' '.join([*words, *server])} >&-")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "words", [["call", "fail"], ["call", "add", "a=x"], ["call", "adb"], ["call", "order"]]
+)
+def test_an_error_that_nobody_reads_is_no_result(server: list[str], words: list[str]) -> None:
+    done = shell(f"exec {COMMAND} {' '.join([*words, *server])} 2>&-")
+    assert done.returncode in (1, 2)
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize("words", [["list"], ["ping"], ["read", "demo://notes", "--raw"]])
+def test_a_result_that_cannot_be_written_is_told(server: list[str], words: list[str]) -> None:
+    done = shell(f"exec {COMMAND} {' '.join([*words, *server])} > /dev/full")
+    said = f"trunkline {words[0]}: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, said.encode())
 
 
 @pytest.mark.parametrize("verb", ["list", "call", "read", "prompt", "ping"])

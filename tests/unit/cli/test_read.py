@@ -63,7 +63,18 @@ def test_a_reader_that_leaves_early_sees_no_traceback(server: list[str]) -> None
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize(("words", "status"), [([], 2), (["a:b", "c:d"], 2), (["demo://gone"], 1)])
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ([], 2),
+        (["a:b", "c:d"], 2),
+        (["demo://gone"], 1),
+        (["x:\udcff"], 2),
+        (["demo://notes", "--raw", "-o", "json"], 2),
+        (["demo://notes", "--raw", "--json"], 2),
+        (["demo://notes", "--save", "/nowhere/at/all"], 2),
+    ],
+)
 def test_what_cannot_be_read(run: Any, server: list[str], words: list[str], status: int) -> None:
     shown = run("read", *words, *server)
     assert (shown.status, shown.out) == (status, "")

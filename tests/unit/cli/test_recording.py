@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from pathlib import Path
 
 import pytest
 
-from trunkline.cli.recording import recorded
+from trunkline.cli.recording import recorded, recording
 from trunkline.cli.verbs import Misuse
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.judge import TraceEntry, read_trace
@@ -16,7 +18,7 @@ CANARY = "canary-3310"
 
 def test_each_frame_is_an_entry(tmp_path: Path) -> None:
     file = tmp_path / "trace"
-    with recorded(str(file), "unix") as hear:
+    with recorded(str(file), "unix", print) as hear:
         hear("client", b'{"jsonrpc":"2.0","method":"a"}')
         hear("server", b"no json")
     first, second = read_trace(file.read_bytes().splitlines())
@@ -32,7 +34,7 @@ def test_each_frame_is_an_entry(tmp_path: Path) -> None:
 
 def test_secrets_are_not_recorded(tmp_path: Path) -> None:
     file = tmp_path / "trace"
-    with recorded(str(file), "stdio") as hear:
+    with recorded(str(file), "stdio", print) as hear:
         hear("client", b'{"params":{"password":"%s"}}' % CANARY.encode())
         hear("client", b'{"password": "%s", broken' % CANARY.encode())
         hear("server", Oversize(b'{"token":"%s"' % CANARY.encode(), 99, 10))
@@ -44,7 +46,7 @@ def test_secrets_are_not_recorded(tmp_path: Path) -> None:
 def test_a_recording_takes_the_place_of_another(tmp_path: Path, content: str) -> None:
     file = tmp_path / "trace"
     file.write_text(content)
-    with recorded(str(file), "stdio"):
+    with recorded(str(file), "stdio", print):
         pass
     assert file.read_text() == '{"trunkline-trace":1}\n'
 
@@ -53,11 +55,85 @@ def test_a_recording_takes_the_place_of_another(tmp_path: Path, content: str) ->
 def test_nothing_else_is_replaced(tmp_path: Path, content: str) -> None:
     file = tmp_path / "trace"
     file.write_text(content)
-    with pytest.raises(Misuse, match="no recording"), recorded(str(file), "stdio"):
+    with pytest.raises(Misuse, match="no recording"), recorded(str(file), "stdio", print):
         pass
     assert file.read_text() == content
 
 
 def test_what_is_no_file_can_be_written_to() -> None:
-    with recorded("/dev/null", "stdio") as hear:
+    with recorded("/dev/null", "stdio", print) as hear:
         hear("client", b"{}")
+
+
+def test_a_link_is_kept_and_written_through(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "file"
+    file.write_text('{"trunkline-trace":1}\n{"at":0}\n')
+    link.symlink_to(file)
+    with recorded(str(link), "stdio", print):
+        pass
+    assert link.is_symlink()
+    assert file.read_text() == '{"trunkline-trace":1}\n'
+
+
+def test_a_program_that_still_writes_the_one_before_does_not_write_into_this_one(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "trace"
+    with (
+        recorded(str(file), "stdio", print) as before,
+        recorded(str(file), "stdio", print) as hear,
+    ):
+        hear("client", b"1")
+        before("client", b"2")
+    assert '"message":1' in file.read_text()
+    assert '"message":2' not in file.read_text()
+
+
+def test_a_failure_is_told_once_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    told: list[str] = []
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with recorded(str(tmp_path / "trace"), "stdio", told.append) as hear:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+        try:
+            # The first is cut off in the middle, which is a failure too.
+            hear("client", b'"%s"' % (b"x" * 200))
+            hear("client", b"{}")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        hear("client", b"{}")
+    assert told == ["nothing is recorded from here on: File too large"]
+
+
+def test_nobody_else_may_read_a_recording(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            with recording(str(path)):
+                assert path.stat().st_mode & 0o777 == 0o600
+            path.chmod(0o644)
+    finally:
+        os.umask(before)
+
+
+def test_a_file_that_begins_with_blanks_is_no_recording(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(" " * 300 + "precious")
+    with pytest.raises(Misuse, match="no recording"), recording(str(path)):
+        pass
+    assert "precious" in path.read_text()
+
+
+def test_what_belongs_to_somebody_else_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, link = tmp_path / "theirs", tmp_path / "link"
+    path.touch()
+    link.symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr("trunkline.cli.recording.os.geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(Misuse, match="belongs to somebody else"), recording(str(path)):
+        pass
+    with pytest.raises(Misuse, match="a link of somebody else's"), recording(str(link)):
+        pass
+    assert path.read_bytes() == b""
+    assert not (tmp_path / "elsewhere").exists()

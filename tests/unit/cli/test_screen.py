@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from trunkline.cli.screen import cells, cut, terminal_width, width
+from trunkline.cli.screen import cells, cut, is_terminal, terminal_width, wants_colour, width
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,11 @@ def test_the_environment_says_how_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (terminal_width(), width()) == (300, 120)
     monkeypatch.setenv("COLUMNS", "none")
     assert terminal_width() > 0
+
+
+def test_a_closed_stream_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "stdout", None)
+    assert not is_terminal(None)
+    assert not wants_colour()

@@ -34,6 +34,12 @@ def fault(*words: str, within: dict[str, Any]) -> str:
 # Types
 
 
+@pytest.mark.parametrize("kind", ["object", "integer", "boolean", "null"])
+def test_bytes_that_are_no_text_are_unfit(kind: str) -> None:
+    with pytest.raises(Unfit):
+        coerce('{"a": "\udcff"}', {"type": kind})
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "value"),
     [
@@ -210,6 +216,42 @@ def test_a_dot_leads_into_an_object() -> None:
     assert read("p.lat=1.5", "p.name=2", p=place) == {"p": {"lat": 1.5, "name": "2"}}
     either = {"anyOf": [place, {"type": "null"}]}
     assert read("p.name=2", p=either) == {"p": {"name": "2"}}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": "string"},
+        {"type": ["integer", "null"]},
+        {"type": "array", "items": {"type": "object"}},
+        {"enum": ["a"]},
+        {"const": 1},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"$ref": "#/$defs/text"},
+    ],
+)
+def test_what_has_no_members_takes_none(given: dict[str, Any]) -> None:
+    within = {**schema(a=given), "$defs": {"text": {"type": "string"}}}
+    said = fault("a.b=1", within=within)
+    assert said.startswith("a takes ")
+    assert said.endswith(", which has no members\n  a.b=1\n  ^^^")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        True,
+        {},
+        {"description": "anything"},
+        {"type": ["object", "string"]},
+        {"anyOf": [{"type": "string"}, {}]},
+        {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/it"}]},
+        {"$ref": "#/$defs/it"},
+    ],
+)
+def test_what_may_be_an_object_takes_members(given: Any) -> None:
+    within = {**schema(a=given), "$defs": {"it": {"properties": {"b": {"type": "integer"}}}}}
+    assert arguments(["a.b=1"], within, "the tool 'x'") == {"a": {"b": 1}}
 
 
 def test_a_key_with_a_dot_goes_before_an_object() -> None:

@@ -7,7 +7,6 @@ message: a report holds only text from which secrets were taken.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections import Counter
@@ -16,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...errors import visible as escaped
+from ..screen import writing
 
 if TYPE_CHECKING:
     from ...judge.finding import Finding
@@ -136,14 +136,15 @@ def address(source: str) -> str:
 
 
 def emit(text: str) -> None:
-    """Print a text, even where its reader leaves early or cannot take every character."""
+    """Print a text, even where its reader leaves early or cannot take every character.
+
+    Raises:
+        OSError: it cannot be written; `filename` is "standard output".
+    """
+    if sys.stdout is None:  # it was closed when Python started
+        return
     encoding = sys.stdout.encoding or "utf-8"
     # What a peer wrote may have no form in the encoding of a terminal, or in any.
     safe = text.encode(encoding, "backslashreplace").decode(encoding)
-    try:
+    with writing():
         print(safe)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever reads has seen enough. What is left in the buffer must go somewhere, or the
-        # interpreter complains when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

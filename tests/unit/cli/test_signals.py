@@ -1,0 +1,78 @@
+"""Signals that end a verb. What is left of a run that was ended is in tests/terminal."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from trunkline.cli.signals import Ended, ended_in_order, held
+
+BOTH = (signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def unchanged() -> Iterator[None]:
+    """See that everything is as it was in the end."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, *BOTH)]
+    yield
+    assert [signal.getsignal(number) for number in (signal.SIGINT, *BOTH)] == before
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_with_a_status_of_its_own(number: int, status: int) -> None:
+    with pytest.raises(Ended) as caught, ended_in_order():
+        signal.raise_signal(number)
+    assert caught.value.status == status
+
+
+def test_ctrl_c_stays_what_it_was() -> None:
+    with pytest.raises(KeyboardInterrupt) as caught, ended_in_order():
+        signal.raise_signal(signal.SIGINT)
+    assert not isinstance(caught.value, Ended)
+
+
+def test_who_has_taken_ctrl_c_over_is_asked() -> None:
+    asked: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
+    try:
+        with ended_in_order():
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert asked == [signal.SIGINT]
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ended_in_order():
+            signal.raise_signal(signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *BOTH])
+def test_a_signal_that_is_held_comes_at_the_end(number: int) -> None:
+    steps: list[str] = []
+    with pytest.raises(KeyboardInterrupt), ended_in_order(), held():
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+        steps.append("done")
+    assert steps == ["done"]
+
+
+def test_in_a_thread_signals_are_somebody_elses() -> None:
+    found: list[object] = []
+
+    def work() -> None:
+        with ended_in_order(), held():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert found == [signal.getsignal(signal.SIGTERM)]
