@@ -67,16 +67,24 @@ def run(options: argparse.Namespace) -> int:
     from ..judge.comparing import compare
     from .formats import emit
     from .reaching import wants_json
+    from .screen import tell
 
+    if options.markdown and wants_json(options):
+        raise Misuse("give --markdown or JSON, not both")
     names = _sides(options)
     try:
         old, new = (_listing(name, options) for name in names)
     except _Unreadable as problem:
-        print(f"trunkline diff: {problem}", file=sys.stderr)
+        tell(f"trunkline diff: {problem}")
         return MALFORMED
     except _Unreached as end:
         return end.status
     found = compare(old, new)
+    if not found.compared:
+        called = " and ".join(_called(name, options) for name in names)
+        why = f"nothing was compared: {called} have no part in common"
+        tell(f"trunkline diff: {why}")
+        return MALFORMED
     breaks = found.breaks(allow_announced=options.allow_announced)
     shown = [_called(name, options) for name in names]
     if wants_json(options):
@@ -93,6 +101,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _sides(options: argparse.Namespace) -> list[str | None]:
     """Return the names of the two; None is the command."""
+    from .reaching import check_tls
+
     words: list[str | None] = list(options.words)
     if options.command is not None:
         words.append(None)
@@ -100,8 +110,14 @@ def _sides(options: argparse.Namespace) -> list[str | None]:
         raise Misuse("name OLD and NEW: two files or addresses, or OLD and a command after --")
     if words.count("-") > 1:
         raise Misuse("only one of the two can be standard input")
-    if options.trace and all(_is_live(word) for word in words):
+    live = [word for word in words if _is_live(word)]
+    if options.trace and len(live) == 2:
         raise Misuse("--trace records one conversation, and both of these are servers")
+    if options.trace and not live:
+        raise Misuse("--trace records a conversation, and neither of these is a server")
+    if options.env and options.command is None:
+        raise Misuse("--env is for a command after --")
+    check_tls(options, *live)
     return words
 
 
@@ -124,6 +140,8 @@ def _listing(name: str | None, options: argparse.Namespace) -> dict[str, Any]:
     called = _called(name, options)
     try:
         if name == "-":
+            if sys.stdin is None:
+                raise _Unreadable("stdin: it is closed")
             data = sys.stdin.buffer.read()
         else:
             with open(name, "rb") as file:
@@ -208,9 +226,8 @@ def _text(found: Comparison, breaks: bool) -> str:
 
 
 def _json(found: Comparison, names: list[str], breaks: bool) -> str:
-    from json import dumps
-
     from ..errors import show_pointer
+    from .content import json_text
 
     document = {
         "format": FORMAT,
@@ -236,7 +253,7 @@ def _json(found: Comparison, names: list[str], breaks: bool) -> str:
         ],
         "notes": list(found.notes),
     }
-    return dumps(document, ensure_ascii=False, indent=2)
+    return json_text(document)
 
 
 def _markdown(found: Comparison, names: list[str], breaks: bool) -> str:

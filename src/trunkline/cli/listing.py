@@ -1,10 +1,12 @@
 """What a server offers, as one document: for programs, for files, and for `trunkline diff`.
 
-    {"format": "trunkline.listing/1", "server": {…}, "revision": "…", "capabilities": {…},
+    {"format": "trunkline.listing/1", "server": {…}, "revision": "…",
+     "capabilities": {…}, "supportedVersions": […],
      "tools": […], "resources": […], "resourceTemplates": […], "prompts": […]}
 
 Entries are as they came, with members that nobody here knows. What the server does not declare
-is not asked for, and an empty list.
+is not asked for, and an empty list. `supportedVersions` is there if the server says which
+revisions it speaks: a handshake tells only one.
 """
 
 from __future__ import annotations
@@ -60,8 +62,26 @@ async def listing_of(client: Client, kinds: Sequence[str] = KINDS) -> dict[str, 
         document["instructions"] = client.instructions
     wanted = [each for kind in kinds for each in _LISTS[kind]]
     # All at once: they wait for the same server, and not for one another.
-    found = await asyncio.gather(*(_entries(client, *each) for each in wanted))
+    versions, *found = await asyncio.gather(
+        _versions(client), *(_entries(client, *each) for each in wanted)
+    )
+    if versions is not None:
+        document["supportedVersions"] = versions
     return document | {member: entries for (member, _), entries in zip(wanted, found, strict=True)}
+
+
+async def _versions(client: Client) -> list[str] | None:
+    """Return the revisions that a server speaks, or None where it does not say."""
+    if client.era != "per_request":
+        return None
+    try:
+        result = await client.request("server/discover", {})
+    except PeerError:
+        return None  # it spoke without having been asked, and will list as well
+    versions = result.get("supportedVersions")
+    if not isinstance(versions, list) or not all(isinstance(each, str) for each in versions):
+        return None
+    return versions
 
 
 async def _entries(client: Client, member: str, method: str) -> list[Any]:

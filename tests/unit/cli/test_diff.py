@@ -140,6 +140,24 @@ def test_what_names_no_two_listings_is_misuse(run: Any, words: list[str]) -> Non
     assert shown.err.startswith("trunkline diff: ")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--trace", "t"], "neither of these is a server"),
+        (["--env", "A=b"], "--env is for a command"),
+        (["--markdown", "-o", "json"], "not both"),
+        (["--markdown", "--json"], "not both"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_misuse(
+    run: Any, save: Any, words: list[str], told: str
+) -> None:
+    shown = run("diff", save("old", ADD), save("new", ADD), *words)
+    assert (shown.status, shown.out) == (2, "")
+    assert told in shown.err
+    assert not os.path.exists("t")
+
+
 def test_a_file_that_is_not_there_is_named(run: Any, save: Any, tmp_path: Path) -> None:
     shown = run("diff", save("old", ADD), str(tmp_path / "missing.json"))
     assert (shown.status, shown.out) == (2, "")
@@ -150,6 +168,19 @@ def test_a_server_that_is_not_there_ends_with_3(run: Any, save: Any, tmp_path: P
     shown = run("diff", save("old", ADD), f"unix:{tmp_path}/nobody")
     assert (shown.status, shown.out) == (3, "")
     assert shown.err.startswith("trunkline diff: ")
+
+
+def test_that_nothing_was_compared_ends_with_6_and_a_sentence(
+    run: Any, save: Any, tmp_path: Path
+) -> None:
+    prompts = tmp_path / "prompts.json"
+    prompts.write_text('{"prompts": []}')
+    for words in ([], ["--json"]):
+        shown = run("diff", save("old", ADD), str(prompts), *words)
+        assert (shown.status, shown.out) == (6, "")
+        assert shown.err.startswith("trunkline diff: nothing was compared: ")
+        assert shown.err.count("\n") == 1
+    assert run("diff", str(prompts), str(prompts)).status == 0
 
 
 # What is compared
@@ -192,6 +223,20 @@ def test_a_tool_is_announced_and_removed_by_a_live_server(
     surprise = run("diff", str(saved["1.0"]), "--", *server, "2.0")
     assert surprise.status == 1
     assert "BREAKING (1)\n  tool plus: the tool is gone\n" in surprise.out
+
+
+def test_a_revision_that_a_live_server_drops_is_found(
+    run: Any, server: list[str], tmp_path: Path
+) -> None:
+    listed = json.loads(run("list", "-o", "json", "--", *server, "1.0").out)
+    assert listed["revision"] in listed["supportedVersions"]
+    kept = tmp_path / "kept.json"
+    kept.write_text(json.dumps({**listed, "supportedVersions": ["1999-12-31"]}))
+    shown = run("diff", str(kept), "--", *server, "1.0")
+    assert shown.status == 1
+    assert "listing.revision.dropped" in shown.out
+    kept.write_text(json.dumps(listed))
+    assert run("diff", str(kept), "--", *server, "1.0").status == 0
 
 
 def test_an_address_is_compared_with_a_command(run: Any, server: list[str], tmp_path: Path) -> None:
@@ -259,13 +304,13 @@ def test_markdown_is_a_table_in_which_a_name_stays_a_name(run: Any, save: Any) -
     assert row in shown.out.splitlines()
 
 
-@pytest.mark.parametrize("words", [[], ["--markdown"]])
+@pytest.mark.parametrize("words", [[], ["--markdown"], ["--json"]])
 def test_a_name_cannot_steer_a_terminal(run: Any, save: Any, words: list[str]) -> None:
-    name = "\x1b[31mred\x07\u202e"
+    name = "\x1b[31mred\x07\u202e\x9b\x7f"
     odd = {"type": "object", "properties": {name: {"type": "integer", "default": name}}}
     shown = run("diff", save("old", {"name": name, "inputSchema": odd}), save("new"), *words)
     assert shown.status == 1
-    assert not set("\x1b\x07\u202e") & set(shown.out)
+    assert not set("\x1b\x07\u202e\x9b\x7f") & set(shown.out)
 
 
 def test_no_secret_is_printed(run: Any, save: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trunkline import Client, Server
-from trunkline.cli.listing import listing_of
+from trunkline.cli.listing import _versions, listing_of
 from trunkline.errors import PeerError, RemoteProtocolError
 from trunkline.transports import memory_pair
 
@@ -74,6 +74,7 @@ def test_a_listing_has_everything(revision: str) -> None:
         "revision",
         "capabilities",
         "instructions",
+        *(["supportedVersions"] if revision == "2026-07-28" else []),
         "tools",
         "resources",
         "resourceTemplates",
@@ -121,3 +122,26 @@ def test_a_list_without_end_is_left() -> None:
     page = {"result": {"tools": [], "nextCursor": "again"}}
     with pytest.raises(RemoteProtocolError, match="a list that ends"):
         by_hand({"tools/list": [page, page, page]})
+
+
+def test_the_revisions_are_those_that_the_server_says_it_speaks() -> None:
+    found = listing(Server("demo", version="1"), revision="2026-07-28")
+    assert {"2024-11-05", "2026-07-28"} <= set(found["supportedVersions"])
+    # A handshake tells one, which need not be all.
+    assert "supportedVersions" not in listing(Server("demo", version="1"), revision="2025-11-25")
+
+
+@pytest.mark.parametrize("answer", [{"supportedVersions": 5}, {"supportedVersions": [5]}, {}, None])
+def test_a_server_that_does_not_say_what_it_speaks_is_listed(answer: Any) -> None:
+    class Odd:
+        """A client, as far as it is asked about revisions."""
+
+        era = "per_request"
+
+        async def request(self, method: str, params: Any) -> Any:
+            assert method == "server/discover"
+            if answer is None:
+                raise PeerError(-32601, "no")
+            return answer
+
+    assert asyncio.run(_versions(Odd())) is None  # type: ignore[arg-type]  # it has what is used

@@ -98,7 +98,8 @@ class Comparison(Struct, frozen=True):
 
     `counts` are of all changes, also those beyond the first two thousand of a level. `notes`
     are sentences about the comparison as a whole: a tool that may have been renamed, a part
-    that could not be compared.
+    that could not be compared. `compared` names the parts that both listings have; where there
+    is none, that nothing has changed means nothing.
     """
 
     changes: tuple[Change, ...]
@@ -106,6 +107,7 @@ class Comparison(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     old_version: str = ""
     new_version: str = ""
+    compared: tuple[str, ...] = ()
 
     @property
     def is_next_major(self) -> bool:

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 __all__ = ["is_deprecated"]
 
-# Not "Deprecated packages, as a list", which is a tool like any other.
+# Not "Deprecated packages, as a list" or "Deprecated-API scanner", tools like any other: a hyphen
+# is a dash only with a blank beside it.
 _WORD: Final = re.compile(
-    r"\W{0,4}deprecated\b\W{0,4}?(?:[:.,;!)\]*\u2013\u2014-]|\Z|since\b|use\b|in favou?r\b)",
+    r"\W{0,4}deprecated\b(?!-\w)\W{0,4}?"
+    r"(?:[:.,;!)\]*\u2013\u2014-]|\Z|since\b|use\b|in favou?r\b)",
     re.IGNORECASE,
 )
 

@@ -19,16 +19,8 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
-from .shapes import (
-    Budget,
-    Case,
-    Shape,
-    Sub,
-    expand,
-    is_open,
-    whole_high,
-    whole_low,
-)
+from .cases import CONDITIONS, Budget, Case, Shape, Sub, is_open, whole_high, whole_low
+from .shapes import expand
 
 __all__ = ["Inclusion", "Kind", "Obstacle", "Side"]
 
@@ -50,6 +42,10 @@ Side: TypeAlias = Literal["left", "right"]
 _DEEPEST: Final = 32
 # More are not read, and a hostile schema must not have us keep them.
 _MOST_OBSTACLES: Final = 100
+# Of a list of values that is told.
+_MOST_TOLD: Final = 50
+# How many values, or names, are looked at for the price of one step.
+_FOR_ONE_STEP: Final = 50
 
 
 class Obstacle(NamedTuple):
@@ -65,6 +61,8 @@ class Obstacle(NamedTuple):
         """Return it as seen from further up."""
         return self._replace(path=(*steps, *self.path))
 
+
+_TOO_LARGE: Final = Obstacle("undecided", (), why="too large")
 
 _Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -93,8 +91,8 @@ class Inclusion:
             return self._known[key]
         if len(self._open) >= _DEEPEST:
             return [Obstacle("undecided", (), why="nested too deep")]
-        if not self._budget.spend():
-            return [Obstacle("undecided", (), why="too large")]
+        if not self._budget.spend(max(1, len(left), len(right))):
+            return [_TOO_LARGE]
         before = len(self._fine)
         self._open.add(key)
         found = self._compare(expand(left, self._budget), expand(right, self._budget))
@@ -122,7 +120,7 @@ class Inclusion:
         found: list[Obstacle] = []
         for place, case in enumerate(left):
             if case.values is not None:
-                found += _lost_values(case, right)
+                found += self._values(case, right)
                 continue
             # The one in the same place first: it is the likely one, and the one to tell of.
             order = sorted(range(len(right)), key=lambda at: at != place)
@@ -135,6 +133,12 @@ class Inclusion:
                 found.append(Obstacle("alternative", (), name, types))
         return found
 
+    def _values(self, left: Case, right: tuple[Case, ...]) -> Iterator[Obstacle]:
+        if self._budget.spend(len(left.values or ()) * len(right) // _FOR_ONE_STEP):
+            yield from _lost_values(left, right)
+        else:
+            yield _TOO_LARGE
+
     def _fits(self, name: str, left: Case, right: Case) -> bool:
         # Each pair of alternatives costs, or their number squared would come for nothing.
         return self._budget.spend() and next(self._within(name, left, right), None) is None
@@ -142,6 +146,8 @@ class Inclusion:
     def _within(self, name: str, left: Case, right: Case) -> Iterator[Obstacle]:
         """Yield why one case is not inside another of the same type."""
         yield from _plain_obstacles(name, left, right)
+        if any(keyword == "schema" for keyword, _ in right.opaque - left.opaque):
+            return  # nothing is known of what is inside, and that was told
         if name == "object":
             yield from self._members(left, right)
         elif name == "array":
@@ -149,7 +155,14 @@ class Inclusion:
 
     def _members(self, left: Case, right: Case) -> Iterator[Obstacle]:
         ours, theirs = left.declared(), right.declared()
+        names = len(ours) + len(theirs) + len(left.required) + len(right.required)
+        if not self._budget.spend(names // _FOR_ONE_STEP):
+            yield _TOO_LARGE
+            return
         for name in sorted(ours | theirs):
+            if not self._budget.spend():
+                yield _TOO_LARGE
+                return
             if name in ours and name in theirs:
                 for each in self.obstacles(left.member(name), right.member(name)):
                     yield each.under("properties", name)
@@ -190,6 +203,9 @@ class Inclusion:
     def _items(self, left: Case, right: Case) -> Iterator[Obstacle]:
         named = max(left.named_items(), right.named_items())
         for place in range(named):
+            if not self._budget.spend():
+                yield _TOO_LARGE
+                return
             if left.most is None or place < left.most:
                 for each in self.obstacles(left.item(place), right.item(place)):
                     yield each.under("prefixItems", str(place))
@@ -225,7 +241,7 @@ def _ids(sub: Sub) -> tuple[int, ...]:
     return tuple(
         each
         for node in sub
-        for each in (id(node.document.followed(node.schema)), id(node.document))
+        for each in (id(node.document.followed(node.schema, CONDITIONS)), id(node.document))
     )
 
 
@@ -247,8 +263,9 @@ def _lost_values(left: Case, right: tuple[Case, ...]) -> Iterator[Obstacle]:
         elif not any(case.opaque <= left.opaque for case in fitting):
             open_questions |= {word for case in fitting for word, _ in case.opaque - left.opaque}
     if lost:
-        allowed = [value for case in right for value in (case.values or {}).values()]
-        yield Obstacle("value", (), lost, allowed or NOTHING)
+        allowed = (value for case in right for value in (case.values or {}).values())
+        told = list(islice(allowed, _MOST_TOLD))
+        yield Obstacle("value", (), lost[:_MOST_TOLD], told or NOTHING)
     for keyword in sorted(open_questions):
         yield _undecided(keyword)
 
@@ -272,7 +289,7 @@ def _allows(case: Case, key: bytes, value: Any, holder: Case) -> bool:
         return fits
     # Listed objects and arrays are rare: what would have to be looked up inside is not shown.
     is_plain = not case.parts and not case.rows and case.is_unique <= holder.is_unique
-    return is_plain and case.required <= frozenset(value)
+    return is_plain and (not isinstance(value, dict) or case.required <= value.keys())
 
 
 def _number_fits(case: Case, value: float, holder: Case) -> bool:
@@ -295,7 +312,7 @@ def _is_multiple(value: float, of: float) -> bool:
 def _plain_obstacles(name: str, left: Case, right: Case) -> Iterator[Obstacle]:
     """Yield what two cases say of a value as a whole."""
     if right.values is not None:
-        yield Obstacle("value", (), right=list(right.values.values()))
+        yield Obstacle("value", (), right=list(islice(right.values.values(), _MOST_TOLD)))
     if right.is_integer and not left.is_integer and not any(_whole(m) for m in left.multiples):
         yield Obstacle("type", (), ["number"], ["integer"])
     yield from _number_limits(left, right)

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from ...redaction import show
+from .cases import Budget
 from .change import Changes, Comparison
 from .deprecation import is_deprecated
+from .documents import text_of
 from .schemas import compare_schemas
-from .shapes import Budget, text_of
 
 __all__ = ["PARTS", "compare"]
 
@@ -87,6 +90,7 @@ class _Listings:
         self._new = new
         self._changes = Changes()
         self._notes: list[str] = []
+        self._compared: list[str] = []
         self._budget = Budget(_STEPS)
 
     def compare(self) -> Comparison:
@@ -97,10 +101,17 @@ class _Listings:
             self._entries(part)
         versions = [_text(_object(each.get("server")).get("version")) for each in self._both()]
         found = Comparison(
-            tuple(self._changes.kept()), self._changes.counts, (), versions[0], versions[1]
+            tuple(self._changes.kept()),
+            self._changes.counts,
+            (),
+            versions[0],
+            versions[1],
+            tuple(self._compared),
         )
         self._version_notes(found)
-        return Comparison(found.changes, found.counts, tuple(self._notes), versions[0], versions[1])
+        if not self._compared:
+            self._notes.append("nothing was compared: the two listings have no part in common")
+        return replace(found, notes=tuple(self._notes))
 
     def _both(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         return self._old, self._new
@@ -121,6 +132,7 @@ class _Listings:
         old, new = (each.get("supportedVersions") for each in self._both())
         if not isinstance(old, list) or not isinstance(new, list):
             return
+        self._compared.append("supportedVersions")
         for each in old:
             if each not in new:
                 self._changes.add("listing.revision.dropped", "server", "", each)
@@ -131,6 +143,7 @@ class _Listings:
     def _capabilities(self) -> None:
         old, new = (each.get("capabilities") for each in self._both())
         if isinstance(old, dict) and isinstance(new, dict):
+            self._compared.append("capabilities")
             self._settings(old, new, ())
         elif isinstance(old, dict) or isinstance(new, dict):
             self._not_compared("capabilities", "old" if isinstance(new, dict) else "new")
@@ -190,6 +203,7 @@ class _Listings:
             if lists[0] or lists[1]:
                 self._not_compared(part.member, "old" if lists[0] is None else "new")
             return
+        self._compared.append(part.member)
         old, new = (_by_key(entries, part.key) for entries in (lists[0], lists[1]))
         gone = {key: entry for key, entry in old.items() if key not in new}
         added = {key: entry for key, entry in new.items() if key not in old}

@@ -8,13 +8,14 @@ between arguments and results, and it is written down here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
+from .cases import Budget, Node, Sub
 from .change import Changes
 from .deprecation import is_deprecated
+from .documents import Document, key_of, text_of
 from .inclusion import Inclusion, Obstacle
-from .shapes import Budget, Document, Node, Sub, text_of
 
 __all__ = ["compare_schemas"]
 
@@ -74,6 +75,11 @@ _RULES: Final[dict[tuple[Direction, bool], dict[str, str]]] = {
 # What stands for the whole of a place: nothing else is told of it, or of what is below.
 _WHOLE: Final = frozenset(("type", "only-left", "only-right"))
 _DEEPEST: Final = 32
+# How many schemas may speak of one place.
+_MOST_VIEWS: Final = 64
+# How many of them, and how many names, are looked at for the price of one step.
+_VIEWS_FOR_ONE_STEP: Final = 4
+_NAMES_FOR_ONE_STEP: Final = 50
 
 
 def compare_schemas(
@@ -158,32 +164,132 @@ class _Pair:
 
     def _beside(self) -> None:
         """Report defaults, deprecations and headers, member by member."""
-        seen: set[tuple[int, int]] = set()
-        waiting: list[tuple[Any, Any, tuple[str, ...]]] = [(self._old.schema, self._new.schema, ())]
-        while waiting and self._budget.spend():
+        seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+        waiting: list[_Place] = [_Place((self._old.schema,), (self._new.schema,), ())]
+        is_complete = True
+        while waiting and self._budget.left >= 0:
             old, new, path = waiting.pop()
-            old, new = _followed(old, self._old.document), _followed(new, self._new.document)
-            if not isinstance(old, dict) or not isinstance(new, dict):
+            before, after = _Views(old, self._old.document), _Views(new, self._new.document)
+            key = (before.key(), after.key())
+            is_fine = before.is_complete and after.is_complete and len(path) <= _DEEPEST
+            is_complete = is_complete and is_fine
+            if not self._budget.spend(before.cost() + after.cost()) or key in seen or not is_fine:
                 continue
-            if (id(old), id(new)) in seen or len(path) > _DEEPEST:
-                continue
-            seen.add((id(old), id(new)))
-            self._notes(old, new, path)
-            waiting.extend(_children(old, new, path))
+            seen.add(key)
+            self._notes(before, after, path)
+            children = list(_children(before, after, path))
+            # Paid for before they wait, or their number would cost nothing.
+            self._budget.spend(len(children))
+            waiting += children
+        if self._budget.left < 0 or not is_complete:
+            self._not_seen()
 
-    def _notes(self, old: dict[str, Any], new: dict[str, Any], path: tuple[str, ...]) -> None:
-        if path and is_deprecated(new) and not is_deprecated(old):
+    def _not_seen(self) -> None:
+        """Say that not all was looked at, where that may have hidden a header."""
+        if self._direction == "input" and b'"x-mcp-header":' in text_of(self._new.schema):
+            self._tell("undecided", (), detail="x-mcp-header: too large")
+
+    def _notes(self, old: _Views, new: _Views, path: tuple[str, ...]) -> None:
+        if path and new.is_deprecated() and not old.is_deprecated():
             self._tell("property-deprecated", path)
         if self._direction == "output":
             return
-        before, after = old.get("default", NOTHING), new.get("default", NOTHING)
-        if (before is NOTHING) != (after is NOTHING) or text_of(
-            None if before is NOTHING else before
-        ) != text_of(None if after is NOTHING else after):
+        before, after = old.default(), new.default()
+        if not _is_same(before, after):
             self._tell("default-changed", (*path, "default"), before, after)
-        before, after = old.get("x-mcp-header", NOTHING), new.get("x-mcp-header", NOTHING)
-        if after is not NOTHING and before != after:
-            self._tell("header-changed", (*path, "x-mcp-header"), before, after)
+        headers, now = old.headers(), new.headers()
+        if now and headers.keys() != now.keys():
+            shown = (_for_people(list(each.values())) or NOTHING for each in (headers, now))
+            self._tell("header-changed", (*path, "x-mcp-header"), *shown)
+
+
+class _Place(NamedTuple):
+    """The schemas that speak of one place, of the old one and of the new one."""
+
+    old: tuple[Any, ...]
+    new: tuple[Any, ...]
+    path: tuple[str, ...]
+
+
+class _Views:
+    """All that is said of one place beside the conditions.
+
+    `certain` are schemas that all hold: those given, what they refer to, and what `allOf`
+    joins. `every` has alternatives as well: a header may stand in one of them.
+    """
+
+    def __init__(self, given: tuple[Any, ...], document: Document) -> None:
+        self.is_complete = True
+        self.certain: list[dict[str, Any]] = []
+        self.every: list[dict[str, Any]] = []
+        seen: set[int] = set()
+        waiting = [(schema, True) for schema in reversed(given)]
+        while waiting:
+            schema, is_certain = waiting.pop()
+            if not isinstance(schema, dict) or id(schema) in seen:
+                continue
+            if len(seen) == _MOST_VIEWS:
+                self.is_complete = False
+                return
+            seen.add(id(schema))
+            self.every.append(schema)
+            if is_certain:
+                self.certain.append(schema)
+            waiting.extend(_joined(schema, document, is_certain))
+
+    def key(self) -> tuple[int, ...]:
+        """Return what tells this from another."""
+        return tuple(map(id, self.every))
+
+    def cost(self) -> int:
+        """Return how many steps it takes to look at all this."""
+        said = (each.get("properties") for each in self.every)
+        names = sum(len(each) for each in said if isinstance(each, dict))
+        return len(self.every) // _VIEWS_FOR_ONE_STEP + names // _NAMES_FOR_ONE_STEP
+
+    def default(self) -> Any:
+        """Return the default, the nearest where there are several."""
+        return next((each["default"] for each in self.certain if "default" in each), NOTHING)
+
+    def is_deprecated(self) -> bool:
+        """Say whether it is marked as deprecated."""
+        return any(map(is_deprecated, self.certain))
+
+    def headers(self) -> dict[bytes, Any]:
+        """Return the names of headers, by their keys."""
+        found = [each["x-mcp-header"] for each in self.every if "x-mcp-header" in each]
+        return {key_of(each): each for each in found}
+
+    def members(self, keyword: str) -> dict[str, tuple[Any, ...]]:
+        """Return what a keyword says by name, from each of the schemas that say it."""
+        found: dict[str, tuple[Any, ...]] = {}
+        for schema in self.every:
+            said = schema.get(keyword)
+            for name, member in said.items() if isinstance(said, dict) else ():
+                found[name] = (*found.get(name, ()), member)
+        return found
+
+    def inner(self, keyword: str) -> tuple[Any, ...]:
+        """Return the schemas that stand under a keyword."""
+        return tuple(each[keyword] for each in self.every if isinstance(each.get(keyword), dict))
+
+
+def _joined(
+    schema: dict[str, Any], document: Document, is_certain: bool
+) -> Iterator[tuple[Any, bool]]:
+    """Yield the schemas that speak of the same place, the nearest last."""
+    for keyword in ("oneOf", "anyOf", "allOf"):
+        members = schema.get(keyword)
+        for member in reversed(members if isinstance(members, list) else []):
+            yield member, is_certain and keyword == "allOf"
+    if "$ref" in schema:
+        yield document.target(schema["$ref"]), is_certain
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    if old is NOTHING or new is NOTHING:
+        return old is new
+    return text_of(old) == text_of(new)
 
 
 def _untold(harmless: list[Obstacle], breaking: list[Obstacle]) -> Iterator[Obstacle]:
@@ -210,32 +316,15 @@ def _for_people(value: Any) -> Any:
 
 
 def _sub_is_deprecated(sub: Sub) -> bool:
-    return any(
-        is_deprecated(node.schema) or is_deprecated(_followed(node.schema, node.document))
-        for node in sub
-    )
+    return any(_Views((node.schema,), node.document).is_deprecated() for node in sub)
 
 
-def _followed(schema: Any, document: Document) -> Any:
-    """Return what a reference leads to, where there is one; no further than a few steps."""
-    for _ in range(8):
-        if not isinstance(schema, dict) or "$ref" not in schema or "default" in schema:
-            return schema
-        target = document.target(schema["$ref"])
-        if target is NOTHING:
-            return schema
-        schema = target
-    return schema
-
-
-def _children(
-    old: dict[str, Any], new: dict[str, Any], path: tuple[str, ...]
-) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
-    """Yield the schemas that both have in the same place."""
-    before, after = old.get("properties"), new.get("properties")
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name in sorted(before.keys() & after.keys(), reverse=True):
-            yield before[name], after[name], (*path, "properties", name)
+def _children(old: _Views, new: _Views, path: tuple[str, ...]) -> Iterator[_Place]:
+    """Yield the places that both have."""
+    before, after = old.members("properties"), new.members("properties")
+    for name in sorted(before.keys() & after.keys(), reverse=True):
+        yield _Place(before[name], after[name], (*path, "properties", name))
     for keyword in ("items", "additionalProperties"):
-        if isinstance(old.get(keyword), dict) and isinstance(new.get(keyword), dict):
-            yield old[keyword], new[keyword], (*path, keyword)
+        ours, theirs = old.inner(keyword), new.inner(keyword)
+        if ours and theirs:
+            yield _Place(ours, theirs, (*path, keyword))

@@ -20,6 +20,12 @@ from trunkline.judge.comparing.deprecation import is_deprecated
         "(deprecated) Adds.",
         "Deprecated since 2.0: adds.",
         "Deprecated in favour of sum.",
+        *(
+            "Deprecated - use sum.",
+            "Deprecated- use sum.",
+            "Deprecated -- adds.",
+            "Deprecated—adds.",
+        ),
     ],
 )
 def test_a_description_that_begins_with_the_word_is_a_mark(description: str) -> None:
@@ -30,6 +36,8 @@ def test_a_description_that_begins_with_the_word_is_a_mark(description: str) -> 
     "entry",
     [
         {"description": "Deprecated packages, as a list."},
+        {"description": "Deprecated-API scanner."},
+        {"description": "Deprecated-use finder: lists them."},
         {"description": "Lists what is deprecated."},
         {"description": "Adds. Deprecated: no."},
         *({"description": 5}, {"deprecated": "no"}, {}, None, True, 5),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from trunkline.judge.comparing.cases import Budget, Node
+from trunkline.judge.comparing.documents import Document
 from trunkline.judge.comparing.inclusion import Inclusion, Obstacle, Side
-from trunkline.judge.comparing.shapes import Budget, Document, Node
 
 
 def obstacles(left: Any, right: Any, names: Side = "left", steps: int = 1000) -> list[Obstacle]:
@@ -73,3 +74,43 @@ def test_a_lost_type_is_told_once() -> None:
     (found,) = obstacles({}, {"type": "integer"})
     assert found.kind == "type"
     assert found.right == ["integer"]
+
+
+def test_what_is_listed_may_hold_anything() -> None:
+    listed = {"enum": [[{"a": 1}], {"a": []}]}
+    assert kinds(listed, {"type": ["array", "object"]}) == []
+    # What is needed of an object is not asked of an array.
+    assert kinds(listed, {"type": ["array", "object"], "required": ["a"]}) == []
+    assert kinds(listed, {"type": ["array", "object"], "required": ["b"]}) == [("value", "")]
+
+
+def test_of_many_values_a_few_are_kept() -> None:
+    (found,) = obstacles({"type": "integer"}, {"enum": list(range(5000))})
+    assert found.right == list(range(50))
+    (found,) = obstacles({"enum": list(range(5000))}, {"const": "x"})
+    assert len(found.left) <= 50
+
+
+def test_values_names_and_places_are_paid_for() -> None:
+    many = {"enum": list(range(9000))}
+    assert obstacles(many, {"type": "integer"}, steps=1000) == []
+    (found,) = obstacles(many, {"type": "integer"}, steps=100)
+    assert found.why == "too large"
+    # Members and items that anything will do for are not asked about one by one.
+    named = {"type": "object", "properties": {str(n): {} for n in range(300)}}
+    assert obstacles(named, named, steps=1000) == []
+    assert [each.why for each in obstacles(named, named, steps=100)] == ["too large"]
+    row = {"type": "array", "prefixItems": [{}] * 300}
+    assert obstacles(row, row, steps=1000) == []
+    assert [each.why for each in obstacles(row, row, steps=100)] == ["too large"]
+
+
+def test_an_address_beside_a_reference_keeps_two_schemas_apart() -> None:
+    elsewhere = {"$ref": "#/$defs/a", "$id": "https://example.com/x"}
+    left = {"properties": {"a": {"$ref": "#/$defs/a"}, "b": elsewhere}, "$defs": {"a": True}}
+    right = {
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "$defs": {"a": {"type": "integer"}},
+    }
+    typed = {**left, "$defs": {"a": {"type": "integer"}}}
+    assert [place for _, place in kinds(typed, right)] == ["properties/b"]

@@ -340,3 +340,24 @@ def test_no_secret_is_shown() -> None:
 
 def test_every_rule_can_be_told_by_a_change() -> None:
     assert all(rule == row.id and row.says and row.why.endswith(".") for rule, row in RULES.items())
+
+
+# What was compared
+
+
+def test_a_comparison_names_the_parts_that_both_have() -> None:
+    assert compare([tool()], [tool()]).compared == ("tools",)
+    everything = {"capabilities": {}, "supportedVersions": [], "tools": [tool()]}
+    found = compare(everything, everything)
+    # Without a capability there is nothing in a list, which can be compared.
+    assert found.compared == (
+        *("supportedVersions", "capabilities", "tools", "prompts"),
+        *("resources", "resourceTemplates"),
+    )
+
+
+def test_that_nothing_was_compared_is_told() -> None:
+    found = compare({"tools": [tool()]}, {"prompts": []})
+    assert (found.compared, found.changes) == ((), ())
+    assert found.notes[-1].startswith("nothing was compared")
+    assert not any("nothing" in note for note in compare([], []).notes)

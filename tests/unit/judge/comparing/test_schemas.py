@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -62,16 +63,62 @@ def test_what_nests_deeper_is_not_decided_and_breaks(levels: int) -> None:
     assert {change.detail for change in found.changes} == {"nested too deep"}
 
 
+def repeating(leaf: Any, times: int, members: int = 0) -> Any:
+    """A chain of definitions, each of which refers to the next one several times."""
+    steps = {
+        f"d{n}": {
+            "allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * times,
+            "properties": {f"p{n}x{each}": leaf for each in range(members)},
+        }
+        for n in range(10)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**steps, "d10": {"properties": {"a": leaf}}}}
+
+
+def listing_much(leaf: Any) -> Any:
+    """Many places with two long lists each, that many merge and compare."""
+    lists = {name: {"enum": [leaf, *range(9000)]} for name in ("x", "y")}
+    both = {"allOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/y"}]}
+    return {
+        "type": "object",
+        "properties": {f"p{n}": dict(both) for n in range(5000)},
+        "$defs": lists,
+    }
+
+
+def joined(leaf: Any) -> Any:
+    """Alternatives of which each is joined from many schemas with many names."""
+    parts = {
+        f"d{n}": {"properties": {f"p{n}x{each}": leaf for each in range(40)}} for n in range(30)
+    }
+    every = {"allOf": [{"$ref": f"#/$defs/{name}"} for name in parts]}
+    return {"anyOf": [{**every, "minProperties": n} for n in range(40)], "$defs": parts}
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        (repeating(INTEGER, 8), repeating(STRING, 8)),
+        (repeating(INTEGER, 3, 20), repeating(STRING, 3, 20)),
+        (listing_much("a"), listing_much("b")),
+        (joined(INTEGER), joined(STRING)),
         (wide(5, 5, INTEGER), wide(5, 5, STRING)),
         (doubling("allOf", INTEGER), doubling("allOf", STRING)),
         (doubling("anyOf", INTEGER), doubling("anyOf", STRING)),
         (doubling("oneOf", INTEGER), doubling("oneOf", STRING)),
         ({"enum": list(range(20_000))}, {"enum": list(range(1, 20_000))}),
     ],
-    ids=["unions", "allOf", "anyOf", "oneOf", "enum"],
+    ids=[
+        "repeated",
+        "repeated-members",
+        "lists",
+        "joined",
+        "unions",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "enum",
+    ],
 )
 def test_what_would_take_for_ever_ends_and_breaks(old: Any, new: Any) -> None:
     assert compared(old, new).breaks()
@@ -134,3 +181,91 @@ def test_beside_a_reference_of_draft_7_nothing_counts() -> None:
 
     assert not compared(given(), given(minimum=1)).breaks()
     assert not compared(given(minimum=1), given()).breaks()
+
+
+def test_conditions_that_refer_to_much_are_not_kept_with_it() -> None:
+    def given(leaf: str) -> Any:
+        return {
+            "type": "object",
+            "properties": {f"p{n}": {"not": {"$ref": "#/$defs/d"}} for n in range(300)},
+            "$defs": {"d": {"enum": ["x" * 1000 + str(n) for n in range(300)]}, "e": {"not": leaf}},
+        }
+
+    tracemalloc.start()
+    try:
+        found = compared(given("x"), given("y"))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert not found.breaks()
+    # A copy for each would be two hundred times as much.
+    assert most < 20_000_000
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["\ud800", 10**400, -(10**5000), {"\udfff": "\ud800"}, [[{}]]],
+    ids=["surrogate", "large", "huge", "names", "nested"],
+)
+def test_what_is_hardly_json_is_compared(odd: Any) -> None:
+    keywords = ("const", "default", "maximum", "multipleOf", "pattern", "$ref", "not", "enum")
+    for keyword in (*keywords, "required", "x-mcp-header", "description", "title"):
+        given = {"type": "object", "properties": {"a": {keyword: odd}, "\ud800": {"enum": [odd]}}}
+        for schema in (given, {**given, "required": ["\ud800"]}):
+            compared(schema, {"type": "object"})
+            compared({"type": "object"}, schema)
+            assert compared(schema, schema).changes == ()
+    assert compare([{"name": odd, "title": odd}], [{"name": odd, "title": "x"}]) is not None
+
+
+def test_a_header_that_was_not_looked_for_is_not_decided() -> None:
+    def given(name: str, members: int) -> Any:
+        inner = {f"m{n}": {"type": "string"} for n in range(members)}
+        inner["z"] = {"type": "string", "x-mcp-header": name}
+        many = {f"p{n}": {"type": "object", "properties": dict(inner)} for n in range(members)}
+        return {"type": "object", "properties": many}
+
+    small = compare(
+        [{"name": "t", "inputSchema": given("A", 3)}], [{"name": "t", "inputSchema": given("B", 3)}]
+    )
+    assert {change.rule for change in small.changes} == {"listing.input.header-changed"}
+    large = compare(
+        [{"name": "t", "inputSchema": given("A", 300)}],
+        [{"name": "t", "inputSchema": given("B", 300)}],
+    )
+    assert "x-mcp-header: too large" in {change.detail for change in large.changes}
+    assert large.breaks()
+
+
+def test_a_header_deeper_than_anybody_looks_is_not_decided() -> None:
+    found = compared(deep(20, STRING), deep(20, {**STRING, "x-mcp-header": "A"}))
+    assert found.breaks()
+
+
+def test_a_header_is_told_where_it_stands() -> None:
+    def given(name: str) -> Any:
+        member = {"allOf": [{"$ref": "#/$defs/s"}], "x-mcp-header": name}
+        return {"type": "object", "properties": {"a": member}, "$defs": {"s": STRING}}
+
+    (found, _) = compared(given("A"), given("B")).changes
+    assert (found.rule, found.where, found.old, found.new) == (
+        "listing.input.header-changed",
+        "/inputSchema/properties/a/x-mcp-header",
+        "'A'",
+        "'B'",
+    )
+
+
+def test_the_nearest_default_counts() -> None:
+    def given(near: Any, far: Any) -> Any:
+        member = {"$ref": "#/$defs/s", **near}
+        return {"type": "object", "properties": {"a": member}, "$defs": {"s": {**STRING, **far}}}
+
+    def rules(old: Any, new: Any) -> set[str]:
+        return {change.rule for change in compared(old, new).changes}
+
+    changed = "listing.input.default-changed"
+    assert changed in rules(given({}, {"default": "x"}), given({}, {"default": "y"}))
+    assert changed in rules(given({}, {"default": "x"}), given({"default": "y"}, {"default": "x"}))
+    same = given({"default": "x"}, {"default": "z"})
+    assert changed not in rules(given({"default": "x"}, {"default": "y"}), same)

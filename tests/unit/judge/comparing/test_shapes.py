@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from trunkline.errors import NOTHING
-from trunkline.judge.comparing.shapes import (
-    Bound,
-    Budget,
-    Document,
-    Node,
-    Shape,
-    expand,
-    key_of,
-    whole_high,
-    whole_low,
-)
+from trunkline.judge.comparing.cases import Bound, Budget, Node, Shape
+from trunkline.judge.comparing.documents import Document
+from trunkline.judge.comparing.shapes import expand
 
 
 def shape_of(schema: Any, steps: int = 1000) -> Shape:
@@ -69,42 +58,66 @@ def test_a_schema_with_an_address_of_its_own_is_opaque() -> None:
     assert case.is_unknown()
 
 
-def test_values_are_equal_as_json_has_it() -> None:
-    assert key_of(1) == key_of(1.0) == key_of(1)
-    assert key_of([1.0, {"b": 1, "a": 2}]) == key_of([1, {"a": 2, "b": 1}])
-    assert len({key_of(each) for each in (1, True, "1", None, "null", [1], 1.5)}) == 7
+def chain(levels: int, times: int, members: int = 0) -> Any:
+    """Definitions, each of which refers to the next one several times."""
+    steps = {
+        f"d{n}": {
+            "allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * times,
+            "properties": {f"p{n}x{each}": {"type": "string"} for each in range(members)},
+        }
+        for n in range(levels)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**steps, f"d{levels}": {"properties": {"a": {}}}}}
 
 
-@pytest.mark.parametrize(
-    ("reference", "target"),
-    [
-        ("#", "root"),
-        ("#/$defs/a", "a"),
-        ("#/$defs/x~1y", "slash"),
-        ("#/$defs/list/1", "second"),
-        ("#/$defs/missing", NOTHING),
-        ("#/$defs/list/9", NOTHING),
-        ("#a", NOTHING),
-        ("other.json", NOTHING),
-        (5, NOTHING),
-    ],
-)
-def test_a_reference_leads_into_its_own_document(reference: Any, target: Any) -> None:
-    root = {"title": "root", "$defs": {"a": "a", "x/y": "slash", "list": ["first", "second"]}}
-    found = Document(root).target(reference)
-    assert (found["title"] if found is root else found) == target
+def test_what_is_referred_to_many_times_is_there_once() -> None:
+    (case,) = shape_of(chain(10, 8))["object"]
+    assert len(case.parts) == 11
+    assert not case.opaque
+    schema = {"allOf": [{"$ref": "#/$defs/a"}] * 8, "$defs": {"a": {"items": {"type": "null"}}}}
+    (row,) = shape_of(schema)["array"]
+    assert len(row.rows) == 1
+    either = {"anyOf": [{"$ref": "#/$defs/a"}] * 8, "$defs": {"a": {"minimum": 1}}}
+    assert len(shape_of(either)["number"]) == 1
 
 
-def test_nothing_but_a_reference_is_what_it_leads_to() -> None:
-    root: Any = {"$defs": {"a": {"$ref": "#/$defs/b", "title": "A"}, "b": {"type": "null"}}}
-    document = Document(root)
-    assert document.followed({"$ref": "#/$defs/a"}) is root["$defs"]["b"]
-    beside = {"$ref": "#/$defs/a", "type": "null"}
-    assert document.followed(beside) is beside
+def test_what_too_many_schemas_speak_of_is_opaque() -> None:
+    few = [{"properties": {f"p{n}": {}}, "items": {"minimum": n}} for n in range(20)]
+    (case,) = shape_of({"allOf": few})["object"]
+    assert (len(case.parts), bool(case.opaque)) == (20, False)
+    many = [{"properties": {f"p{n}": {}}, "items": {"minimum": n}} for n in range(40)]
+    for name in ("object", "array"):
+        (case,) = shape_of({"allOf": many})[name]
+        assert len(case.parts) + len(case.rows) <= 32
+        assert case.is_unknown()
 
 
-def test_limits_of_whole_numbers() -> None:
-    assert whole_low(Bound(0, True)) == whole_low(Bound(0.5, False)) == Bound(1, False)
-    assert whole_low(Bound(0.5, True)) == whole_low(Bound(1, False)) == Bound(1, False)
-    assert whole_high(Bound(3, True)) == whole_high(Bound(2.5, False)) == Bound(2, False)
-    assert whole_high(Bound(2.5, True)) == whole_high(Bound(2, False)) == Bound(2, False)
+def test_long_lists_are_paid_for_when_they_are_merged() -> None:
+    both = {"allOf": [{"enum": list(range(5000))}, {"enum": list(range(1, 5000))}]}
+    (case,) = shape_of(both)["number"]
+    assert not case.opaque
+    assert all(case.opaque for case in shape_of(both, steps=50)["number"])
+
+
+def test_tags_beside_a_reference_count_as_the_draft_has_it() -> None:
+    def given(draft: str) -> Any:
+        tagged = [
+            {
+                "type": "object",
+                "required": ["k"],
+                "properties": {"k": {"$ref": "#/definitions/s", "const": tag}},
+            }
+            for tag in ("x", "y")
+        ]
+        return {"$schema": draft, "oneOf": tagged, "definitions": {"s": {"type": "string"}}}
+
+    for case in shape_of(given("http://json-schema.org/draft-07/schema#"))["object"]:
+        assert case.opaque
+    for case in shape_of(given("https://json-schema.org/draft/2019-09/schema"))["object"]:
+        assert not case.opaque
+
+
+def test_of_a_draft_that_nobody_knows_nothing_is_read() -> None:
+    for named in ("http://json-schema.org/draft-03/schema#", "https://example.com/mine", None):
+        (case,) = shape_of({"$schema": named, "type": "string"})["number"]
+        assert case.is_unknown()
