@@ -6,14 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 from . import VERBS
 from .exits import FINE, INTERRUPTED, MISUSED
 from .screen import tell, width, writing
-
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
 
 __all__ = ["Misuse", "Verb", "check_text", "load", "parser_of", "run", "split"]
 
@@ -40,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(MISUSED, f"{self.prog}: {message}; try {self.prog} --help\n")
 
-    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+    def print_help(self, file: Any = None) -> None:
         # That of argparse says nothing if it cannot be written.
         stream = file or sys.stdout
         if stream is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import sys
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,9 @@ def test_what_cannot_be_saved_is_told_in_the_end(
     assert "gone': No such file or directory" in told
 
 
-def test_half_a_file_is_not_left(tmp_path: Path) -> None:
+def test_half_a_file_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Or a module that is loaded meanwhile would have half its bytecode kept.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     shelf = Shelf(str(tmp_path), "tool")
     resource.setrlimit(resource.RLIMIT_FSIZE, (3, before[1]))

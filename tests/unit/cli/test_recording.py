@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,11 @@ def test_a_program_that_still_writes_the_one_before_does_not_write_into_this_one
     assert '"message":2' not in file.read_text()
 
 
-def test_a_failure_is_told_once_and_the_conversation_goes_on(tmp_path: Path) -> None:
+def test_a_failure_is_told_once_and_the_conversation_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Or a module that is loaded meanwhile would have half its bytecode kept.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     told: list[str] = []
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with recorded(str(tmp_path / "trace"), "stdio", told.append) as hear:
