@@ -234,16 +234,13 @@ def text_of(value: Any) -> bytes:
 
 def _spelled(value: Any) -> bytes:
     """Return a text for what has none: half a character, or more digits than Python prints."""
-    # Imported here: it is needed for what hardly ever comes.
-    from json import dumps
-
     if isinstance(value, dict):
         members = sorted((_spelled(name), _spelled(said)) for name, said in value.items())
         return b"{%s}" % b",".join(b"%s:%s" % member for member in members)
     if isinstance(value, list):
         return b"[%s]" % b",".join(map(_spelled, value))
     if isinstance(value, str):
-        return dumps(value).encode()
+        return ascii(value).encode()
     if isinstance(value, int) and not isinstance(value, bool):
         return hex(value).encode()
     return encode(value)
