@@ -74,11 +74,11 @@ fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings and SSE fo
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
 bench: $(BENCH_READY) ## Compare with others, in interleaved runs, and check the claims
-	@failed=0; for each in codec session stdio sockets start growth fanout; do \
+	@failed=0; for each in codec session stdio sockets command start growth fanout; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --check || failed=1; done; exit $$failed
 
 bench-quick: $(BENCH_READY) ## The same, short and without the verdict
-	@for each in codec session stdio sockets start growth fanout; do \
+	@for each in codec session stdio sockets command start growth fanout; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here
