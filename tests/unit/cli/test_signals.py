@@ -15,10 +15,13 @@ BOTH = (signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture(autouse=True)
 def unchanged() -> Iterator[None]:
-    """See that everything is as it was in the end."""
+    """Begin as a program does that nobody changed, and see that all is as it was in the end."""
+    given = {number: signal.signal(number, signal.SIG_DFL) for number in BOTH}
     before = [signal.getsignal(number) for number in (signal.SIGINT, *BOTH)]
     yield
     assert [signal.getsignal(number) for number in (signal.SIGINT, *BOTH)] == before
+    for number, act in given.items():
+        signal.signal(number, act)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
