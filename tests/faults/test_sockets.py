@@ -383,7 +383,7 @@ def test_five_hundred_clients_at_once_are_served_and_leave_nothing(path: Path) -
             assert app.connections == set()
 
     run(script, timers_too=True)
-    kinds = (Connection, Session, Keeper, AcceptedSocket, DialledSocket, asyncio.Task)
+    kinds = (Connection, Session, Keeper, AcceptedSocket, DialledSocket)
     until(lambda: not alive(*kinds), lambda: f"left behind: {alive(*kinds)[:3]}")
 
 

@@ -50,10 +50,11 @@ class SharedLife:
         try:
             yield
         finally:
-            # Before anything is waited for: whoever is cancelled here has let go all the same.
+            # Before anything is waited for: whoever is cancelled here has let go all the same. The
+            # lock is held by somebody who enters, and ends it later, or who is ending it.
             self._uses -= 1
             if self._uses == 0:
-                await asyncio.shield(asyncio.get_running_loop().create_task(self._leave(lock)))
+                await self._leave(lock)
 
     async def _leave(self, lock: asyncio.Lock) -> None:
         """End it, unless somebody has come meanwhile."""
