@@ -26,7 +26,8 @@ demo: $(READY) ## A client and a server in both eras with the judge's verdict, t
 	@$(BIN)/python examples/terminal.py
 
 test: check ## Everything that must hold: check, then vectors, conversations, faults and the rest
-	@$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/tables
+	@$(BIN)/python -m pytest tests/conversation
+	@$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/tables --ignore=tests/conversation
 
 check: lint types unit ## Format, lint, types, tables and unit tests, in a minute or two
 
