@@ -26,8 +26,12 @@ demo: $(READY) ## A client and a server in both eras with the judge's verdict, t
 	@$(BIN)/python examples/terminal.py
 
 test: check ## Everything that must hold: check, then vectors, conversations, faults and the rest
-	@$(BIN)/python -m pytest tests/conversation
-	@$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/tables --ignore=tests/conversation
+	@# Those in a terminal wait most of the time: they do so beside the others.
+	@$(BIN)/python -m pytest tests/terminal > $(VENV)/terminal.log 2>&1 & beside=$$!; failed=0; \
+	$(BIN)/python -m pytest tests/conversation || failed=1; \
+	$(BIN)/python -m pytest tests $(addprefix --ignore=tests/,unit tables conversation terminal) \
+		|| failed=1; \
+	wait $$beside || failed=1; cat $(VENV)/terminal.log; exit $$failed
 
 check: lint types unit ## Format, lint, types, tables and unit tests, in a minute or two
 
