@@ -98,7 +98,7 @@ class Listener:
         except OSError as error:
             self.close()
             raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
-        except BaseException:
+        except BaseException:  # a cancelled task too: nothing may be left open
             self.close()
             raise
         if isinstance(address, Tcp):
@@ -220,7 +220,7 @@ def bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[sock
                 continue
             bound.append(sock)
             port = sock.getsockname()[1]
-    except BaseException:
+    except BaseException:  # a cancelled task too: nothing may be left open
         for sock in bound:
             sock.close()
         raise

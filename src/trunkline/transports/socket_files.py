@@ -59,7 +59,7 @@ class SocketFile:
             self.socket.close()
             reason = error.strerror or str(error)
             raise TransportError(f"{address} cannot be listened on: {reason}") from None
-        except BaseException:
+        except BaseException:  # a cancelled task too: nothing may be left open
             self.socket.close()
             raise
 

@@ -220,7 +220,7 @@ class _StdioTransport(FramedTransport):
             self._reader = FdReader(loop, child.stdout, self._receive, self._output_ended)
             log = FdReader(loop, child.stderr, self._receive_log, self._stderr.end)
             self._log_reader = log
-        except BaseException:
+        except BaseException:  # a cancelled task too: nothing may be left open
             self._clear_away()
             self._child = None
             raise
