@@ -16,13 +16,13 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import IdsExhausted, LocalProtocolError, TrunklineError
+from ..errors import LocalProtocolError, TrunklineError
 from ..jsonrpc.messages import Notification
 from .calls import Call
 from .options import check_seconds
 from .permitted import check_method, check_sendable
 from .questions import Question
-from .session import Session
+from .session import NOT_SENT, Session
 from .submitting import Submitting
 
 __all__ = ["CallBatch"]
@@ -120,7 +120,7 @@ class CallBatch(Submitting):
     async def _send(self) -> None:
         try:
             self._send_by(self._session)
-        except IdsExhausted:
+        except NOT_SENT:
             self._send_by(await self._renew(self._session))
 
     def _send_by(self, session: Session) -> None:

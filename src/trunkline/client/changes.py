@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from ..errors import (
     Cancelled,
-    IdsExhausted,
     LocalProtocolError,
     PeerError,
     RequestEnded,
@@ -41,7 +40,7 @@ from .listening import LISTEN, Change, ChangeFilter, Stream, Turn
 from .notices import Listeners
 from .options import check_seconds
 from .permitted import declares
-from .session import Question, Session
+from .session import NOT_SENT, Question, Session
 from .verbs import Verbs
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ class ChangeVerbs(Verbs):
                 _check_declared(session, ChangeFilter(uris=(uri,)))
             try:
                 await self._standing(session).add(uri, seconds)
-            except IdsExhausted:
+            except NOT_SENT:
                 await self._standing(await self._renew(session)).add(uri, seconds)
             self._subscribed[uri] = None
 
@@ -240,7 +239,7 @@ class ChangeVerbs(Verbs):
             seconds = self._seconds(timeout)
             try:
                 await self._standing(session).remove(uri, seconds)
-            except IdsExhausted:
+            except NOT_SENT:
                 await self._standing(await self._renew(session)).remove(uri, seconds)
             self._subscribed.pop(uri, None)
         else:
@@ -270,7 +269,7 @@ class ChangeVerbs(Verbs):
             return await self._join(session, changes, seconds)
         try:
             return await self._open_stream(session, changes, seconds)
-        except IdsExhausted:
+        except NOT_SENT:
             session = await self._renew(session)
         return await self._open_stream(session, changes, seconds)
 
@@ -376,7 +375,7 @@ class ChangeVerbs(Verbs):
             return
         try:
             honoured = await self._standing(session).begin(wanted, seconds)
-        except (IdsExhausted, PeerError) as error:
+        except (*NOT_SENT, PeerError) as error:
             log.warning("the server tells of no changes: %s", show(str(error)))
             return
         for uri in wanted.uris:

@@ -32,7 +32,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from ..errors import (
     Cancelled,
     ConnectionLost,
-    IdsExhausted,
     PeerError,
     RemoteProtocolError,
     TimedOut,
@@ -54,7 +53,7 @@ from .listening import LISTEN, Change, ChangeFilter, Stream, Streams
 from .questions import Question
 from .reading import read
 from .rounds import Asking
-from .session import Session, error_from
+from .session import NOT_SENT, Session, error_from
 from .task_questions import TaskQuestions
 
 if TYPE_CHECKING:
@@ -341,7 +340,7 @@ class Following:
             params = GetTaskPayloadRequestParams(self.id, session.meta)
             try:
                 pending = session.send(CORE_RESULT, params, inf)
-            except IdsExhausted:
+            except NOT_SENT:
                 session = await self._verbs._renew(session)
             else:
                 self._guard(session)
@@ -425,7 +424,7 @@ class Following:
         seconds = self._verbs._seconds(self._timeout)
         try:
             stream = await session.streams.open(wanted, seconds, self)
-        except (PeerError, TimedOut, IdsExhausted, RemoteProtocolError) as error:
+        except (PeerError, TimedOut, *NOT_SENT, RemoteProtocolError) as error:
             log.debug("a task is asked about, not listened to: %s", show(str(error)))
             self._untold = session
             return

@@ -69,7 +69,17 @@ if TYPE_CHECKING:
     from .asked import Answers
     from .checks import Checks
 
-__all__ = ["CLOSED", "Agreement", "Era", "OnProgress", "Question", "Session", "error_from"]
+__all__ = [
+    "CLOSED",
+    "NOT_SENT",
+    "Agreement",
+    "Era",
+    "OnProgress",
+    "Question",
+    "Session",
+    "Unsent",
+    "error_from",
+]
 
 Era: TypeAlias = Literal["handshake", "per_request"]
 
@@ -101,6 +111,14 @@ class Agreement(NamedTuple):
     opening: Any = None
     # What every request carries in `_meta`; empty in the handshake era.
     meta: Mapping[str, Any] = {}
+
+
+class Unsent(ConnectionLost):
+    """The connection had ended before this was sent: another may carry it."""
+
+
+# Nothing was sent, and a new connection can send it.
+NOT_SENT: Final = (IdsExhausted, Unsent)
 
 
 class _End(NamedTuple):
@@ -234,10 +252,12 @@ class Session:
         """Refuse to go on with a connection that is over.
 
         Raises:
-            ConnectionLost: it is.
+            Unsent: it is, and another could be made.
+            ConnectionLost: it is, and that was the last.
         """
         if self._end is not None:
-            raise self._gone(method)
+            kind = Unsent if self._end.can_renew else ConnectionLost
+            raise self._gone(method, kind)
 
     def agree(self, agreement: Agreement) -> None:
         """Go on by what was agreed."""
@@ -349,11 +369,9 @@ class Session:
             else:
                 self._parting.append(waiter)
 
-    def _gone(self, method: str) -> ConnectionLost:
+    def _gone(self, method: str, kind: type[ConnectionLost] = ConnectionLost) -> ConnectionLost:
         end = self._end or _End("the connection is gone")
-        return ConnectionLost(
-            end.reason, method=method, exit_status=end.exit_status, stderr=end.stderr
-        )
+        return kind(end.reason, method=method, exit_status=end.exit_status, stderr=end.stderr)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -382,10 +400,7 @@ class Session:
     ) -> Pending:
         """Send a request as it is; its waiter is a future of the result."""
         if self._end is not None:
-            if self._end.can_renew:
-                # As when its ids are used up: nothing was sent, and a new one takes over.
-                raise IdsExhausted("client.connection.ended", got=method)
-            raise self._gone(method)
+            self.check_open(method)
         when = self._now() + (self._timeout if seconds is None else seconds)
         waiter = self._new_future() if future is None else future
         pending = self._peer.send_request(method, params, deadline=when, waiter=waiter)

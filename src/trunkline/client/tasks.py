@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, T
 
 from msgspec import UNSET, Raw
 
-from ..errors import IdsExhausted, PeerError, TrunklineError
+from ..errors import PeerError, TrunklineError
 from ..jsonrpc.named import named_error
 from ..mcp.types import ListTasksResult, Task, TaskMetadata, Tool
 from ..spec.kinds import ErrorKind
@@ -35,7 +35,7 @@ from .permitted import declares, refuse
 from .questions import OnProgress, Question
 from .reading import COMPLETE, result_type
 from .results import ToolResult, tool_result
-from .session import Session
+from .session import NOT_SENT, Session
 from .submitting import tool_call
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ class TaskVerbs(ChangeVerbs):
         asked = _as_task(question, ttl)
         try:
             pending = session.start(asked)
-        except IdsExhausted:
+        except NOT_SENT:
             session = await self._renew(session)
             pending = session.start(asked)
         forget = session.outlive(pending)

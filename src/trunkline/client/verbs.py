@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from msgspec import UNSET, Raw, Struct
 
-from ..errors import IdsExhausted, PeerError, TransportError, TrunklineError
+from ..errors import PeerError, TransportError, TrunklineError
 from ..mcp.shaping import narrow
 from ..mcp.types import (
     CallToolRequestParams,
@@ -56,7 +56,7 @@ from .options import LEVELS, check_choice, check_seconds
 from .permitted import check_method, check_sendable
 from .reading import NotComplete, read, read_own
 from .results import ToolResult, tool_result
-from .session import OnProgress, Question, Session
+from .session import NOT_SENT, OnProgress, Question, Session
 from .submitting import Submitting, tool_call
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Verbs(Submitting):
             try:
                 pending = session.send("tools/call", params)
                 raw = await pending.waiter
-            except IdsExhausted:
+            except NOT_SENT:
                 pass  # asked again below, by a new connection
             except PeerError as error:
                 must_be_task = await self._must_be_task(error, name, None)
@@ -477,7 +477,7 @@ class Verbs(Submitting):
     async def _ask_by(self, session: Session, question: Question) -> tuple[Raw, Session]:
         try:
             return await session.ask(question), session
-        except IdsExhausted:
+        except NOT_SENT:
             session = await self._renew(session)
         return await session.ask(question), session
 
@@ -530,7 +530,7 @@ class Verbs(Submitting):
         call = Call(session, question.method, future, reader, on_success, on_error)
         try:
             self._start(call, question, session, future)
-        except IdsExhausted:
+        except NOT_SENT:
             self._keep_task(self._submit_later(question, session, future, call))
         return call
 

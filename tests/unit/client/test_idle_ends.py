@@ -284,3 +284,40 @@ def test_a_silent_client_is_closed_and_calls_on(tmp_path: Path) -> None:
             assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
 
     asyncio.run(script())
+
+
+def test_a_server_that_ends_the_new_connection_too_is_said_to_be_lost(tmp_path: Path) -> None:
+    """And not that ids are used up, which is how a new connection is asked for otherwise."""
+
+    async def script() -> None:
+        async with (
+            server().listen(Unix(tmp_path / "s")) as listening,
+            Client(listening.address) as client,
+        ):
+            await end_idle(listening, client)
+            really = client._open
+
+            async def short() -> Session:
+                session = await really()
+                session._lost(None)
+                return session
+
+            client._open = short  # type: ignore[method-assign]  # ends as soon as it has begun
+            with pytest.raises(ConnectionLost, match="ended the connection"):
+                await client.call_tool("add", {"a": 1, "b": 2})
+
+    asyncio.run(script())
+
+
+def test_a_batch_goes_by_a_new_connection(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with (
+            server().listen(Unix(tmp_path / "s")) as listening,
+            Client(listening.address, revision="2025-03-26") as client,
+        ):
+            await end_idle(listening, client)
+            async with client.batch() as batch:
+                call = batch.submit_tool("add", {"a": 1, "b": 2})
+            assert (await call).text == "3"
+
+    asyncio.run(script())
