@@ -219,7 +219,7 @@ def test_a_server_hears_the_end_of_a_proxy_that_is_killed(proxy: Callable[..., P
     assert_gone(pid)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_both_in_order(proxy: Callable[..., Proxy], number: int) -> None:
     run = proxy(*python(PID + "sys.stdin.read()\nprint('bye')\nsys.exit(5)"))
     pid = run.pid()

@@ -23,7 +23,6 @@ __all__ = ["FORMAT", "TAKES_COMMAND", "configure", "run"]
 TAKES_COMMAND: Final = True
 FORMAT: Final = "trunkline.diff/1"
 
-_ADDRESSES: Final = ("tcp://", "tls://", "unix:")
 _COLOURS: Final = {"breaking": "red", "announced": "yellow", "deprecated": "yellow", "safe": "cyan"}
 # What would be read as markup, and turn a server's text into links or pictures.
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()|~&#!])")
@@ -122,7 +121,9 @@ def _sides(options: argparse.Namespace) -> list[str | None]:
 
 
 def _is_live(name: str | None) -> bool:
-    return name is None or (name.startswith(_ADDRESSES) and not os.path.exists(name))
+    from .reaching import ADDRESSES
+
+    return name is None or (name.startswith(ADDRESSES) and not os.path.exists(name))
 
 
 def _called(name: str | None, options: argparse.Namespace) -> str:

@@ -141,7 +141,7 @@ def _module_of_file(path: str, name: str) -> ModuleType:
     sys.modules[name] = module
     try:
         loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # whatever a file raises, half a module is none
         del sys.modules[name]
         raise
     return module

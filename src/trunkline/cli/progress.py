@@ -14,24 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import visible
 from ..redaction import conceal
+from ..spec.mcp.levels import LOG_LEVELS
 from .screen import cells, cut, is_terminal, wants_colour
 
 if TYPE_CHECKING:
     from ..mcp.types import LoggingMessageNotificationParams
 
-__all__ = ["LEVELS", "Console", "somebody_is_there"]
+__all__ = ["Console", "somebody_is_there"]
 
-# From the least to the most urgent.  [RFC 5424, section 6.2.1]
-LEVELS: Final = (
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-)
 # A server may report as often as it likes; nobody sees more than this, in seconds.
 _REDRAW: Final = 0.05
 _BAR: Final = 24
@@ -49,7 +39,7 @@ class Console:
     def __init__(self, *, level: str = "warning", is_verbose: bool = False) -> None:
         self.is_verbose = is_verbose
         self.is_terminal = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
-        self._least = LEVELS.index(level)
+        self._least = LOG_LEVELS.index(level)
         # How wide the line is that is to be taken away again.
         self._drawn = 0
         self._next_draw = 0.0
@@ -87,7 +77,7 @@ class Console:
 
     def log(self, message: LoggingMessageNotificationParams) -> None:
         """Show a line of the server's log, if it matters enough."""
-        if LEVELS.index(message.level) < self._least:
+        if LOG_LEVELS.index(message.level) < self._least:
             return
         data = conceal(message.data)
         text = data if isinstance(data, str) else str(data)

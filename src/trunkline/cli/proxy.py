@@ -25,12 +25,14 @@ __all__ = ["TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
 
-_FRAMINGS: Final = ("newline", "content-length", "length-prefix", "detect")
 _SIZES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    # Imported here, as by every verb that talks: completion reads this module too.
+    from .reaching import FRAMINGS
+
     prog = parser.prog
     parser.usage = (
         f"{prog} [SOURCE] TARGET [options]\n       {prog} [SOURCE] [options] -- COMMAND ..."
@@ -55,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for side in ("source", "target"):
         parser.add_argument(
             f"--{side}-framing",
-            choices=_FRAMINGS,
+            choices=FRAMINGS,
             default="newline",
             metavar="NAME",
             help="how messages are told apart there; default: newline",

@@ -35,9 +35,10 @@ from ..errors import (
     visible,
 )
 from ..redaction import redact, show
+from ..spec.mcp.levels import LOG_LEVELS
 from ..spec.revisions import REVISIONS
 from .exits import FOUND, MISUSED, UNREACHED
-from .progress import LEVELS, Console, somebody_is_there
+from .progress import Console, somebody_is_there
 from .screen import is_terminal
 from .signals import ended_in_order, held
 from .verbs import Misuse, check_text
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from .recording import Hear
 
 __all__ = [
+    "ADDRESSES",
+    "FRAMINGS",
     "Work",
     "add_target",
     "address_of",
@@ -74,7 +77,9 @@ _ADVICE: Final = {
 # for their prompt.
 _GRACE: Final = 1.0
 _NAMES_SHOWN: Final = 20
-_ADDRESSES: Final = ("tcp://", "tls://", "unix:")
+# How an address begins, and the framings by name; those who know more of both are slow to load.
+ADDRESSES: Final = ("tcp://", "tls://", "unix:")
+FRAMINGS: Final = ("newline", "content-length", "length-prefix", "detect")
 
 
 # What a verb is told
@@ -105,7 +110,7 @@ def add_target(parser: argparse.ArgumentParser, words: str = "", *, json_gives: 
     parser.add_argument("--trace", metavar="FILE", help="record the conversation in a file")
     parser.add_argument(
         "--framing",
-        choices=("newline", "content-length", "length-prefix", "detect"),
+        choices=FRAMINGS,
         metavar="NAME",
         help="how messages are told apart; default: newline",
     )
@@ -121,7 +126,9 @@ def add_target(parser: argparse.ArgumentParser, words: str = "", *, json_gives: 
     parser.add_argument(
         "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question ahead"
     )
-    parser.add_argument("--log", choices=LEVELS, metavar="LEVEL", help="show the server's log from")
+    parser.add_argument(
+        "--log", choices=LOG_LEVELS, metavar="LEVEL", help="show the server's log from"
+    )
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="show what the server writes on stderr"
     )
@@ -168,7 +175,7 @@ def words_of(options: argparse.Namespace, *names: str) -> list[str]:
             raise Misuse("name an address, or put a command after --; try --help")
         _check_order(words, options.prog)
         options.target, words = words[0], words[1:]
-    elif words and words[0].startswith(_ADDRESSES):
+    elif words and words[0].startswith(ADDRESSES):
         raise Misuse(f"there is an address, {show(words[0])}, and a command after --: give one")
     if len(words) < len(names):
         missing = " and ".join(names[len(words) :])
@@ -181,8 +188,8 @@ def words_of(options: argparse.Namespace, *names: str) -> list[str]:
 
 def _check_order(words: list[str], prog: str) -> None:
     """Refuse an address that is not the first word, where another word is."""
-    found = next((each for each in words if each.startswith(_ADDRESSES)), None)
-    if found is not None and not words[0].startswith(_ADDRESSES):
+    found = next((each for each in words if each.startswith(ADDRESSES)), None)
+    if found is not None and not words[0].startswith(ADDRESSES):
         first = [found, *(each for each in words if each is not found)]
         shown = " ".join(visible(str(redact(each)), kept="") for each in first)
         raise Misuse(f"the address comes first: {prog} {shown}")

@@ -118,7 +118,7 @@ class Worker:
                 pass_fds=fds,
                 start_new_session=True,
             )
-        except BaseException:
+        except BaseException:  # a cancelled task too: nothing may be left open
             ours.close()
             if pipes is not None:
                 os.close(pipes[1])
@@ -212,7 +212,7 @@ def _pipes() -> tuple[int, int, int, int]:
     first = os.pipe()
     try:
         return *first, *os.pipe()
-    except BaseException:
+    except OSError:  # there is no descriptor left
         os.close(first[0])
         os.close(first[1])
         raise
@@ -503,8 +503,7 @@ class Supervisor:
             await self._drop(worker, f"{error}; {self._prospect()}")
             if is_first:
                 await self._front.wait_without()
-        except BaseException:
-            # Most likely somebody has ended the attempt.
+        except BaseException:  # most likely somebody has ended the attempt
             await self._drop(worker)
             raise
         else:

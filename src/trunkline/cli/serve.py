@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from .exits import FINE, MISUSED
 from .loading import LoadFailed, Target, load, stdout_on_stderr, target_of
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["address_of", "begin_log", "configure", "limits_of", "run", "with_framing"]
 
-_FRAMINGS: Final = ("newline", "length-prefix", "content-length", "detect")
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 # Options that say something about sockets, and how they are written.
 _OF_SOCKETS: Final = {
@@ -41,6 +40,10 @@ _OF_TLS: Final = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    # Imported here: a server needs it in any case.
+    from ..jsonrpc.framing import FramingName
+
+    framings = get_args(FramingName)
     parser.set_defaults(prog=parser.prog)
     parser.add_argument(
         "target",
@@ -59,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--tls-client-ca", metavar="FILE", help="take only clients these authorities vouch for"
     )
     parser.add_argument(
-        "--framing", choices=_FRAMINGS, metavar="NAME", help=f"one of {', '.join(_FRAMINGS)}"
+        "--framing", choices=framings, metavar="NAME", help=f"one of {', '.join(framings)}"
     )
     parser.add_argument(
         "--max-connections", type=_count, metavar="N", help="connections at once; default: 1024"

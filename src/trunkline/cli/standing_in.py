@@ -263,8 +263,7 @@ class StandIn:
             if worker.ended.done():
                 # While it gave its last answer: nobody will say so again.
                 raise Rejected(f"the server ended with status {worker.ended.result()}")
-        except BaseException:
-            # Rejected, or whoever reloads was told to end.
+        except BaseException:  # rejected, or whoever reloads was told to end
             self._next = None
             self._let_go()
             await line.pipes.close()

@@ -44,7 +44,7 @@ class Child:
         self._is_known_gone = False
         try:
             self._watch()
-        except BaseException:
+        except BaseException:  # whatever it was, a child that nobody watches is not left
             self.discard()
             raise
 

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from trunkline.cli import progress
-from trunkline.cli.progress import LEVELS, Console, somebody_is_there
-from trunkline.client.options import LEVELS as KNOWN
+from trunkline.cli.progress import Console, somebody_is_there
 from trunkline.mcp.types import LoggingMessageNotificationParams as Message
 
 CANARY = "canary-6105"
@@ -37,10 +36,6 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     return made
-
-
-def test_the_levels_are_those_of_the_protocol() -> None:
-    assert set(LEVELS) == set(KNOWN)
 
 
 def test_a_bar_is_drawn_over_and_taken_away(screen: Screen) -> None:

@@ -11,14 +11,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from trunkline.cli import reaching
 from trunkline.cli.reaching import address_of, target_of
 from trunkline.cli.verbs import Misuse
+from trunkline.jsonrpc.framing import FramingName
 from trunkline.transports import Stdio
-from trunkline.transports.addresses import Tcp, Unix
+from trunkline.transports.addresses import SCHEMES, Tcp, Unix
 
 CANARY = "canary-5518"
 SERVER = Path(__file__).parents[2] / "terminal" / "server.py"
@@ -389,3 +391,9 @@ def test_help_loads_nothing_that_talks(verb: str) -> None:
     )
     loaded = set(done.stdout.splitlines()[-1].split())
     assert loaded.isdisjoint({"asyncio", "msgspec", "trunkline.client"})
+
+
+def test_the_framings_and_beginnings_of_addresses_are_those_there_are() -> None:
+    assert get_args(FramingName) == reaching.FRAMINGS
+    assert len(SCHEMES) == len(reaching.ADDRESSES)
+    assert all(each.startswith(reaching.ADDRESSES) for each in SCHEMES)

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ...spec.mcp.levels import LOG_LEVELS
 from ...spec.mcp.meta import LOG_LEVEL
 from .ids import other
 from .notes import Notes
 from .state import Call, Key, Progress, Seen, State, key_of
 
-__all__ = ["LEVELS", "watch_cancellation", "watch_logging", "watch_progress"]
+__all__ = ["watch_cancellation", "watch_logging", "watch_progress"]
 
-# From the least severe up.                                                       [RFC 5424]
-LEVELS: Final = (
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-)
 _LISTEN: Final = "subscriptions/listen"
 
 
@@ -112,26 +102,26 @@ def watch_logging(seen: Seen, state: State, notes: Notes) -> None:
 
 
 def _watch_log(seen: Seen, state: State, notes: Notes) -> None:
-    asking = [call for call in state.open.values() if call.level in LEVELS]
+    asking = [call for call in state.open.values() if call.level in LOG_LEVELS]
     exchange = state.exchange(seen.entry)
     if exchange is not None:
-        own = [call for call in exchange.calls if call.level in LEVELS]
+        own = [call for call in exchange.calls if call.level in LOG_LEVELS]
         notes.check("mcp.logging.own-stream", own, "/method", seen.method)
         asking = own or asking
     if not state.open.forgot or asking:
         notes.check("mcp.logging.asked-only", asking, "/method", seen.method)
     level = seen.params.get("level")
-    if asking and level in LEVELS:
-        least = min(LEVELS.index(call.level) for call in asking)
-        kept = LEVELS.index(level) >= least
-        expected = f"{LEVELS[least]} or more severe"
+    if asking and level in LOG_LEVELS:
+        least = min(LOG_LEVELS.index(call.level) for call in asking)
+        kept = LOG_LEVELS.index(level) >= least
+        expected = f"{LOG_LEVELS[least]} or more severe"
         notes.check("mcp.logging.level-kept", kept, "/params/level", level, expected)
 
 
 def _watch_level(seen: Seen) -> None:
     """Remember that a request asks for a level that does not exist."""
     assert seen.call is not None
-    if seen.method == "logging/setLevel" and seen.params.get("level") not in LEVELS:
+    if seen.method == "logging/setLevel" and seen.params.get("level") not in LOG_LEVELS:
         seen.call.extra.append(("mcp.logging.bad-level", -32602))
-    if LOG_LEVEL in seen.meta and seen.meta[LOG_LEVEL] not in LEVELS:
+    if LOG_LEVEL in seen.meta and seen.meta[LOG_LEVEL] not in LOG_LEVELS:
         seen.call.extra.append(("mcp.logging.bad-request-level", -32602))
