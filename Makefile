@@ -63,7 +63,7 @@ vectors: $(READY) ## Write the judge's vectors anew from the rows
 requirements: $(READY) ## Print which requirement is judged by what
 	@$(BIN)/python tools/requirements_table.py
 
-parity: $(READY) ## Count, per system, what works here already
+parity: $(READY) ## Count, per system, what works here already and what the rest waits for
 	@$(BIN)/python tools/parity.py
 
 limits: $(READY) ## Print the costs that are limited without a clock: calls, modules, bytes

@@ -1,9 +1,10 @@
 """Count how far Trunkline covers the systems it sets out to supersede.
 
-The rows live in `docs/parity.toml`. A row is *proven* when it names a test,
-*later* when a coming part of the road brings it, and *missing* when neither
-holds. This script only counts; `tests/tables/test_parity.py` checks that the
-rows are complete and that the tests they name exist.
+The rows live in `docs/parity.toml`. A row is *proven* when it names a test, it
+*waits* when it names a missing capability from the list at the head of that file,
+and it is *missing* when neither holds. This script only counts;
+`tests/tables/test_parity.py` checks that the rows are complete and that the tests
+they name exist.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -36,7 +37,7 @@ class Standing(Enum):
     """Where a row stands."""
 
     PROVEN = "proven"
-    LATER = "later"
+    WAITS = "waits"
     MISSING = "missing"
 
 
@@ -46,7 +47,7 @@ class Row:
 
     id: str
     says: str
-    part: int
+    needs: str | None
     tests: tuple[str, ...]
 
     @property
@@ -54,24 +55,24 @@ class Row:
         """The letter of the system this row belongs to."""
         return self.id.partition("-")[0]
 
-    def standing(self, current_part: int) -> Standing:
-        """Say whether this row is proven, comes later, or is missing."""
+    def standing(self, needs: Mapping[str, str]) -> Standing:
+        """Return where this row stands, given the capabilities a row may wait for."""
         if self.tests:
             return Standing.PROVEN
-        return Standing.LATER if self.part > current_part else Standing.MISSING
+        return Standing.WAITS if self.needs in needs else Standing.MISSING
 
 
 def row_from(table: dict[str, Any]) -> Row:
     """Return the row that one inline table states; `test` may be one name or a list."""
     test = table.get("test", [])
     tests = (test,) if isinstance(test, str) else tuple(test)
-    return Row(table["id"], table["says"], table["part"], tests)
+    return Row(table["id"], table["says"], table.get("needs"), tests)
 
 
-def load(path: Path = PARITY) -> tuple[int, list[Row]]:
-    """Return the number of the current part, and all rows in file order."""
+def load(path: Path = PARITY) -> tuple[dict[str, str], list[Row]]:
+    """Return the missing capabilities with their meanings, and all rows in file order."""
     document = tomllib.loads(path.read_text(encoding="utf-8"))
-    return document["current_part"], [row_from(table) for table in document["rows"]]
+    return document["needs"], [row_from(table) for table in document["rows"]]
 
 
 def line(name: str, standings: Iterable[Standing]) -> str:
@@ -81,26 +82,32 @@ def line(name: str, standings: Iterable[Standing]) -> str:
     return f"{name:<24}" + "".join(f"{cell:>{WIDTH}}" for cell in cells)
 
 
-def report(current_part: int, rows: list[Row]) -> Iterator[str]:
-    """Yield the lines of the report."""
+def report(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
+    """Yield the lines of the report: what rows wait for, then the standings per system."""
+    yield from waiting(needs, rows)
     heads = ["rows", *(standing.value for standing in Standing)]
-    yield f"Parity in part {current_part}"
-    yield ""
     yield f"{'system':<24}" + "".join(f"{head:>{WIDTH}}" for head in heads)
     for letter, name in SYSTEMS.items():
-        yield line(f"{letter}  {name}", standings_of(current_part, rows, letter))
-    yield line("total", (row.standing(current_part) for row in rows))
+        yield line(
+            f"{letter}  {name}", (row.standing(needs) for row in rows if row.system == letter)
+        )
+    yield line("total", (row.standing(needs) for row in rows))
 
 
-def standings_of(current_part: int, rows: list[Row], letter: str) -> Iterator[Standing]:
-    """Yield the standing of each row of one system."""
-    return (row.standing(current_part) for row in rows if row.system == letter)
+def waiting(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
+    """Yield a line for each missing capability: how many rows wait for it, and its meaning."""
+    counts = Counter(row.needs for row in rows if row.standing(needs) is Standing.WAITS)
+    if counts:
+        yield f"{'waits for':<24}{'rows':>{WIDTH}}"
+        for need, meaning in needs.items():
+            yield f"{need:<24}{counts[need]:>{WIDTH}}  {meaning}"
+        yield ""
 
 
-def missing(current_part: int, rows: list[Row]) -> Iterator[str]:
-    """Yield a line for each row that has neither a test nor a later part."""
+def missing(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
+    """Yield a line for each row that has neither a test nor a known need."""
     for row in rows:
-        if row.standing(current_part) is Standing.MISSING:
+        if row.standing(needs) is Standing.MISSING:
             yield f"  {row.id:<6} {row.says}"
 
 
@@ -109,9 +116,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Count the rows of docs/parity.toml.")
     parser.add_argument("--missing", action="store_true", help="also list the missing rows")
     options = parser.parse_args(arguments)
-    current_part, rows = load()
-    lacking = list(missing(current_part, rows))
-    print(*report(current_part, rows), sep="\n")
+    needs, rows = load()
+    lacking = list(missing(needs, rows))
+    print(*report(needs, rows), sep="\n")
     if options.missing and lacking:
         print("", "Missing:", *lacking, sep="\n")
     return 1 if lacking else 0

@@ -1,8 +1,9 @@
 """`docs/parity.toml` is complete, readable and honest.
 
 Every row of the feature inventory is there once, says one short sentence, and
-either names a test that exists or waits for a later part of the road. Named
-tests are looked up in their source text; nothing here imports them.
+either names a test that exists or one of the missing capabilities listed at the
+head of the file. Named tests are looked up in their source text; nothing here
+imports them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,19 +22,22 @@ from typing import Any, Final
 
 import pytest
 
+from tools.parity import Standing, row_from
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENT: Final[dict[str, Any]] = tomllib.loads(
     (ROOT / "docs" / "parity.toml").read_text(encoding="utf-8")
 )
+NEEDS: Final[dict[str, str]] = DOCUMENT["needs"]
 ROWS: Final[list[dict[str, Any]]] = DOCUMENT["rows"]
 
 # The last number of each system's rows in the feature inventory, in its order.
 LAST: Final = {"E": 131, "F": 48, "P": 65, "S": 59, "C": 49, "K": 80}
-KEYS: Final = {"id", "says", "part", "test"}
-PARTS: Final = range(1, 11)
+KEYS: Final = {"id", "says", "test", "needs"}
 LONGEST_SENTENCE: Final = 139
 # A full stop inside a sentence is part of a number or a name, so no space follows it.
 SENTENCE: Final = re.compile(r"\S(?:[^.!?]|[.!?](?=\S))*\.")
+KEBAB_CASE: Final = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -48,9 +53,9 @@ def test_every_id_is_there_once_and_in_order() -> None:
     assert [row["id"] for row in ROWS] == expected
 
 
-def test_rows_have_the_known_keys_and_a_part_of_the_road() -> None:
-    odd = [row["id"] for row in ROWS if not row.keys() <= KEYS or row["part"] not in PARTS]
-    assert odd == []
+def test_the_file_has_needs_and_rows_and_rows_have_the_known_keys() -> None:
+    assert DOCUMENT.keys() == {"needs", "rows"}
+    assert [row["id"] for row in ROWS if not row.keys() <= KEYS] == []
 
 
 def test_every_row_says_one_short_sentence() -> None:
@@ -68,10 +73,17 @@ def test_no_two_rows_say_the_same() -> None:
     assert sorted(set(said)) == sorted(said)
 
 
-def test_every_row_has_a_test_or_a_later_part() -> None:
-    current = DOCUMENT["current_part"]
-    lacking = [row["id"] for row in ROWS if not named_tests(row) and row["part"] <= current]
-    assert lacking == [], f"{len(lacking)} rows have neither a test nor a later part"
+def test_every_row_has_either_a_test_or_a_known_need() -> None:
+    lacking = [row["id"] for row in ROWS if not named_tests(row) and row.get("needs") not in NEEDS]
+    assert lacking == [], f"{len(lacking)} rows have neither a test nor a known need"
+    proven = [row["id"] for row in ROWS if named_tests(row) and "needs" in row]
+    assert proven == [], "a row that a test proves waits for nothing"
+
+
+def test_every_need_is_a_kebab_case_name_with_a_meaning_and_a_row_that_waits_for_it() -> None:
+    assert [name for name in NEEDS if not KEBAB_CASE.fullmatch(name)] == []
+    assert [name for name, meaning in NEEDS.items() if not meaning.strip()] == []
+    assert NEEDS.keys() == {row["needs"] for row in ROWS if "needs" in row}
 
 
 def test_every_named_test_exists() -> None:
@@ -81,13 +93,39 @@ def test_every_named_test_exists() -> None:
     assert unknown == []
 
 
-def test_the_report_counts_every_row() -> None:
+def test_the_report_counts_every_row_and_every_need() -> None:
     tool = [sys.executable, str(ROOT / "tools" / "parity.py")]
     done = subprocess.run(tool, capture_output=True, text=True, check=False, timeout=30)
-    name, rows, *standings = done.stdout.splitlines()[-1].split()
+    lines = done.stdout.splitlines()
+    name, rows, proven, waits, missing = lines[-1].split()
     assert (name, int(rows)) == ("total", len(ROWS))
-    assert sum(map(int, standings)) == len(ROWS)
-    assert done.returncode == (0 if standings[-1] == "0" else 1)
+    assert int(proven) + int(waits) + int(missing) == len(ROWS)
+    assert done.returncode == (0 if missing == "0" else 1)
+    counted = {
+        words[0]: int(words[1])
+        for words in map(str.split, lines)
+        if words[:1] and words[0] in NEEDS
+    }
+    assert counted == Counter(row["needs"] for row in ROWS if "needs" in row)
+    assert sum(counted.values()) == int(waits)
+
+
+@pytest.mark.parametrize(
+    ("row", "standing"),
+    [
+        ({"test": "tests/x.py::test_x"}, Standing.PROVEN),
+        ({"test": ["tests/x.py::test_x"]}, Standing.PROVEN),
+        ({"needs": "http"}, Standing.WAITS),
+        ({"needs": "carrier-pigeons"}, Standing.MISSING),
+        ({"test": []}, Standing.MISSING),
+        ({}, Standing.MISSING),
+    ],
+)
+def test_a_row_without_a_test_and_a_known_need_is_missing(
+    row: dict[str, Any], standing: Standing
+) -> None:
+    read = row_from({"id": "E-01", "says": "Messages are JSON.", **row})
+    assert read.standing({"http": "HTTP"}) is standing
 
 
 @pytest.mark.parametrize(
