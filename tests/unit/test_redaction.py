@@ -724,6 +724,22 @@ def test_a_struct_that_names_a_secret_hides_its_value() -> None:
     assert redact(Argument("city", "Oslo")) == {"name": "city", "value": "Oslo"}
 
 
+@pytest.mark.parametrize("label", ["name", "key"])
+def test_a_mapping_that_names_a_secret_hides_its_value_and_nothing_else(label: str) -> None:
+    header = {label: "password", "value": CANARY, "note": "plain"}
+    assert redact(header) == {label: "password", "value": HIDDEN, "note": "plain"}
+    argument = {label: "city", "value": "Oslo", "note": "plain"}
+    assert redact(argument) == argument
+
+
+def test_a_value_that_no_member_names_is_shown() -> None:
+    assert redact({"value": "Oslo"}) == {"value": "Oslo"}
+
+
+def test_a_key_that_is_not_text_is_shown_to_a_depth_of_one() -> None:
+    assert redact({(1, "a", (2, (3,))): "item"}) == {"[1, 'a', '…']": "item"}
+
+
 def test_what_has_no_shape_is_shown_by_its_type() -> None:
     assert redact([Stranger(), 2j, Record(1), Stranger]) == [
         "<Stranger>",
