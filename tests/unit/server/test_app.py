@@ -1,0 +1,65 @@
+"""What an author says of a server as a whole, and what of it reaches a client."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
+from trunkline import Server
+
+NAMED = {"name": "tests", "version": "2"}
+TITLED = {**NAMED, "title": "The tests"}
+WHOLE = {
+    **TITLED,
+    "description": "What it is for",
+    "websiteUrl": "https://example.com",
+    "icons": [{"src": "https://example.com/a.png"}],
+}
+
+
+async def described(app: Server, revision: str) -> Any:
+    """Return what the server sends of itself in answer to the first request."""
+    wire = Wire()
+    serving = asyncio.create_task(app.serve(wire.far))
+    await wire.near.connect()
+    try:
+        if revision == PER_REQUEST:
+            wire.ask(1, "server/discover", {"_meta": META})
+            result = (await wire.answer(1))["result"]
+            return result["_meta"]["io.modelcontextprotocol/serverInfo"]
+        client = {"name": "tests", "version": "1"}
+        asked = {"protocolVersion": revision, "capabilities": {}, "clientInfo": client}
+        wire.ask(1, "initialize", asked)
+        return (await wire.answer(1))["result"]["serverInfo"]
+    finally:
+        await wire.near.close()
+        await asyncio.wait_for(serving, WAIT)
+
+
+@pytest.mark.parametrize(
+    ("revision", "info"),
+    [
+        ("2024-11-05", NAMED),
+        ("2025-03-26", NAMED),
+        ("2025-06-18", TITLED),
+        ("2025-11-25", WHOLE),
+        (PER_REQUEST, WHOLE),
+    ],
+)
+def test_a_client_gets_of_the_server_info_what_its_revision_has(revision: str, info: Any) -> None:
+    app = Server(
+        "tests",
+        version="2",
+        title="The tests",
+        description="What it is for",
+        website_url="https://example.com",
+        icons=["https://example.com/a.png"],
+    )
+    assert asyncio.run(described(app, revision)) == info
+
+
+def test_members_of_the_server_info_that_were_not_given_are_not_sent() -> None:
+    assert asyncio.run(described(Server("tests", version="2"), PER_REQUEST)) == NAMED
