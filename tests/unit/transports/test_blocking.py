@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 
@@ -43,6 +44,37 @@ def test_a_reader_stays_only_so_far_ahead_of_the_loop(tmp_path) -> None:
             reader.close()
 
     asyncio.run(script())
+
+
+async def end_of(fd: int) -> OSError | None:
+    """Return how a reader of this descriptor ends."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[OSError | None] = loop.create_future()
+    reader = ThreadReader(loop, fd, unexpected, ended.set_result)
+    try:
+        return await asyncio.wait_for(ended, 20)
+    finally:
+        reader.close()
+
+
+def test_a_read_that_fails_is_reported_as_an_error(tmp_path) -> None:
+    # A directory is always ready, and cannot be read.
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        error = asyncio.run(end_of(fd))
+    finally:
+        os.close(fd)
+    assert error is not None
+    assert error.errno == errno.EISDIR
+
+
+def test_the_end_of_a_terminal_is_not_an_error() -> None:
+    ours, theirs = os.openpty()
+    os.close(theirs)
+    try:
+        assert asyncio.run(end_of(ours)) is None
+    finally:
+        os.close(ours)
 
 
 def test_a_thread_that_waits_is_stopped_by_closing() -> None:

@@ -484,3 +484,18 @@ def test_nothing_of_a_process_is_lost_whose_client_reads_late(
         client.leave()
 
     play(script)
+
+
+def test_a_client_that_takes_nothing_at_the_end_is_not_waited_for_longer_than_linger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sockets, "_PATIENCE", 0.1)
+
+    async def script() -> None:
+        async with joined(linger=0.1) as scene:
+            # Less than makes a relay wait, and more than the buffers between it and a client hold.
+            scene.server.say(b"x" * (3 * MIB) + b"\n")
+            scene.server.end()
+            assert await scene.running == Ending("target")
+
+    play(script)
