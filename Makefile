@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format lint types unit spec-check structs vectors requirements parity \
-	limits interop docs fuzz bench bench-quick clean
+	prose census limits interop docs fuzz bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,12 @@ requirements: $(READY) ## Print which requirement is judged by what
 
 parity: $(READY) ## Count, per system, what works here already and what the rest waits for
 	@$(BIN)/python tools/parity.py
+
+prose: $(READY) ## Count turns of phrase in docstrings, comments and docs that have a plainer wording
+	@$(BIN)/python -m tools.prose
+
+census: $(READY) ## Count folders, modules, lines and names of the source: make census AGAINST=COMMIT
+	@$(BIN)/python -m tools.census $(addprefix --against ,$(AGAINST))
 
 limits: $(READY) ## Print the costs that are limited without a clock: calls, modules, bytes
 	@$(BIN)/python -m bench.limits

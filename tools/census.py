@@ -1,0 +1,171 @@
+"""Count what shows how a source tree is laid out: folders, modules, lines, names.
+
+    python -m tools.census                   print the counts and what is over a limit
+    python -m tools.census --against REF     print a column for a commit beside this tree
+
+Public names of a class are those that `dir()` lists without an underscore.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tools.source_files import ROOT, is_generated, python_files
+
+PACKAGE: Final = "trunkline"
+CLASSES: Final = ("Server", "Client", "Context")
+# More entries than this do not fit on a screen at a glance: the folder wants sub-packages.
+MAX_ENTRIES: Final = 15
+_NOT_SOURCE: Final = frozenset(("__pycache__",))
+_IMPORT_TIMEOUT_S: Final = 60
+
+# Run by an interpreter of its own, so that two trees with the same package can be compared.
+_LIST_NAMES: Final = """
+import importlib, json, sys
+sys.path.insert(0, sys.argv[1])
+package = importlib.import_module(sys.argv[2])
+print(json.dumps({
+    name: [each for each in dir(getattr(package, name)) if not each.startswith("_")]
+    for name in sys.argv[3:]
+}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """The counts of one tree."""
+
+    entries: dict[str, int]
+    modules: int
+    written_lines: int
+    generated_lines: int
+    repeated_classes: dict[str, list[str]]
+    public_names: dict[str, list[str]]
+
+    @property
+    def crowded(self) -> dict[str, int]:
+        """The folders with more than `MAX_ENTRIES` entries, the fullest first."""
+        over = [item for item in self.entries.items() if item[1] > MAX_ENTRIES]
+        return dict(sorted(over, key=lambda item: (-item[1], item[0])))
+
+    def rows(self) -> Iterator[tuple[str, int]]:
+        """Yield the counts with their names, in the order of the table."""
+        yield "folders", len(self.entries)
+        yield "entries of the fullest folder", max(self.entries.values(), default=0)
+        yield f"folders with more than {MAX_ENTRIES} entries", len(self.crowded)
+        yield "modules", self.modules
+        yield "lines, hand-written", self.written_lines
+        yield "lines, generated", self.generated_lines
+        yield "class names with more than one module", len(self.repeated_classes)
+        for name, names in self.public_names.items():
+            yield f"public names of {name}", len(names)
+
+
+def census_of(source: Path, package: str = PACKAGE, classes: tuple[str, ...] = CLASSES) -> Census:
+    """Count the package `package` in the folder `source`."""
+    folder = source / package
+    texts = {path: path.read_text(encoding="utf-8") for path in python_files(folder)}
+    lines = {path: text.count("\n") for path, text in texts.items()}
+    generated = {path for path, text in texts.items() if is_generated(text)}
+    return Census(
+        entries=entries_of(folder),
+        modules=len(texts),
+        written_lines=sum(lines[path] for path in texts if path not in generated),
+        generated_lines=sum(lines[path] for path in generated),
+        repeated_classes=repeated(
+            {path.relative_to(folder).as_posix(): text for path, text in texts.items()}
+        ),
+        public_names=public_names(source, package, classes) if classes else {},
+    )
+
+
+def entries_of(folder: Path) -> dict[str, int]:
+    """Return how many files and folders each folder shows, by its path."""
+    counts = {}
+    for each in sorted((folder, *folder.rglob("*"))):
+        if each.is_dir() and _NOT_SOURCE.isdisjoint(each.relative_to(folder).parts):
+            inside = [entry for entry in each.iterdir() if entry.name not in _NOT_SOURCE]
+            if inside:
+                counts[each.relative_to(folder.parent).as_posix()] = len(inside)
+    return counts
+
+
+def repeated(texts: dict[str, str]) -> dict[str, list[str]]:
+    """Return the class names that more than one module defines, with the modules."""
+    homes: dict[str, set[str]] = defaultdict(set)
+    for path, text in texts.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].add(path)
+    return {name: sorted(paths) for name, paths in sorted(homes.items()) if len(paths) > 1}
+
+
+def public_names(source: Path, package: str, classes: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the public names of classes that the package exports."""
+    command = [sys.executable, "-c", _LIST_NAMES, str(source), package, *classes]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=_IMPORT_TIMEOUT_S
+    )
+    names: dict[str, list[str]] = json.loads(done.stdout)
+    return names
+
+
+def census_at(ref: str) -> Census:
+    """Count the tree of a commit."""
+    command = ["git", "-C", str(ROOT), "archive", "--format=tar", ref, "src"]
+    archive = subprocess.run(command, capture_output=True, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+        return census_of(Path(folder) / "src")
+
+
+def table(columns: dict[str, Census]) -> Iterator[str]:
+    """Yield the lines of the table, with one column for each tree."""
+    names = {name for census in columns.values() for name, _ in census.rows()}
+    width = max(map(len, names))
+    heads = "".join(f"  {head[:12]:>12}" for head in columns)
+    yield f"{'':<{width}}{heads}"
+    for rows in zip(*(census.rows() for census in columns.values()), strict=True):
+        cells = "".join(f"  {count:>12}" for _, count in rows)
+        yield f"{rows[0][0]:<{width}}{cells}"
+
+
+def details(census: Census) -> Iterator[str]:
+    """Yield a line for each crowded folder and each class name with more than one module."""
+    if census.crowded:
+        yield f"folders with more than {MAX_ENTRIES} entries:"
+        for folder, count in census.crowded.items():
+            yield f"  {count:>3}  {folder}"
+    if census.repeated_classes:
+        yield "class names with more than one module:"
+        for name, paths in census.repeated_classes.items():
+            yield f"  {name}: {', '.join(paths)}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table and the details of this tree."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--against", metavar="REF", help="a commit to compare this tree with")
+    options = parser.parse_args(arguments)
+    here = census_of(ROOT / "src")
+    columns = {options.against: census_at(options.against)} if options.against else {}
+    print(*table({**columns, "this tree": here}), sep="\n")
+    print("", *details(here), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
