@@ -15,10 +15,11 @@ from tests.unit.judge.rules.recording import (
     listed,
     opened,
     over,
+    passes_over,
     refuse,
     tell,
 )
-from trunkline.judge import TraceEntry
+from trunkline.judge import Conversation, TraceEntry
 from trunkline.judge.rules.ids import other
 from trunkline.spec.features import Role
 
@@ -71,6 +72,26 @@ def test_a_request_is_answered_once() -> None:
     breaks("mcp.id.echoed", ERROR, "/id", *opened(), PING, PONG, PONG)
 
 
+def test_a_second_reply_is_told_from_a_reply_to_nothing() -> None:
+    def expected(reply: TraceEntry) -> str:
+        talk = Conversation()
+        for entry in (*opened(), PING, PONG):
+            talk.feed(entry)
+        (finding,) = talk.feed(reply)
+        return finding.expected
+
+    assert expected(PONG) == f"{expected(answer(2))}; this one was answered before"
+
+
+def test_an_id_of_a_wrong_type_is_not_looked_up() -> None:
+    breaks("mcp.id.type", ERROR, "/id", *opened(), PING, answer(1.5))
+
+
+def test_a_request_that_may_have_been_forgotten_is_not_called_unknown() -> None:
+    pings = [ask(id, "ping") for id in range(1025)]
+    keeps("mcp.id.echoed", *opened(), *pings, answer(0), answer(1024))
+
+
 def test_a_side_does_not_answer_its_own_request() -> None:
     breaks("mcp.id.echoed", ERROR, "/id", *opened(), PING, answer(1, by="client"))
 
@@ -110,3 +131,10 @@ def test_every_request_of_a_batch_is_answered(rule: str, asker: Role, answerer: 
     assert found(*conversation) == [(rule, ERROR, "")]
     cancelled = tell("notifications/cancelled", by=asker, requestId=2)
     keeps(rule, *conversation, cancelled)
+    # The revision of the batch asks for it, whatever was spoken last.
+    later = [call("m", "tools/list"), listed("m")]
+    assert found(*conversation, *later) == [(rule, ERROR, "")]
+
+
+def test_a_request_outside_a_batch_may_stay_open() -> None:
+    passes_over("mcp.batch.server-receives", *opened("2025-03-26"), PING, ask(2, "ping"), PONG)
