@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -44,6 +44,18 @@ def linked() -> Iterator[Link]:
 
 def loops() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "trunkline-loop"]
+
+
+def join_loops() -> None:
+    """Wait for a loop that goes on without its clients until its last work is done."""
+    for thread in loops():
+        thread.join(WAIT)
+
+
+@pytest.fixture(autouse=True)
+def no_loop_is_left() -> Iterator[None]:
+    yield
+    assert loops() == []
 
 
 def until(found: Callable[[], bool]) -> None:
@@ -91,6 +103,27 @@ def test_tasks_that_others_leave_are_cancelled_at_the_end() -> None:
         link.run(leave)
     assert ended == ["cancelled"]
     assert loops() == []
+
+
+def test_the_loop_outlives_its_last_client_until_clean_up_has_ended() -> None:
+    go, ended = threading.Event(), list[str]()
+
+    async def clean_up() -> None:
+        try:
+            while not go.is_set():
+                await asyncio.sleep(0.001)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        ended.append("complete")
+
+    with linked() as link:
+        link.later(clean_up)
+    assert ended == []
+    assert len(loops()) == 1
+    go.set()
+    join_loops()
+    assert ended == ["complete"]
 
 
 def test_what_is_begun_when_the_loop_has_ended_is_refused() -> None:
@@ -230,8 +263,7 @@ def test_it_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> No
         assert "at last" not in ended
         go.set()
     # The loop ends with what was left to go on.
-    for thread in loops():
-        thread.join(WAIT)
+    join_loops()
     assert ended == ["not yet", "at last"]
 
 
@@ -244,8 +276,7 @@ def test_a_second_interrupt_gives_up_at_once(monkeypatch: pytest.MonkeyPatch) ->
         assert "at last" not in ended
         go.set()
     # The loop ends with what was left to go on.
-    for thread in loops():
-        thread.join(WAIT)
+    join_loops()
     assert ended == ["not yet", "at last"]
 
 
@@ -262,6 +293,8 @@ def test_what_is_run_through_ends_unless_interrupted_twice(interrupts: int) -> N
         # Never cancelled, and ended if it was waited for.
         assert ended == (["at last"] if interrupts == 1 else [])
         go.set()
+    join_loops()
+    assert ended == ["at last"]
 
 
 def test_a_call_that_was_begun_for_one_who_is_interrupted_is_cancelled() -> None:
@@ -370,16 +403,16 @@ def test_where_no_thread_can_be_started_the_client_says_so_and_can_try_again(
     def refuse(*args: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    link = Link(Client(Server("empty")), Callbacks())
-    with monkeypatch.context() as patch:
-        patch.setattr(background, "start_new_thread", refuse)
-        patch.setattr(threading.Thread, "start", refuse)
-        with pytest.raises(TrunklineError, match="no event loop could be started: can't start new"):
-            link.connect()
-        link.close()
-    link.connect()
-    assert link.call(lambda: "usable") == "usable"
-    link.close()
+    why = "no event loop could be started: can't start new thread"
+    with closing(Link(Client(Server("empty")), Callbacks())) as link:
+        with monkeypatch.context() as patch:
+            patch.setattr(background, "start_new_thread", refuse)
+            patch.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(TrunklineError, match=why):
+                link.connect()
+            link.close()
+        link.connect()
+        assert link.call(lambda: "usable") == "usable"
     assert loops() == []
 
 
@@ -389,13 +422,12 @@ def test_where_no_loop_can_be_made_the_client_says_so_and_can_try_again(
     def refuse() -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    link = Link(Client(Server("empty")), Callbacks())
-    with monkeypatch.context() as patch:
-        patch.setattr(asyncio, "new_event_loop", refuse)
-        with pytest.raises(TrunklineError, match=r"could be started: .*Too many open files"):
-            link.connect()
-    link.connect()
-    link.close()
+    with closing(Link(Client(Server("empty")), Callbacks())) as link:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "new_event_loop", refuse)
+            with pytest.raises(TrunklineError, match=r"could be started: .*Too many open files"):
+                link.connect()
+        link.connect()
     assert loops() == []
 
 
