@@ -113,6 +113,15 @@ def test_the_answer_to_a_ping_is_empty(reply: Any, where: str) -> None:
     breaks(rule, ERROR, where, *opened(), ask(1, "ping"), reply)
 
 
+def test_a_reply_to_nothing_is_left_to_the_rule_about_ids() -> None:
+    assert found(*opened(), answer(9)) == [("mcp.id.echoed", ERROR, "/id")]
+    assert found(*opened(), answer(9, tools=[])) == [("mcp.id.echoed", ERROR, "/id")]
+
+
+def test_before_there_is_a_session_the_server_has_nothing_to_wait_for() -> None:
+    passes_over("mcp.lifecycle.server-waits", ask(1, "roots/list", by="server"))
+
+
 # -- after a newer beginning -----------------------------------------------------------------
 
 
@@ -149,6 +158,11 @@ def test_a_session_keeps_to_the_methods_of_its_revision(
     # A method that no revision has is an extension, and pings are always in order.
     passes_over(rule, *start[:2], ask(1, "ping"), answer(1))
     assert rule not in [each for each, *_ in found(*start, ask(1, "x/y"))]
+
+
+def test_before_a_revision_is_agreed_on_there_is_none_to_keep_to() -> None:
+    early = found(opened()[0], ask(1, "server/discover"))
+    assert "mcp.version.negotiated-only" not in [rule for rule, *_ in early]
 
 
 KINDS = [
@@ -239,3 +253,13 @@ def test_capabilities_say_nothing_before_the_session_is_agreed_on() -> None:
     first = opened()[0]
     early = sent("client", method="notifications/roots/list_changed")
     passes_over("mcp.capability.negotiated-only", first, early)
+
+
+def test_capabilities_say_nothing_of_a_request_from_the_wrong_side() -> None:
+    conversation = [*opened(), ask(1, "tools/list", by="server")]
+    assert found(*conversation) == [("mcp.method.direction", ERROR, "/method")]
+
+
+def test_capabilities_say_nothing_of_a_method_that_there_is_not() -> None:
+    rules = [rule for rule, *_ in found(*opened(), ask(1, "x/y"), answer(1))]
+    assert rules == ["mcp.method.unknown"]
