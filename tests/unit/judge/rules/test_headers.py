@@ -1,0 +1,224 @@
+"""HTTP since 2026-07-28: one message per POST, and headers that repeat its body."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from tests.unit.judge.rules.recording import (
+    TASKS,
+    answer,
+    batch,
+    breaks,
+    call,
+    found,
+    keeps,
+    listed,
+    opened,
+    over,
+    passes_over,
+    tool,
+)
+from trunkline.judge import TraceEntry
+from trunkline.judge.rules.headers import decoded, is_unsafe
+
+ERROR = "error"
+LATEST = "2026-07-28"
+
+
+def base64(text: str) -> str:
+    return f"=?base64?{b64encode(text.encode()).decode()}?="
+
+
+def post(entry: TraceEntry, **headers: str | None) -> TraceEntry:
+    """Return a POST with the headers it needs; an underscore stands for a hyphen."""
+    own: dict[str, str | None] = {
+        "Accept": "application/json, text/event-stream",
+        "Mcp-Protocol-Version": LATEST,
+        "Mcp-Method": entry.message.get("method") if type(entry.message) is dict else None,
+    }
+    own |= {name.replace("_", "-"): value for name, value in headers.items()}
+    given = {name: value for name, value in own.items() if value is not None}
+    return over(1, entry, method="POST", headers=given)
+
+
+LIST = call(1, "tools/list")
+
+
+# -- values ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["ä", "a\nb", "\x7f", " a", "a ", "=?base64?eA==?="])
+def test_a_value_that_a_header_cannot_carry_is_unsafe(value: str) -> None:
+    assert is_unsafe(value)
+
+
+@pytest.mark.parametrize("value", ["", "a", "a b", "~", "=?base64?", "?="])
+def test_a_value_that_a_header_can_carry_is_safe(value: str) -> None:
+    assert not is_unsafe(value)
+
+
+def test_a_header_is_decoded_where_it_says_so() -> None:
+    assert decoded("a") == "a"
+    assert decoded(base64("ä")) == "ä"
+    assert decoded("=?base64?eA==") == "=?base64?eA=="
+    assert decoded("eA==?=") == "eA==?="
+    assert decoded("=?base64?*?=") is None
+    assert decoded("=?base64?/w==?=") is None
+
+
+# -- the message -----------------------------------------------------------------------------
+
+
+def test_a_post_holds_one_request_or_notification() -> None:
+    rule = "mcp.http.single-message"
+    keeps(rule, post(LIST))
+    broken = [each for each in found(post(batch(LIST))) if each[0] == rule]
+    assert broken == [(rule, ERROR, "/0")]
+    passes_over(rule, LIST)
+    passes_over(rule, over(1, LIST, method="PUT"))
+
+
+def test_a_client_posts_no_replies() -> None:
+    rule = "mcp.http.no-replies-posted"
+    keeps(rule, post(LIST))
+    reply = post(answer(9, by="client"), Mcp_Method=None)
+    broken = [each for each in found(post(LIST), reply) if each[0] == rule]
+    assert broken == [(rule, ERROR, "/id")]
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_kept"),
+    [
+        ("application/json, text/event-stream", True),
+        ("text/event-stream;q=0.5 , Application/JSON;q=1", True),
+        ("*/*", True),
+        ("application/*,text/*", True),
+        ("application/json", False),
+        ("text/event-stream", False),
+        (None, False),
+    ],
+)
+def test_a_client_takes_both_types(accept: str | None, is_kept: bool) -> None:
+    rule = "mcp.http.accept-both-types"
+    if is_kept:
+        keeps(rule, post(LIST, Accept=accept))
+    else:
+        breaks(rule, ERROR, "", post(LIST, Accept=accept))
+    passes_over(rule, over(1, LIST, method="POST"))
+
+
+@pytest.mark.parametrize("value", ["a\rb", "a\x7f"])
+def test_a_header_holds_no_control_characters(value: str) -> None:
+    rule = "mcp.security.header-injection"
+    keeps(rule, post(LIST, Other=value))
+    breaks(rule, ERROR, "", post(LIST, mcp_other=value))
+    bare = post(LIST, Mcp_Protocol_Version=None, Mcp_Method=None)
+    assert rule not in [each for each, *_ in found(bare)]
+
+
+# -- version, method and name ----------------------------------------------------------------
+
+
+def test_every_post_says_its_version() -> None:
+    rule = "mcp.headers.version-on-post"
+    keeps(rule, post(LIST))
+    breaks(rule, ERROR, "", post(LIST, Mcp_Protocol_Version=None))
+
+
+def test_the_version_is_that_of_the_body() -> None:
+    rule = "mcp.headers.version-as-body"
+    keeps(rule, post(LIST))
+    breaks(rule, ERROR, "", post(LIST, Mcp_Protocol_Version="2025-11-25"))
+
+
+def test_the_method_is_that_of_the_body() -> None:
+    rule = "mcp.headers.method"
+    keeps(rule, post(LIST))
+    breaks(rule, ERROR, "", post(LIST, Mcp_Method="Tools/list"))
+    breaks(rule, ERROR, "", post(LIST, Mcp_Method=None))
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "rule"),
+    [
+        ("tools/call", {"name": "a"}, "mcp.headers.name"),
+        ("prompts/get", {"name": "a"}, "mcp.headers.name"),
+        ("resources/read", {"uri": "a"}, "mcp.headers.name"),
+        ("tasks/get", {"taskId": "a"}, "mcp.tasks.name-header"),
+        ("tasks/update", {"taskId": "a", "inputResponses": {}}, "mcp.tasks.name-header"),
+        ("tasks/cancel", {"taskId": "a"}, "mcp.tasks.name-header"),
+    ],
+)
+def test_the_name_is_that_of_the_body(method: str, params: dict[str, Any], rule: str) -> None:
+    also = ("mcp.type.format",) if method == "resources/read" else ()
+    request = call(1, method, declared=TASKS, **params)
+    keeps(rule, post(request, Mcp_Name="a"), also=also)
+    keeps(rule, post(request, Mcp_Name=base64("a")), also=also)
+    breaks(rule, ERROR, "", post(request, Mcp_Name="A"), also=also)
+    breaks(rule, ERROR, "", post(request), also=also)
+    passes_over(rule, post(LIST))
+
+
+@pytest.mark.parametrize("name", ["ä", " a"])
+def test_a_name_that_a_header_cannot_carry_is_encoded(name: str) -> None:
+    rule, request = "mcp.headers.encoded", call(1, "tools/call", name=name)
+    keeps(rule, post(request, Mcp_Name=base64(name)))
+    breaks(rule, ERROR, "", post(request, Mcp_Name=name))
+    passes_over(rule, post(call(1, "tools/call", name="a"), Mcp_Name="a"))
+
+
+def test_a_name_that_looks_encoded_is_encoded() -> None:
+    name = base64("a")
+    request = call(1, "tools/call", name=name)
+    keeps("mcp.headers.encoded", post(request, Mcp_Name=base64(name)))
+    also = ("mcp.headers.name",)
+    breaks("mcp.headers.encoded", ERROR, "", post(request, Mcp_Name=name), also=also)
+
+
+# -- arguments -------------------------------------------------------------------------------
+
+PROPERTIES = {"where": {"x-mcp-header": "Region"}, "other": {}, "odd": {"x-mcp-header": 1}}
+KNOWN = [LIST, listed(1, tool("a", inputSchema={"type": "object", "properties": PROPERTIES}))]
+
+
+def run(*, header: str | None = None, name: str = "a", **arguments: Any) -> TraceEntry:
+    request = call(2, "tools/call", name=name, arguments=arguments)
+    return post(request, Mcp_Name=name, mcp_param_region=header)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("x", "x"), (True, "true"), (False, "false"), (1, "1"), (1.5, "1.5")]
+)
+def test_an_argument_is_repeated_where_the_listing_says_so(value: object, text: str) -> None:
+    rule = "mcp.headers.params-mirrored"
+    keeps(rule, *KNOWN, run(where=value, header=text))
+    keeps(rule, *KNOWN, run(where=value, header=base64(text)))
+    breaks(rule, ERROR, "", *KNOWN, run(where=value, header=text + "x"))
+    breaks(rule, ERROR, "", *KNOWN, run(where=value))
+
+
+def test_an_argument_of_another_tool_or_without_a_header_is_not_repeated() -> None:
+    rule = "mcp.headers.params-mirrored"
+    passes_over(rule, *KNOWN, run(other="x", odd="y"))
+    passes_over(rule, *KNOWN, run(where="x", name="b"))
+
+
+def test_an_argument_that_a_header_cannot_carry_is_encoded() -> None:
+    rule = "mcp.headers.encoded"
+    keeps(rule, *KNOWN, run(where="ä", header=base64("ä")))
+    breaks(rule, ERROR, "", *KNOWN, run(where="ä", header="ä"))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"where": None}])
+def test_an_argument_that_is_not_there_is_not_repeated(arguments: dict[str, Any]) -> None:
+    rule, where = "mcp.headers.params-omitted", "/params/arguments/where"
+    keeps(rule, *KNOWN, run(**arguments))
+    breaks(rule, ERROR, where, *KNOWN, run(header="x", **arguments))
+    passes_over(rule, *KNOWN, run(where="x", header="x"))
+
+
+def test_the_revisions_before_have_no_such_headers() -> None:
+    passes_over("mcp.http.single-message", *[over(1, each) for each in opened()])
