@@ -36,7 +36,14 @@ def test_a_cursor_is_one_that_the_same_listing_gave_out() -> None:
     breaks(rule, ERROR, "/params/cursor", LIST, page, call(2, "tools/list", cursor="N"))
     breaks(rule, ERROR, "/params/cursor", LIST, page, call(2, "prompts/list", cursor="n"))
     breaks(rule, ERROR, "/params/cursor", call(1, "tools/list", cursor="n"))
+    odd = [call(1, "tools/call", name="a"), complete(1, content=[], nextCursor="n")]
+    breaks(rule, ERROR, "/params/cursor", *odd, call(2, "tools/list", cursor="n"))
     passes_over(rule, LIST, page, call(2, "completion/complete", cursor="n", **COMPLETE))
+
+
+def test_a_reply_to_nothing_lists_nothing() -> None:
+    broken = found(LIST, listed(1), listed(9, nextCursor="n"), call(2, "tools/list", cursor="n"))
+    assert [rule for rule, *_ in broken] == ["mcp.id.echoed", "mcp.pagination.cursor-unchanged"]
 
 
 def test_a_cursor_that_may_have_been_forgotten_is_not_called_unknown() -> None:
@@ -109,12 +116,22 @@ def test_all_pages_have_one_scope() -> None:
 
 def test_the_same_tools_come_in_the_same_order() -> None:
     rule = "mcp.tools.order-stable"
-    first = [LIST, listed(1, tool("a"), tool("b")), call(2, "tools/list")]
-    keeps(rule, *first, listed(2, tool("a"), tool("b")))
-    breaks(rule, WARN, "/result/tools", *first, listed(2, tool("b"), tool("a")))
+    first = [LIST, listed(1, tool("b"), tool("a")), call(2, "tools/list")]
+    keeps(rule, *first, listed(2, tool("b"), tool("a")))
+    breaks(rule, WARN, "/result/tools", *first, listed(2, tool("a"), tool("b")))
     # Other tools may come in any order, and so may one page of several.
     passes_over(rule, *first, listed(2, tool("c"), tool("a")))
-    passes_over(rule, *first, listed(2, tool("b"), tool("a"), nextCursor="n"))
+    passes_over(rule, *first, listed(2, tool("a"), tool("b"), nextCursor="n"))
+    page = [LIST, listed(1, tool("c"), nextCursor="n"), call(2, "tools/list", cursor="n")]
+    rest = [listed(2, tool("a"), tool("b")), call(3, "tools/list")]
+    passes_over(rule, *page, *rest, listed(3, tool("b"), tool("a")))
+
+
+def test_only_listings_of_tools_have_an_order() -> None:
+    rule = "mcp.tools.order-stable"
+    prompts = {"prompts": [], "ttlMs": 0, "cacheScope": "public"}
+    both = [call(2, "prompts/list"), complete(2, **prompts)] * 2
+    passes_over(rule, LIST, listed(1, tool("a")), *both)
 
 
 # -- contents --------------------------------------------------------------------------------
@@ -202,6 +219,32 @@ def test_the_creation_of_a_task_has_no_output_yet() -> None:
     task = {"taskId": "t", "status": "working", "ttl": None, "createdAt": when}
     made = answer(2, task={**task, "lastUpdatedAt": when})
     passes_over("mcp.tools.structured-present", *opened(server=can), *told, run, made)
+
+
+def test_what_does_not_say_its_kind_is_complete() -> None:
+    can = {"tools": {}}
+    told = ask(1, "tools/list"), answer(1, tools=[tool("a", outputSchema=NUMBER)])
+    run, where = ask(2, "tools/call", name="a"), "/result/structuredContent"
+    start = [*opened(server=can), *told, run]
+    breaks("mcp.tools.structured-present", ERROR, where, *start, answer(2, content=[]))
+    bare, also = answer(1, tools=[], _meta=SERVER_META), ("mcp.jsonrpc.result-type",)
+    breaks("mcp.caching.hints-present", ERROR, "/result/ttlMs", LIST, bare, also=also)
+
+
+def test_a_tool_whose_schema_is_too_long_to_keep_may_take_anything() -> None:
+    long = {**NUMBER, "description": "x" * 16384}
+    told = listed(1, tool("a", inputSchema=long, outputSchema=long))
+    run = call(2, "tools/call", name="a", arguments={"n": "1"})
+    reply = complete(2, content=[], structuredContent={"n": "1"})
+    passes_over("mcp.tools.inputs-validated", LIST, told, run, reply)
+    passes_over("mcp.tools.structured-conforms", LIST, told, run, reply)
+    breaks(
+        "mcp.tools.structured-present",
+        ERROR,
+        "/result/structuredContent",
+        *(LIST, told, run),
+        complete(2, content=[]),
+    )
 
 
 def test_the_output_of_a_tool_fits_what_it_declares() -> None:

@@ -17,6 +17,7 @@ from tests.unit.judge.rules.recording import (
     keeps,
     over,
     passes_over,
+    refuse,
     tell,
 )
 from trunkline.judge import TraceEntry
@@ -78,6 +79,12 @@ def test_a_subscription_that_may_have_been_forgotten_is_not_called_unknown() -> 
     assert found(*many, CHANGED) == []
 
 
+def test_the_id_in_a_message_of_the_client_is_not_looked_at() -> None:
+    rule = "mcp.subscriptions.id-carried"
+    cancelled = tell("notifications/cancelled", by="client", requestId=1, _meta={ID: 9})
+    passes_over(rule, START[0], cancelled)
+
+
 def http(stream: int, entry: TraceEntry) -> TraceEntry:
     return over(stream, entry, status=200) if entry.sender == "server" else over(stream, entry)
 
@@ -104,6 +111,7 @@ def test_what_comes_on_the_stream_of_a_subscription_belongs_to_it() -> None:
 
 def test_a_subscription_is_acknowledged_before_it_brings_anything() -> None:
     rule = "mcp.subscriptions.acknowledged-first"
+    keeps(rule, *START)
     keeps(rule, *START, CHANGED)
     breaks(rule, ERROR, "/method", START[0], CHANGED)
     # One that is acknowledged does not stand for another.
@@ -146,6 +154,7 @@ def test_a_change_comes_only_where_it_was_asked_for(method: str, switch: str) ->
     keeps(rule, listen(**{switch: True}), acknowledged(), told(method))
     breaks(rule, ERROR, "/method", listen(**{switch: False}), acknowledged(), told(method))
     breaks(rule, ERROR, "/method", listen(), acknowledged(), told(method))
+    passes_over(rule, listen(), acknowledged())
 
 
 @pytest.mark.parametrize(
@@ -201,6 +210,11 @@ def test_progress_and_logs_do_not_come_on_a_subscription(method: str, params: An
     keeps(rule, *START, busy, CHANGED)
     breaks(rule, ERROR, "/method", *START, busy, told(method, **params))
     passes_over(rule, START[0], busy, tell(f"notifications/{method}", **params))
+    # On the stream of a subscription they break this rule and not that about its id.
+    start = [http(1, START[0]), http(1, START[1]), http(2, busy)]
+    broken = found(*start, http(1, tell(f"notifications/{method}", **params)))
+    own = [each for each in broken if each[0].startswith("mcp.subscriptions.")]
+    assert own == [(rule, ERROR, "/method")]
 
 
 # -- the end ---------------------------------------------------------------------------------
@@ -213,6 +227,7 @@ def test_progress_and_logs_do_not_come_on_a_subscription(method: str, params: An
         {"_meta": {**SERVER_META, ID: 2}},
         {"_meta": {**SERVER_META, ID: "1"}},
         {"_meta": {**SERVER_META, ID: 1}, "more": 1},
+        {"_meta": {**SERVER_META, ID: 1}, "resultType": "x"},
     ],
 )
 def test_a_subscription_ends_with_its_id_and_nothing_more(result: dict[str, Any]) -> None:
@@ -223,7 +238,10 @@ def test_a_subscription_ends_with_its_id_and_nothing_more(result: dict[str, Any]
 
 def test_the_end_of_another_request_has_no_such_form() -> None:
     run = call(2, "tools/call", name="a")
-    passes_over("mcp.subscriptions.end-result-form", *START, run, complete(2, content=[]))
+    rule = "mcp.subscriptions.end-result-form"
+    passes_over(rule, *START, run, complete(2, content=[]))
+    passes_over(rule, *START, refuse(1, -32603))
+    assert found(*START, complete(9)) == [("mcp.id.echoed", ERROR, "/id")]
 
 
 def test_a_subscription_that_has_ended_brings_nothing() -> None:
