@@ -76,6 +76,14 @@ def test_a_lost_type_is_told_once() -> None:
     assert found.right == ["integer"]
 
 
+def test_what_is_undecided_for_several_types_is_told_once_for_each_place() -> None:
+    unread = {"not": {"const": 1}}
+    assert kinds({}, unread) == [("undecided", "")]
+    left = {"type": "object", "properties": {"a": {}, "b": {}}}
+    right = {"type": "object", "properties": {"a": unread, "b": unread}}
+    assert kinds(left, right) == [("undecided", "properties/a"), ("undecided", "properties/b")]
+
+
 def test_what_is_listed_may_hold_anything() -> None:
     listed = {"enum": [[{"a": 1}], {"a": []}]}
     assert kinds(listed, {"type": ["array", "object"]}) == []

@@ -227,7 +227,8 @@ def test_what_does_not_say_its_kind_is_complete() -> None:
     run, where = ask(2, "tools/call", name="a"), "/result/structuredContent"
     start = [*opened(server=can), *told, run]
     breaks("mcp.tools.structured-present", ERROR, where, *start, answer(2, content=[]))
-    bare, also = answer(1, tools=[], _meta=SERVER_META), ("mcp.jsonrpc.result-type",)
+    bare = answer(1, tools=[], cacheScope="public", _meta=SERVER_META)
+    also = ("mcp.jsonrpc.result-type",)
     breaks("mcp.caching.hints-present", ERROR, "/result/ttlMs", LIST, bare, also=also)
 
 

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.unit.judge.rules.recording import breaks, call, complete, found, keeps, passes_over
+from tests.unit.judge.rules.recording import (
+    breaks,
+    call,
+    complete,
+    found,
+    keeps,
+    passes_over,
+    refuse,
+)
 from trunkline.judge import TraceEntry
 
 ERROR = "error"
@@ -150,6 +158,22 @@ def test_a_state_is_not_given_to_another_request() -> None:
 def test_a_request_of_its_own_is_not_a_next_round() -> None:
     passes_over("mcp.rounds.new-id", *FIRST, run(2))
     passes_over("mcp.rounds.new-id", again(name="b"))
+    refused = [run(1), refuse(1, -32603)]
+    passes_over("mcp.rounds.new-id", *refused, run(1, inputResponses=ANSWERS))
+    done = [run(1), complete(1, content=[])]
+    passes_over("mcp.rounds.new-id", *done, run(1, inputResponses=ANSWERS))
+
+
+def test_a_reply_to_nothing_asks_for_nothing() -> None:
+    broken = found(run(1), back(9, requests={"r": ROOTS}), run(2, inputResponses={}))
+    assert broken == [("mcp.id.echoed", ERROR, "/id")]
+
+
+def test_a_method_without_rounds_has_no_next_round() -> None:
+    first = call(1, "tools/list", declared=ALL), back(1, requests={"r": ROOTS}, requestState="s")
+    second = call(1, "tools/list", declared=ALL, requestState="S")
+    rules = [rule for rule, *_ in found(*first, second)]
+    assert [rule for rule in rules if "rounds" in rule] == ["mcp.rounds.three-methods"]
 
 
 def test_a_round_is_gone_on_with_once() -> None:
@@ -161,8 +185,10 @@ def test_of_requests_alike_the_state_tells_which_goes_on() -> None:
     second = again(3, requestState="t", inputResponses={"q": {"roots": []}})
     keeps("mcp.rounds.all-answered", *FIRST, *two, again(4), second)
     keeps("mcp.rounds.all-answered", *FIRST, *two, second, again(4))
+    rule, where = "mcp.rounds.all-answered", "/params/inputResponses"
     wrong = again(3, requestState="t")
-    breaks("mcp.rounds.all-answered", ERROR, "/params/inputResponses", *FIRST, *two, wrong)
+    breaks(rule, ERROR, where, *FIRST, *two, wrong)
+    breaks(rule, ERROR, where, *FIRST, *two, again(4), wrong)
 
 
 @pytest.mark.parametrize(("count", "is_remembered"), [(64, True), (65, False)])
