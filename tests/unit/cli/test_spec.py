@@ -191,6 +191,20 @@ def test_a_type_that_is_no_object_lists_what_it_may_be(capsys: pytest.CaptureFix
     assert "| TextContent" in text(capsys, "type", "ContentBlock")
 
 
+def test_a_type_is_described_by_its_prose_its_fields_or_what_it_may_be(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = spec.all_types(LATEST)
+    known = {name: views[name] for name in ("TextContent", "ContentBlock")}
+    known["Told"] = views["TextContent"]._replace(name="Told", doc="a text that says so")
+    monkeypatch.setattr(spec, "all_types", lambda revision: known)
+    _, *rows = text(capsys, "types", "--revision", LATEST).splitlines()
+    described = {name: what.strip() for name, kind, what in (row.split(None, 2) for row in rows)}
+    assert described["Told"] == "a text that says so"
+    assert described["TextContent"] == ", ".join(views["TextContent"].fields)
+    assert described["ContentBlock"] == " | ".join(views["ContentBlock"].of)
+
+
 def test_a_schema_is_a_document_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(text(capsys, "schema", "Tool")) == spec.json_schema("Tool")
 

@@ -204,6 +204,13 @@ def test_a_list_grows_by_each_word_of_its_key() -> None:
     assert "given twice" in fault("a:=null", "a=2", within=schema(a=several))
 
 
+def test_items_without_a_type_make_a_list() -> None:
+    numbers = {"items": {"type": "integer"}}
+    assert read("a=1", "a=2", a=numbers) == {"a": [1, 2]}
+    assert coerce("1,2", numbers) == [1, 2]
+    assert kind_of(numbers) == "integer[]"
+
+
 def test_a_single_value_cannot_be_given_twice() -> None:
     assert "given twice" in fault("a=1", "a=2", within=schema(a={"type": "integer"}))
 

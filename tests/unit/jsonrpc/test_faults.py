@@ -330,6 +330,17 @@ def test_a_reply_in_the_wrong_batch_is_not_answered() -> None:
     assert (fault.rule, fault.where, fault.answer()) == ("jsonrpc.batch.mixed", "/1", None)
 
 
+@pytest.mark.parametrize("id", ["", '"id":null,'], ids=["absent", "null"])
+def test_a_result_without_an_id_is_told_by_its_rule_and_place(id: str) -> None:
+    data = b'{"jsonrpc":"2.0",%s"result":{}}' % id.encode()
+    fault = fault_of(data)
+    assert (fault.rule, fault.where) == ("jsonrpc.reply.id-required", "/id")
+    batch = Codec(OPEN).decode(b'[{"jsonrpc":"2.0","id":1,"result":{}},%s]' % data)
+    assert isinstance(batch, Batch)
+    (fault,) = batch.faults
+    assert (fault.rule, fault.where) == ("jsonrpc.reply.id-required", "/1/id")
+
+
 # Places
 
 

@@ -22,6 +22,9 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
 }
 
+# The rule that a notification is never answered.
+ANSWERED = "mcp.jsonrpc.notification-unanswered"
+
 
 def call(id: object, method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
@@ -100,6 +103,29 @@ def test_message_objects_are_messages() -> None:
     assert talk.feed(Request(id=1, method="ping"), "client") == []
     assert talk.feed(b'{"jsonrpc":"2.0","id":1,"result":{}}', "server") == []
     assert talk.outcomes()["mcp.lifecycle.ping-empty"].verdict == "pass"
+
+
+@pytest.mark.parametrize("message", [call(1, "ping"), Request(id=1, method="ping")])
+def test_a_parsed_message_is_judged_by_the_rules_of_its_transport(message: Any) -> None:
+    clean = "mcp.stdio.stdin-clean"
+    talk = Conversation()
+    talk.feed(message, "client", "stdio")
+    assert talk.outcomes()[clean].verdict == "pass"
+    other = Conversation()
+    other.feed(message, "client", "http")
+    assert other.outcomes()[clean].verdict == "not-observed"
+
+
+@pytest.mark.parametrize(("transport", "found"), [("stdio", [ANSWERED]), ("http", [])])
+def test_an_error_without_an_id_may_answer_a_notification_over_http_alone(
+    transport: str, found: list[str]
+) -> None:
+    talk = opened("2025-11-25")
+    talk.feed({"jsonrpc": "2.0", "method": "notifications/initialized"}, "client", transport)
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "refused"}}
+    assert [rule for rule in rules(talk.feed(error, "server", transport)) if rule == ANSWERED] == (
+        found
+    )
 
 
 def test_what_was_never_answered_is_told_at_the_end() -> None:
