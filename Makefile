@@ -10,12 +10,14 @@ BENCH_VENV := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 INTEROP_VENV := .venv-interop
 INTEROP_READY := $(INTEROP_VENV)/.ready
+MUTANTS_VENV := .venv-mutants
+MUTANTS_READY := $(MUTANTS_VENV)/.ready
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format lint types unit spec-check structs vectors requirements parity \
-	prose census limits interop docs fuzz bench bench-quick clean
+	prose census limits interop docs fuzz mutants bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +86,10 @@ docs: $(READY) ## Build docs/ into a site that needs no server: site/index.html
 fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings and SSE for FUZZ_SECONDS each
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
+mutants: $(MUTANTS_READY) ## Put faults into copies of the source: make mutants SAMPLE=100 SEED=1 PACKAGE=server
+	@$(MUTANTS_VENV)/bin/python -m tools.mutants $(addprefix --sample ,$(SAMPLE)) \
+		$(addprefix --seed ,$(SEED)) $(addprefix --package ,$(PACKAGE))
+
 bench: $(BENCH_READY) ## Compare with others, in interleaved runs, and check the claims
 	@failed=0; for each in codec session stdio sockets command start growth fanout; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --check || failed=1; done; exit $$failed
@@ -93,7 +99,7 @@ bench-quick: $(BENCH_READY) ## The same, short and without the verdict
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) $(MUTANTS_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt requirements/docs.txt
@@ -110,4 +116,8 @@ $(BENCH_READY): pyproject.toml requirements/bench.txt
 
 $(INTEROP_READY): pyproject.toml requirements/interop.txt
 	@$(PYTHON) tools/environment.py $(INTEROP_VENV) requirements/interop.txt
+	@touch $@
+
+$(MUTANTS_READY): pyproject.toml requirements/mutants.txt requirements/dev.txt requirements/docs.txt
+	@$(PYTHON) tools/environment.py $(MUTANTS_VENV) requirements/mutants.txt
 	@touch $@
