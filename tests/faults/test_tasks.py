@@ -917,7 +917,7 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
 
             async def expire() -> None:
                 """Wait until the store holds no task: a write drops records that have expired."""
-                others = 2  # the probe, and the sign of life of the server
+                others = 2  # the probe, and the heartbeat of the server
                 async with asyncio.timeout(10):
                     while len(shop.store._shelf) > others:
                         await shop.store.put(probe, b"", ttl=None)

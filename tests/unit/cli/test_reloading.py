@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from msgspec.json import decode, encode
 
 from tests.faults.scene import META, nothing_left, until_async
 from trunkline.cli import reloading
-from trunkline.cli.reloading import Sockets, Worker, close_pipes
+from trunkline.cli.reloading import Sockets, Supervisor, Worker, close_pipes
 from trunkline.cli.supervised import Orders, Report
 from trunkline.cli.verbs import parser_of
 from trunkline.errors import TransportError
@@ -73,6 +74,25 @@ def test_a_worker_that_ends_before_it_reports_has_no_report(file: Path) -> None:
 
     async def script() -> None:
         worker = await Worker.start(orders(file), None)
+        assert await worker.report is None
+        close_pipes(worker)
+        assert await worker.end() == 5
+
+    run(script)
+
+
+def test_a_worker_whose_control_socket_breaks_before_it_reports_has_no_report(file: Path) -> None:
+    mark = file.with_name("mark")
+    file.write_text(
+        f"import os, time\nwhile not os.path.exists({str(mark)!r}):\n"
+        "    time.sleep(0.001)\nos._exit(5)"
+    )
+
+    async def script() -> None:
+        worker = await Worker.start(orders(file), None)
+        # A process that ends with data unread resets the connection.
+        worker.let_in_nobody()
+        mark.touch()
         assert await worker.report is None
         close_pipes(worker)
         assert await worker.end() == 5
@@ -341,3 +361,54 @@ def test_a_worker_that_has_ended_does_not_take_over(file: Path) -> None:
 def test_files_are_named_by_where_they_lie() -> None:
     assert reloading._named(["/a/b.py"], "/a") == "b.py"
     assert reloading._named(["/a/b.py", "/a/c/d.py", "/a/b.py"], "/a") == "b.py and 1 more"
+
+
+class Looked:
+    """A file watch with scripted changes, one list per look; after those nothing changes."""
+
+    def __init__(self, *found: list[str]) -> None:
+        self.left = list(found)
+        self.looks = 0
+
+    def changes(self) -> list[str]:
+        self.looks += 1
+        return self.left.pop(0) if self.left else []
+
+
+class Nowhere:
+    """A front without connections."""
+
+    async def open(self) -> None:
+        """Begin."""
+
+    async def close(self) -> None:
+        """End."""
+
+
+def test_a_worker_is_started_at_the_beginning_and_for_each_change_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reloading, "_LOOK", 0.001)
+    monkeypatch.setattr(reloading, "_SETTLE", 0.001)
+    # The second change is one with the first: it came before the files had settled.
+    watch = Looked([], [], ["/a/b.py"], ["/a/c.py"], [], [], ["/a/d.py"])
+    begun: list[int] = []
+
+    async def attempt(supervisor: Supervisor) -> None:
+        begun.append(watch.looks)
+
+    monkeypatch.setattr(Supervisor, "_try", attempt)
+
+    async def script() -> None:
+        played: Any = SimpleNamespace(folder="/a"), watch, Nowhere()
+        supervisor = Supervisor({}, *played)
+        running = asyncio.create_task(supervisor.run())
+        await until_async(lambda: watch.looks > 20 or running.done())
+        supervisor.finish(3)
+        assert await running == 3
+
+    run(script)
+    # After the looks that found the last of each change, and nothing more.
+    assert begun == [0, 5, 8]
+    changed = ["b.py and 1 more changed", "d.py changed"]
+    assert capsys.readouterr().err.splitlines() == [f"trunkline serve: {each}" for each in changed]

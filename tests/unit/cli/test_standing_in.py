@@ -16,9 +16,11 @@ from msgspec.json import decode, encode
 
 from tests.faults.scene import nothing_left, until_async
 from trunkline.cli import standing_in
+from trunkline.cli.exits import MISUSED
 from trunkline.cli.reloading import Rejected
 from trunkline.cli.standing_in import StandIn, _Pipes
 from trunkline.cli.supervised import Report
+from trunkline.errors import TransportError
 from trunkline.jsonrpc.policy import Policy
 from trunkline.transports.base import HIGH_WATER, LOW_WATER
 
@@ -158,6 +160,26 @@ def run(monkeypatch: pytest.MonkeyPatch, script: Callable[[Scene], Awaitable[Non
 
     with nothing_left():
         asyncio.run(bounded())
+
+
+# Without a client
+
+
+def test_standard_streams_that_cannot_be_used_end_it_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def refuse() -> None:
+        raise TransportError("there is no standard input")
+
+    async def script(scene: Scene) -> None:
+        ends: list[int] = []
+        scene.front.on_end = ends.append
+        monkeypatch.setattr(scene.host, "connect", refuse)
+        await scene.front.wait_without()
+        assert ends == [MISUSED]
+
+    run(monkeypatch, script)
+    assert capsys.readouterr().err == "trunkline serve: there is no standard input\n"
 
 
 # When the client is read

@@ -331,7 +331,7 @@ def test_a_reply_in_the_wrong_batch_is_not_answered() -> None:
 
 
 @pytest.mark.parametrize("id", ["", '"id":null,'], ids=["absent", "null"])
-def test_a_result_without_an_id_is_told_by_its_rule_and_place(id: str) -> None:
+def test_the_fault_of_a_result_without_an_id_names_rule_and_place(id: str) -> None:
     data = b'{"jsonrpc":"2.0",%s"result":{}}' % id.encode()
     fault = fault_of(data)
     assert (fault.rule, fault.where) == ("jsonrpc.reply.id-required", "/id")

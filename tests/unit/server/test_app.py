@@ -1,4 +1,4 @@
-"""What an author says of a server as a whole, and what of it reaches a client."""
+"""The server info that a client receives, by revision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHOLE = {
 
 
 async def described(app: Server, revision: str) -> Any:
-    """Return what the server sends of itself in answer to the first request."""
+    """Return the server info in the answer to the first request."""
     wire = Wire()
     serving = asyncio.create_task(app.serve(wire.far))
     await wire.near.connect()

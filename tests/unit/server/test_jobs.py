@@ -1,4 +1,4 @@
-"""Requests at work: how one ends that the server does not let finish."""
+"""Requests at shutdown: the answer to one whose handler is cut off."""
 
 from __future__ import annotations
 
