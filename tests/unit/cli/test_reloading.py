@@ -33,7 +33,7 @@ app = Server("x")
 def pid() -> int:
     return os.getpid()
 """
-DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(3600)"
+DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)"
 
 
 @pytest.fixture
@@ -105,7 +105,8 @@ def test_a_worker_that_does_not_heed_signals_is_ended_by_force(
 ) -> None:
     monkeypatch.setattr(reloading, "_PATIENCE", 0.05)
     mark = file.with_name("mark")
-    file.write_text(f"open({str(mark)!r}, 'w').close()\n{DEAF}")
+    # The mark comes last: a signal before it would still end the process.
+    file.write_text(f"{DEAF}\nopen({str(mark)!r}, 'w').close()\ntime.sleep(3600)")
 
     async def script() -> None:
         worker = await Worker.start(orders(file), None)
