@@ -19,6 +19,8 @@ from tests.unit.judge.rules.recording import (
     opened,
     over,
     passes_over,
+    refuse,
+    tell,
     tool,
 )
 from trunkline.judge import TraceEntry
@@ -178,6 +180,20 @@ def test_a_name_that_looks_encoded_is_encoded() -> None:
     breaks("mcp.headers.encoded", ERROR, "", post(request, Mcp_Name=name), also=also)
 
 
+def refused(entries: list[TraceEntry]) -> list[str]:
+    """Return which refusals are missing where the server answers as if all were well."""
+    reply = over(1, refuse(entries[-1].message["id"], -32603), status=400)
+    return [rule for rule, *_ in found(*entries, reply) if rule.endswith("-refused")]
+
+
+@pytest.mark.parametrize("name", ["name", "uri"])
+def test_a_name_that_is_missing_or_differs_has_to_be_refused(name: str) -> None:
+    request = call(1, "tools/call" if name == "name" else "resources/read", **{name: "a:b"})
+    assert refused([post(request, Mcp_Name="a:b")]) == []
+    assert refused([post(request, Mcp_Name="a:c")]) == ["mcp.headers.mismatch-refused"]
+    assert refused([post(request)]) == ["mcp.headers.missing-refused"]
+
+
 # -- arguments -------------------------------------------------------------------------------
 
 PROPERTIES = {"where": {"x-mcp-header": "Region"}, "other": {}, "odd": {"x-mcp-header": 1}}
@@ -200,6 +216,12 @@ def test_an_argument_is_repeated_where_the_listing_says_so(value: object, text: 
     breaks(rule, ERROR, "", *KNOWN, run(where=value))
 
 
+def test_an_argument_that_is_missing_or_differs_has_to_be_refused() -> None:
+    assert refused([*KNOWN, run(where="x", header="x")]) == []
+    assert refused([*KNOWN, run(where="x", header="y")]) == ["mcp.headers.mismatch-refused"]
+    assert refused([*KNOWN, run(where="x")]) == ["mcp.headers.missing-refused"]
+
+
 def test_an_argument_of_another_tool_or_without_a_header_is_not_repeated() -> None:
     rule = "mcp.headers.params-mirrored"
     passes_over(rule, *KNOWN, run(other="x", odd="y"))
@@ -218,6 +240,20 @@ def test_an_argument_that_is_not_there_is_not_repeated(arguments: dict[str, Any]
     keeps(rule, *KNOWN, run(**arguments))
     breaks(rule, ERROR, where, *KNOWN, run(header="x", **arguments))
     passes_over(rule, *KNOWN, run(where="x", header="x"))
+
+
+def test_each_argument_is_looked_at() -> None:
+    properties = {"a": {"x-mcp-header": "A"}, "b": {"x-mcp-header": "B"}}
+    schema = {"type": "object", "properties": properties}
+    known = [LIST, listed(1, tool("a", inputSchema=schema))]
+    request = post(call(2, "tools/call", name="a", arguments={"b": "x"}), Mcp_Name="a")
+    breaks("mcp.headers.params-mirrored", ERROR, "", *known, request)
+
+
+def test_a_notification_has_no_refusal_to_wait_for() -> None:
+    note = tell("notifications/cancelled", by="client", requestId=1)
+    broken = found(post(LIST), post(note, Mcp_Protocol_Version=None, Mcp_Method=None))
+    assert broken == [("mcp.headers.version-on-post", ERROR, "")]
 
 
 def test_the_revisions_before_have_no_such_headers() -> None:

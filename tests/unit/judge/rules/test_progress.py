@@ -142,6 +142,11 @@ def test_initialize_is_not_cancelled() -> None:
     passes_over(rule, *opened(client={"roots": {}}), roots, cancel(1))
 
 
+def test_a_cancellation_of_nothing_is_left_to_the_judge_of_single_messages() -> None:
+    rules = [rule for rule, *_ in found(*START, tell("notifications/cancelled", by="client"))]
+    assert not [rule for rule in rules if rule.startswith("mcp.cancel.")]
+
+
 LISTEN = call(1, "subscriptions/listen", notifications={})
 
 
@@ -180,6 +185,11 @@ def test_a_log_is_as_severe_as_was_asked(level: str) -> None:
     breaks(rule, ERROR, "/params/level", listing(1, "notice"), log(level))
     # Of several requests, the log may be that of the one that asks for most.
     keeps(rule, listing(1, "notice"), listing(2, "debug"), log(level))
+
+
+def test_a_level_that_there_is_not_is_not_compared() -> None:
+    also = ("mcp.type.constant",)
+    keeps("mcp.logging.asked-only", listing(1, "notice"), log("loud"), also=also)
 
 
 def test_a_log_comes_on_the_stream_of_its_request() -> None:

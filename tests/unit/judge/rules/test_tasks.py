@@ -116,6 +116,18 @@ def test_the_tasks_of_each_side_are_told_apart() -> None:
     passes_over("mcp.tasks.cancel-final-client", *conversation)
 
 
+def test_a_task_that_is_not_known_is_judged_by_its_report_alone() -> None:
+    assert found(*START, *got(2, "completed")) == []
+    assert found(*START, ask(2, "tasks/get", taskId="t"), refuse(2, -32602)) == []
+    assert found(*reported(2, "working")) == []
+
+
+def test_a_reply_to_nothing_says_nothing_of_a_task() -> None:
+    assert found(*START, answer(9, **facts("working"))) == [("mcp.id.echoed", ERROR, "/id")]
+    lost = complete(9, resultType="task", **modern("working"))
+    assert found(*began(), lost) == [("mcp.id.echoed", ERROR, "/id")]
+
+
 # -- in the extension ------------------------------------------------------------------------
 
 
@@ -143,6 +155,7 @@ def test_a_task_is_made_for_a_client_that_knows_them() -> None:
     undeclared = call(1, "tools/call", name="a")
     also = ("mcp.capability.extension-server",)
     breaks(rule, ERROR, "/result/resultType", undeclared, made, also=also)
+    passes_over(rule, undeclared, complete(1, content=[]))
 
 
 @pytest.mark.parametrize("method", ["update", "cancel"])
@@ -185,6 +198,19 @@ def test_the_end_of_a_task_stays_as_it_is() -> None:
     breaks(rule, ERROR, "/result/status", *first, *reported(3, "failed", error=other))
     breaks(rule, ERROR, "/result/status", *first, *reported(3, "cancelled"))
     passes_over(rule, *began(), *reported(2, "working"), *reported(3, "cancelled"))
+    one, two = ({"content": [], "resultType": "complete", "n": n} for n in (1, 2))
+    done = [*began(), *reported(2, "completed", result=one)]
+    breaks(rule, ERROR, "/result/status", *done, *reported(3, "completed", result=two))
+
+
+def test_the_end_of_a_task_is_what_a_report_says_and_no_notification() -> None:
+    listen = call(8, "subscriptions/listen", notifications={"taskIds": ["t"]}, declared=TASKS)
+    meta = {"io.modelcontextprotocol/subscriptionId": 8}
+    granted = {"notifications": {"taskIds": ["t"]}, "_meta": meta}
+    start = [*began(), listen, tell("notifications/subscriptions/acknowledged", **granted)]
+    note = tell("notifications/tasks", **modern("failed", error=BROKEN), _meta=meta)
+    other = {"code": -32602, "message": "no"}
+    passes_over("mcp.tasks.end-stays", *start, note, *reported(3, "failed", error=other))
 
 
 ROOTS = {"method": "roots/list"}
@@ -213,6 +239,8 @@ def test_a_task_lives_as_long_as_the_server_said() -> None:
     passes_over(rule, *short, *at(11, *gone))
     # Where the recording has no clock, the task may have lived out its time.
     passes_over(rule, *began(ttlMs=1000), *gone)
+    passes_over(rule, *began(ttlMs=1000), *at(10, *gone))
+    passes_over(rule, *short, *gone)
     passes_over(rule, *gone)
 
 
