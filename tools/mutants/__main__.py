@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -79,5 +80,16 @@ def _cache_of(tree: Tree, cache: Path) -> Path:
     return kept
 
 
+def run() -> int:
+    """Run the command; SIGINT and SIGTERM end it after its processes and folders are gone."""
+    # A shell has what it runs in the background ignore SIGINT.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.default_int_handler)
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return 130
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.mutants.draw import Tree
+from tools.mutants.probe import hits_of
 from tools.mutants.slots import Slot
 
 # Suites that do not run the library in a way a fault would show, or that measure it: calls are
@@ -181,34 +182,44 @@ def _measure(suite: Suite, slot: Slot) -> dict[str, Any]:
     hits.mkdir()
     environment = {"MUTANTS_RECORD": str(record)}
     if is_measured():
-        settings = hits / "coveragerc"
+        settings = slot.folder / "coveragerc"
         source, data = slot.root / "src", hits / "data"
         settings.write_text(_SETTINGS.format(source=source, data=data), encoding="utf-8")
-        environment["COVERAGE_PROCESS_START"] = str(settings)
+        environment["MUTANTS_SETTINGS"] = str(settings)
     options = ["-k", suite.keyword] if suite.keyword else []
     run = slot.pytest(
         [suite.path], timeout=SUITE_TIMEOUT_S, options=options, environment=environment
     )
     if not record.is_file():
         raise RuntimeError(f"{suite.path} did not run to its end:\n{run.output[-4000:]}")
-    tests = json.loads(record.read_text(encoding="utf-8"))
-    lines = _lines(slot, hits) if is_measured() else None
-    shutil.rmtree(hits, ignore_errors=True)
-    return {"tests": tests, "lines": lines}
+    document: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    if document["lines"] is not None:
+        parts = [document["lines"], *_hits_of_children(hits)]
+        document["lines"] = merged(parts, slot.root)
+    return document
 
 
-def _lines(slot: Slot, hits: Path) -> dict[str, dict[str, str]]:
-    """Return, for each file and line, the numbers of the tests as bits, in hexadecimal."""
+def _hits_of_children(folder: Path) -> Iterator[dict[str, dict[str, str]]]:
+    """Yield what each child process executed; one that was killed may have left nothing."""
     coverage: Any = importlib.import_module("coverage")
-    measured = coverage.Coverage(data_file=str(hits / "data"), config_file=False)
-    measured.combine([str(hits)])
-    data = measured.get_data()
-    lines: dict[str, dict[str, str]] = {}
-    for path in data.measured_files():
-        masks = {
-            str(line): sum(1 << int(context) for context in contexts if context)
-            for line, contexts in data.contexts_by_lineno(path).items()
-        }
-        file = Path(path).relative_to(slot.root).as_posix()
-        lines[file] = {line: f"{mask:x}" for line, mask in masks.items() if mask}
-    return lines
+    for file in sorted(folder.iterdir()):
+        data = coverage.CoverageData(basename=str(file))
+        try:
+            data.read()
+            yield hits_of(data)
+        except coverage.CoverageException:
+            continue
+
+
+def merged(parts: Iterable[dict[str, dict[str, str]]], root: Path) -> dict[str, dict[str, str]]:
+    """Put the lines of several processes together, with files named from the root."""
+    masks: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for path, hits in part.items():
+            known = masks.setdefault(Path(path).relative_to(root).as_posix(), {})
+            for line, mask in hits.items():
+                known[line] = known.get(line, 0) | int(mask, 16)
+    return {
+        file: {line: f"{mask:x}" for line, mask in hits.items() if mask}
+        for file, hits in masks.items()
+    }

@@ -5,10 +5,12 @@ environment variables, which name files:
 
 * `MUTANTS_SELECT`: the ids of the tests to run, as a JSON list; the others are deselected.
 * `MUTANTS_RAN`: the id of each test is added to this file when the test begins.
-* `MUTANTS_RECORD`: ids, seconds and outcomes of all tests are written here at the end.
+* `MUTANTS_RECORD`: seconds, outcomes and lines of all tests are written here at the end.
+* `MUTANTS_SETTINGS`: settings of coverage; without them, lines are not measured.
 
-Where coverage is measured, each test is a context of its own, named by its number. The number is
-handed on to child processes in `MUTANTS_TEST`, so that their lines count for the test as well.
+Each test is a context of its own, named by its number. The number is handed on to child processes
+in `MUTANTS_TEST`, so that the lines they write down count for the test as well. The data of this
+process stays in memory: tests may fork, and a child that shares a database file breaks it.
 """
 
 from __future__ import annotations
@@ -39,13 +41,20 @@ class Record:
         self.numbers: dict[str, int] = {}
         self.seconds: dict[str, float] = {}
         self.outcomes: dict[str, set[str]] = {}
+        self.measuring: Any = None
 
 
 RECORD = Record()
 
 
 def pytest_configure() -> None:
-    """Limit the memory of this process and its children."""
+    """Limit the memory of this process and its children, and begin to measure."""
+    settings = os.environ.get("MUTANTS_SETTINGS")
+    if settings is not None:
+        coverage: Any = importlib.import_module("coverage")
+        RECORD.measuring = coverage.Coverage(data_file=None, config_file=settings)
+        RECORD.measuring.start()
+        os.environ["COVERAGE_PROCESS_START"] = settings
     if MEMORY_LIMIT is not None:
         _, hard = resource.getrlimit(MEMORY_LIMIT)
         if hard == resource.RLIM_INFINITY or hard > MAX_MEMORY_BYTES:
@@ -69,10 +78,8 @@ def pytest_runtest_logstart(nodeid: str) -> None:
     if "MUTANTS_RAN" in os.environ:
         with open(os.environ["MUTANTS_RAN"], "a", encoding="utf-8") as file:
             file.write(json.dumps(nodeid) + "\n")
-    if "COVERAGE_PROCESS_START" in os.environ:
-        measuring: Any = importlib.import_module("coverage").Coverage.current()
-        if measuring is not None:
-            measuring.switch_context(number)
+    if RECORD.measuring is not None:
+        RECORD.measuring.switch_context(number)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -92,4 +99,19 @@ def pytest_sessionfinish() -> None:
             }
             for nodeid in RECORD.numbers
         ]
-        Path(os.environ["MUTANTS_RECORD"]).write_text(json.dumps(tests), encoding="utf-8")
+        document: dict[str, Any] = {"tests": tests, "lines": None}
+        if RECORD.measuring is not None:
+            RECORD.measuring.stop()
+            document["lines"] = hits_of(RECORD.measuring.get_data())
+        Path(os.environ["MUTANTS_RECORD"]).write_text(json.dumps(document), encoding="utf-8")
+
+
+def hits_of(data: Any) -> dict[str, dict[str, str]]:
+    """Return, for each file and line, the numbers of the tests as bits, in hexadecimal."""
+    return {
+        path: {
+            str(line): f"{sum(1 << int(context) for context in contexts if context):x}"
+            for line, contexts in data.contexts_by_lineno(path).items()
+        }
+        for path in data.measured_files()
+    }

@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import threading
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,8 +58,10 @@ class Slot:
         self.root = folder / "tree"
         self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
         shutil.copytree(root, self.root, ignore=_NOT_COPIED, symlinks=True)
-        self.python = _make_interpreter(folder / "venv", self.root / "src")
+        self.python = _make_interpreter(folder / "venv", root, self.root)
         # By default a compiled file is matched by the second it was written: a mutant and its
         # original may share that. Matched by content, one can never stand for the other.
         self._execute(
@@ -95,36 +97,50 @@ class Slot:
         ids = [json.loads(line) for line in ran.read_text(encoding="utf-8").splitlines()]
         return Run(code, tuple(ids), output)
 
-    def kill(self) -> None:
-        """End what runs here, with its process group."""
-        process = self._process
-        if process is not None and process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+    def close(self) -> None:
+        """End what runs here, and start nothing more."""
+        with self._lock:
+            self._is_closed = True
+            self._kill()
+
+    def _kill(self) -> None:
+        """End the process with its group; what it started may outlive it."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _execute(
         self, words: Sequence[str], *, timeout: float, environment: Mapping[str, str] | None = None
     ) -> tuple[int | None, str]:
-        """Run the interpreter; return its exit code, None after `timeout`, and its output."""
+        """Run the interpreter; return its exit code, None after `timeout`, and its output.
+
+        Raises:
+            InterruptedError: the slot is closed, or was while this ran.
+        """
         log = self.folder / "log"
         inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         with log.open("wb") as output:
-            self._process = process = subprocess.Popen(
-                [self.python, *words],
-                cwd=self.root,
-                env={**inherited, **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            with self._lock:
+                if self._is_closed:
+                    raise InterruptedError
+                self._process = process = subprocess.Popen(
+                    [self.python, *words],
+                    cwd=self.root,
+                    env={**inherited, **(environment or {})},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             code: int | None
             try:
                 code = process.wait(timeout)
             except subprocess.TimeoutExpired:
                 code = None
             finally:
-                self.kill()
+                self._kill()
                 process.wait()
+        if self._is_closed:
+            raise InterruptedError
         return code, log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -161,20 +177,30 @@ class Slots:
             self._is_closed = True
             self._condition.notify_all()
         for slot in self._all:
-            slot.kill()
+            slot.close()
 
 
-def _make_interpreter(folder: Path, source: Path) -> Path:
-    """Make a virtual environment that imports from `source` first."""
+def _make_interpreter(folder: Path, root: Path, copy: Path) -> Path:
+    """Make a virtual environment that imports from the copy of the tree in `root`."""
     venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
     python = folder / "bin" / "python"
     place = {"base": str(folder), "platbase": str(folder)}
     packages = Path(sysconfig.get_path("purelib", "venv", vars=place))
     shutil.copyfile(probe.__file__, packages / f"{PLUGIN}.py")
-    lines = (str(source), sysconfig.get_path("purelib"), _START_MEASURING)
+    ours = Path(sysconfig.get_path("purelib"))
+    editable = [path for path in _editable(ours) if path != root / "src"]
+    lines = (*map(str, (copy / "src", ours, *editable)), _START_MEASURING)
     (packages / "slot.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     _copy_scripts(Path(sys.executable).parent, python)
     return python
+
+
+def _editable(packages: Path) -> Iterator[Path]:
+    """Yield the folders that .pth files add to the path of the running interpreter."""
+    for file in sorted(packages.glob("*.pth")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if Path(line).is_absolute() and Path(line).is_dir():
+                yield Path(line)
 
 
 def _copy_scripts(scripts: Path, python: Path) -> None:
