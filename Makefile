@@ -12,6 +12,8 @@ INTEROP_VENV := .venv-interop
 INTEROP_READY := $(INTEROP_VENV)/.ready
 MUTANTS_VENV := .venv-mutants
 MUTANTS_READY := $(MUTANTS_VENV)/.ready
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 60
 
@@ -27,7 +29,7 @@ demo: $(READY) ## A client and a server in both eras with the judge's verdict, t
 	@$(BIN)/python examples/demo.py
 	@$(BIN)/python examples/terminal.py
 
-test: check ## Everything that must hold: check, then vectors, conversations, faults and the rest
+test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, conversations, faults and the rest
 	@# Those in a terminal wait most of the time: they do so beside the others.
 	@$(BIN)/python -m pytest tests/terminal > $(VENV)/terminal.log 2>&1 & beside=$$!; failed=0; \
 	$(BIN)/python -m pytest tests/conversation || failed=1; \
@@ -80,8 +82,10 @@ limits: $(READY) ## Print the costs that are limited without a clock: calls, mod
 interop: $(INTEROP_READY) ## Talk to the official SDK over stdio, in both directions and both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 
-docs: $(READY) ## Build docs/ into a site that needs no server: site/index.html
-	@$(BIN)/python tools/build_site.py
+docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.html
+	@rm -rf site
+	@$(DOCS_VENV)/bin/python -m sphinx -W --keep-going -q -E -d $(DOCS_VENV)/doctrees docs site
+	@echo "built site/index.html"
 
 fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings and SSE for FUZZ_SECONDS each
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
@@ -99,11 +103,15 @@ bench-quick: $(BENCH_READY) ## The same, short and without the verdict
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) $(MUTANTS_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml requirements/dev.txt requirements/docs.txt
+$(READY): pyproject.toml requirements/dev.txt
 	@$(PYTHON) tools/environment.py $(VENV) requirements/dev.txt
+	@touch $@
+
+$(DOCS_READY): pyproject.toml requirements/docs.txt
+	@$(PYTHON) tools/environment.py $(DOCS_VENV) requirements/docs.txt
 	@touch $@
 
 $(FUZZ_READY): pyproject.toml requirements/fuzz.txt

@@ -51,9 +51,9 @@ api_packages = (
 add_module_names = False
 maximum_signature_line_length = 68
 toc_object_entries_show_parents = "hide"
-python_use_unqualified_type_names = True
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
 html_js_files = [("search.js", {"defer": ""})]

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from pygments.lexer import RegexLexer, bygroups, using
-from pygments.lexers.shell import BashLexer
-from pygments.token import Generic
+from pygments.lexer import RegexLexer, bygroups
+from pygments.token import Generic, Text
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
@@ -23,7 +22,7 @@ class ConsoleLexer(RegexLexer):
     name = "Console"
     tokens = {  # noqa: RUF012  # the form that Pygments reads
         "root": [
-            (r"(\$ )(.*\n?)", bygroups(Generic.Prompt, using(BashLexer))),
+            (r"(\$ )(.*\n?)", bygroups(Generic.Prompt, Text)),
             (r".*\n", Generic.Output),
             (r".+", Generic.Output),
         ]

@@ -31,6 +31,8 @@ class Found:
     title: str
     kind: str
     words: list[str] = field(default_factory=list)
+    # Signatures come after the text: excerpts are sentences where there are any.
+    signature: list[str] = field(default_factory=list)
 
 
 def entries(tree: nodes.document, address: str) -> Iterator[Found]:
@@ -52,6 +54,9 @@ def entries(tree: nodes.document, address: str) -> Iterator[Found]:
                 at = f"{address}#{signature['ids'][0]}"
                 current = Found(at, signature["fullname"], node["objtype"])
                 found.append(current)
+        if current is not None and isinstance(node, addnodes.desc_signature):
+            current.signature += node.astext().split()
+            return
         if current is not None and isinstance(node, nodes.TextElement):
             if not isinstance(node, nodes.title):
                 current.words += node.astext().split()
@@ -80,7 +85,7 @@ def index_of(env: BuildEnvironment) -> Iterator[dict[str, str]]:
     for docname in sorted(env.found_docs):
         page = env.titles[docname].astext()
         for each in kept(env)[docname]:
-            text = " ".join(each.words)
+            text = " ".join(each.words + each.signature)
             yield {
                 "at": each.at,
                 "kind": each.kind,

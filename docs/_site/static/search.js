@@ -50,6 +50,7 @@
   const weight = (entry) => {
     if (entry.at.startsWith("decisions/") || entry.at.startsWith("changelog")) return 0.3;
     if (entry.at.startsWith("reference/compat")) return 0.5;
+    if (entry.at.startsWith("reference/mcp")) return 0.6;
     if (entry.kind === "page") return 1.5;
     if (entry.kind === "class" || entry.kind === "exception") return 1.3;
     return entry.kind === "section" ? 1.1 : 1;
