@@ -14,7 +14,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-
 from tools.build_site import (
     ASSETS,
     INDEX,

@@ -50,10 +50,10 @@ from trunkline import (
     TooManyRounds,
     TrunklineError,
 )
-from trunkline.server.connection import Connection
-from trunkline.server.course import Course
-from trunkline.server.rounds import Round, Rounds
-from trunkline.server.sealing import Seal
+from trunkline.server.client_requests.multi_round_trip import Round, Rounds
+from trunkline.server.client_requests.request_state import Seal
+from trunkline.server.dispatch.connection import Connection
+from trunkline.server.dispatch.handler_run import Course
 
 ABLE: dict[str, Any] = {"elicitation": {}}
 KEY = b"a key that everybody has"
@@ -900,7 +900,7 @@ def test_more_questions_than_a_state_can_carry_are_refused_with_the_reason_in_th
 def test_a_handler_that_does_not_end_with_its_round_is_stopped_and_its_questions_go_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.rounds._PATIENCE", 0.05)
+    monkeypatch.setattr("trunkline.server.client_requests.multi_round_trip._PATIENCE", 0.05)
 
     async def script() -> None:
         server = Interviewer()

@@ -31,8 +31,8 @@ from tests.faults.scene import (
 )
 from trunkline import Client, ConnectionLost, Server, SocketLimits, Tcp, TransportError, Unix
 from trunkline.client.session import Session
-from trunkline.server.connection import Connection
-from trunkline.server.keeping import Keeper
+from trunkline.server.dispatch.connection import Connection
+from trunkline.server.runtime.keepalive import Keeper
 from trunkline.transports.addresses import parse_address
 from trunkline.transports.sockets import AcceptedSocket, DialledSocket
 

@@ -45,8 +45,8 @@ from trunkline import (
     TimedOut,
     TrunklineError,
 )
-from trunkline.server.connection import Connection
-from trunkline.server.fanout import Listener
+from trunkline.server.dispatch.connection import Connection
+from trunkline.server.subscriptions.fanout import Listener
 
 ID = "io.modelcontextprotocol/subscriptionId"
 NOTE: dict[str, Any] = {"resourceSubscriptions": ["note://1"]}

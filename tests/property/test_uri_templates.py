@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trunkline.server.uri_templates import UriTemplate
+from trunkline.server.registry.uri_template import UriTemplate
 
 quickly = settings(max_examples=300, deadline=None)
 

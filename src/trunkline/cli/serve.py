@@ -187,7 +187,7 @@ def _serve(options: argparse.Namespace, target: Target, address: Tcp | Unix | No
     with_framing(app, options)
     begin_log(options)
     _say_what_for(options, address)
-    from ..server.running import run_listening, run_stdio
+    from ..server.runtime.run import run_listening, run_stdio
 
     try:
         if address is None:

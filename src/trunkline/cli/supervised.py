@@ -92,7 +92,7 @@ def main(text: str) -> int:
 
 
 def _serve(app: Server, orders: Orders, options: Any, reporter: _Reporter) -> None:
-    from ..server.running import run_listening, run_stdio
+    from ..server.runtime.run import run_listening, run_stdio
     from .serve import address_of, begin_log, limits_of, with_framing
 
     with_framing(app, options)

@@ -10,15 +10,27 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .app import Server
-    from .arguments import Header
+    from .client_requests.client_request import (
+        Accepted,
+        Answer,
+        Ask,
+        BadAnswer,
+        Declined,
+        MissingCapability,
+    )
+    from .client_requests.form import Titles
+    from .client_requests.multi_round_trip import (
+        ChangedQuestion,
+        InvalidState,
+        RoundLimit,
+        StateTooLarge,
+    )
     from .context import Context
     from .extensions import Extension
-    from .forms import Titles
-    from .questions import Accepted, Answer, Ask, BadAnswer, Declined, MissingCapability
-    from .results import Result
-    from .rounds import ChangedQuestion, InvalidState, RoundLimit, StateTooLarge
+    from .handlers.arguments import Header
+    from .handlers.output import Result
+    from .runtime.listener import Listening
     from .settings import Cache, ServerLimits, SocketLimits, TaskSettings
-    from .sockets import Listening
 
 __all__ = [
     "Accepted",
@@ -45,27 +57,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Accepted": "questions",
-    "Answer": "questions",
-    "Ask": "questions",
-    "BadAnswer": "questions",
+    "Accepted": "client_requests.client_request",
+    "Answer": "client_requests.client_request",
+    "Ask": "client_requests.client_request",
+    "BadAnswer": "client_requests.client_request",
     "Cache": "settings",
-    "ChangedQuestion": "rounds",
+    "ChangedQuestion": "client_requests.multi_round_trip",
     "Context": "context",
-    "Declined": "questions",
+    "Declined": "client_requests.client_request",
     "Extension": "extensions",
-    "Header": "arguments",
-    "InvalidState": "rounds",
-    "Listening": "sockets",
-    "MissingCapability": "questions",
-    "Result": "results",
-    "RoundLimit": "rounds",
+    "Header": "handlers.arguments",
+    "InvalidState": "client_requests.multi_round_trip",
+    "Listening": "runtime.listener",
+    "MissingCapability": "client_requests.client_request",
+    "Result": "handlers.output",
+    "RoundLimit": "client_requests.multi_round_trip",
     "Server": "app",
     "ServerLimits": "settings",
     "SocketLimits": "settings",
-    "StateTooLarge": "rounds",
+    "StateTooLarge": "client_requests.multi_round_trip",
     "TaskSettings": "settings",
-    "Titles": "forms",
+    "Titles": "client_requests.form",
 }
 
 

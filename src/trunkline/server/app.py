@@ -34,20 +34,21 @@ from ..mcp.types import (
 )
 from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..spec.revisions import REVISIONS
-from . import extending, registering
-from .connection import Connection
-from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from .client_requests.request_state import Seal
+from .dispatch import extension_methods
+from .dispatch.connection import Connection
+from .dispatch.methods import HEARD, SERVED, Hear, OwnMethod
+from .dispatch.middleware import Middleware
+from .dispatch.revision import Serve, Surface
+from .dispatch.thread_pool import Workers
 from .extensions import Extended, Extension
-from .lifespan import SharedLife
-from .lists import Catalogue
-from .middleware import Middleware
-from .results import DERIVE
-from .sealing import Seal
-from .serving import HEARD, SERVED, Hear, OwnMethod
+from .handlers.output import DERIVE
+from .registry import register as registration
+from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from .registry.paged_list import Catalogue
+from .runtime.lifespan import SharedLife
 from .settings import Cache, ServerLimits, SocketLimits, TaskSettings
-from .streams import Streams
-from .surface import Serve, Surface
-from .workers import Workers
+from .subscriptions.registry import Streams
 
 if TYPE_CHECKING:
     import socket
@@ -56,9 +57,9 @@ if TYPE_CHECKING:
     from ..store.base import Store
     from ..transports.addresses import Tcp, Unix
     from ..transports.base import Transport
-    from .rounds import Rounds
-    from .sockets import Listening
-    from .tasks import Tasks
+    from .client_requests.multi_round_trip import Rounds
+    from .runtime.listener import Listening
+    from .tasks.lifecycle import Tasks
 
 __all__ = ["Server"]
 
@@ -105,7 +106,7 @@ class Server:
         self.instructions = instructions
         # Newest first: what is offered to a client that asks for none of them.
         self.revisions = tuple(sorted(set(revisions), reverse=True))
-        registering.check_revisions(self.revisions)
+        registration.check_revisions(self.revisions)
         self.policy = Policy.mcp(self.revisions[0]) if policy is None else policy
         self.cache = cache
         self.limits = limits
@@ -116,7 +117,7 @@ class Server:
         # Drawn now, before any fork, so that all workers of one program share it.
         self._seal = Seal(state_keys)
         self._cursor_key = self._seal.first
-        make = registering.catalogue_maker(page_size, self._cursor_key, self)
+        make = registration.catalogue_maker(page_size, self._cursor_key, self)
         self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
         self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())
         self.templates: Catalogue[ResourceEntry] = make(
@@ -232,9 +233,9 @@ class Server:
             TypeError: the signature, or an option, cannot be a tool's.
             ValueError: there is a tool of that name, or the name cannot be one.
         """
-        entry = registering.tool(self, name, handler, input_schema, options)
+        entry = registration.tool(self, name, handler, input_schema, options)
         if entry.task != "never" and TASKS not in self.extensions:
-            from .task_serving import tasks_extension
+            from .tasks.methods import tasks_extension
 
             self.extend(tasks_extension())
         self.has_tools = True
@@ -246,7 +247,7 @@ class Server:
         Raises:
             LookupError: there is no such tool.
         """
-        registering.remove(self.tools, name, "tool")
+        registration.remove(self.tools, name, "tool")
 
     def resource(
         self,
@@ -271,7 +272,7 @@ class Server:
             TypeError: the signature does not fit the template; the text says how.
             ValueError: there is such a resource already, or the URI cannot be one.
         """
-        registering.must_be_name(uri, "@app.resource")
+        registration.must_be_name(uri, "@app.resource")
         options: dict[str, Any] = {
             "name": name,
             "title": title,
@@ -294,7 +295,7 @@ class Server:
 
     def add_resource(self, uri: str, handler: Callable[..., Any], **options: Any) -> None:
         """Register a resource or a template; the same as `resource`, without the decorator."""
-        entry = registering.resource(self, uri, handler, options)
+        entry = registration.resource(self, uri, handler, options)
         self.has_resources = True
         (self.resources if entry.template is None else self.templates).add(uri, entry)
 
@@ -305,7 +306,7 @@ class Server:
             LookupError: there is none of that URI.
         """
         where = self.templates if uri in self.templates else self.resources
-        registering.remove(where, uri, "resource")
+        registration.remove(where, uri, "resource")
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -342,7 +343,7 @@ class Server:
 
     def add_prompt(self, name: str | None, handler: Callable[..., Any], **options: Any) -> None:
         """Register a prompt; the same as `prompt`, without the decorator."""
-        entry = registering.prompt(self, name, handler, options)
+        entry = registration.prompt(self, name, handler, options)
         self.has_prompts = True
         self.prompts.add(entry.name, entry)
 
@@ -352,7 +353,7 @@ class Server:
         Raises:
             LookupError: there is no such prompt.
         """
-        registering.remove(self.prompts, name, "prompt")
+        registration.remove(self.prompts, name, "prompt")
 
     def complete(
         self,
@@ -373,7 +374,7 @@ class Server:
         """
 
         def register(handler: F) -> F:
-            key, completer = registering.completer(
+            key, completer = registration.completer(
                 self, handler, argument, prompt, resource, inline, timeout
             )
             self.completions[key] = completer
@@ -389,10 +390,10 @@ class Server:
             ValueError: MCP has a method of that name.
         """
 
-        registering.must_be_name(name, "@app.method")
+        registration.must_be_name(name, "@app.method")
 
         def register(handler: F) -> F:
-            self.own_methods[name] = OwnMethod(registering.own_method(self, name, handler, inline))
+            self.own_methods[name] = OwnMethod(registration.own_method(self, name, handler, inline))
             return handler
 
         return register
@@ -403,10 +404,10 @@ class Server:
         Raises:
             ValueError: MCP has a notification of that name, or there is a function for it.
         """
-        registering.must_be_name(name, "@app.notification")
+        registration.must_be_name(name, "@app.notification")
 
         def register(handler: F) -> F:
-            self.own_notifications[name] = registering.own_notification(self, name, handler)
+            self.own_notifications[name] = registration.own_notification(self, name, handler)
             return handler
 
         return register
@@ -419,7 +420,7 @@ class Server:
         Raises:
             ValueError: there is one of that id, or a method or result type of it is taken.
         """
-        extending.extend(self, extension)
+        extension_methods.extend(self, extension)
 
     def middleware(self, function: Middleware) -> Middleware:
         """Put a function around every handler: `async def timed(context, proceed): ...`.
@@ -430,7 +431,7 @@ class Server:
         Raises:
             TypeError: it is no coroutine function.
         """
-        registering.check_middleware(function)
+        registration.check_middleware(function)
         self.chain = (*self.chain, function)
         return function
 
@@ -448,7 +449,7 @@ class Server:
                 or both have an extension of one id and the two differ.
             RuntimeError: this server is being served, and the other has a lifespan to begin.
         """
-        registering.mount(self, other, prefix)
+        registration.mount(self, other, prefix)
 
     # -- what was registered -----------------------------------------------------------------
 
@@ -497,7 +498,7 @@ class Server:
         """Return how long a list may be kept: as long as each thing on it allows."""
         found = self._kept.get(id(catalogue))
         if found is None:
-            found = self._kept[id(catalogue)] = registering.cache_of(catalogue, self.cache)
+            found = self._kept[id(catalogue)] = registration.cache_of(catalogue, self.cache)
         return found
 
     def warn_deprecated(self, entry: ToolEntry) -> None:
@@ -568,12 +569,12 @@ class Server:
         until a signal comes. Returns after everything owed was answered. SIGTERM and SIGINT end
         it in order.
         """
-        from . import running
+        from .runtime import run
 
         if address is None:
-            running.run_stdio(self)
+            run.run_stdio(self)
         else:
-            running.run_listening(self, address, limits or SocketLimits())
+            run.run_listening(self, address, limits or SocketLimits())
 
     def listen(
         self,
@@ -590,7 +591,7 @@ class Server:
             ValueError: the text names no address, or there is no socket in `sock`.
         """
         # Imported here: a server on standard streams has no sockets.
-        from .sockets import Listening
+        from .runtime.listener import Listening
 
         return Listening(self, address, limits, sock)
 
@@ -639,7 +640,7 @@ class Server:
         try:
             await self.serve(transport)
         except Exception as error:  # noqa: BLE001  # the lifespan's; the client sees the end
-            from .failures import as_redacted
+            from .errors import as_redacted
 
             _log.error("an in-process connection failed\n%s", as_redacted(error))
             await transport.close()
@@ -689,7 +690,7 @@ class Server:
     @cached_property
     def rounds(self) -> Rounds:
         """How handlers ask where a server sends no requests."""
-        from .rounds import Rounds  # here: most servers never ask
+        from .client_requests.multi_round_trip import Rounds  # here: most servers never ask
 
         return Rounds(self._seal, self.limits, server=self.name)
 
@@ -697,7 +698,7 @@ class Server:
     def tasks(self) -> Tasks:
         """The calls that go on as tasks."""
         if self._tasks is None:
-            from .tasks import Tasks
+            from .tasks.lifecycle import Tasks
 
             self._tasks = Tasks(self, self.store, self._task_settings, self._cursor_key)
         return self._tasks

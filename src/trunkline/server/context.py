@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from ..mcp.meta import Caller
     from ..mcp.types import CreateMessageResult, Root
     from .app import Server
-    from .connection import Connection
-    from .course import Course
-    from .questions import Answer, Ask
-    from .surface import Surface
+    from .client_requests.client_request import Answer, Ask
+    from .dispatch.connection import Connection
+    from .dispatch.handler_run import Course
+    from .dispatch.revision import Surface
 
 __all__ = ["ClientFacts", "Context"]
 
@@ -65,7 +65,7 @@ class ClientFacts:
 
     def can(self, capability: str) -> bool:
         """Say whether the client declared a capability, such as "sampling.tools"."""
-        from .asking import declares  # here, as below: most servers never ask
+        from .client_requests.capabilities import declares  # here, as below: most servers never ask
 
         return declares(self.capabilities, capability, self._revision)
 
@@ -232,9 +232,9 @@ class Context(Struct, eq=False):
             PeerError: the client answered with an error.
             RequestEnded: no answer will come: TimedOut, or ConnectionLost.
         """
-        from . import questions
+        from .client_requests import client_request
 
-        return questions.elicit(self, message, form, key, timeout)
+        return client_request.elicit(self, message, form, key, timeout)
 
     def elicit_url(
         self, message: str, url: str, *, key: str | None = None, timeout: float | None = None
@@ -246,9 +246,9 @@ class Context(Struct, eq=False):
         Raises:
             MissingCapability: the client does not open addresses.
         """
-        from . import questions
+        from .client_requests import client_request
 
-        return questions.elicit_url(self, message, url, key, timeout)
+        return client_request.elicit_url(self, message, url, key, timeout)
 
     def sample(
         self,
@@ -286,9 +286,9 @@ class Context(Struct, eq=False):
             "tools": tools,
             "tool_choice": tool_choice,
         }
-        from . import questions
+        from .client_requests import client_request
 
-        return questions.sample(self, messages, options, key, timeout)
+        return client_request.sample(self, messages, options, key, timeout)
 
     def roots(self, *, key: str | None = None, timeout: float | None = None) -> Ask[list[Root]]:
         """Ask which folders the client works in.
@@ -296,9 +296,9 @@ class Context(Struct, eq=False):
         Raises:
             MissingCapability: the client has no roots to tell.
         """
-        from . import questions
+        from .client_requests import client_request
 
-        return questions.roots(self, key, timeout)
+        return client_request.roots(self, key, timeout)
 
     @overload
     def once(
@@ -339,9 +339,9 @@ class Context(Struct, eq=False):
             ValueError: `once` was called with that key before, in this call.
             RuntimeError: it is to be secret, and the `crypto` extra is not installed.
         """
-        from . import questions
+        from .client_requests import client_request
 
-        return questions.once(self, key, work, type, secret)
+        return client_request.once(self, key, work, type, secret)
 
     def become_task(self) -> Ask[bool]:
         """Let the client go, and go on as a task; say whether this call is one now.
@@ -353,7 +353,7 @@ class Context(Struct, eq=False):
         Raises:
             Refusal: there is no room, and the tool has to be a task.
         """
-        from .questions import Ask
+        from .client_requests.client_request import Ask
 
         return Ask(self, self._become)
 
@@ -450,11 +450,11 @@ class Context(Struct, eq=False):
             PeerError: the client answered with an error.
             RequestEnded: no answer will come: TimedOut, or ConnectionLost.
         """
-        from . import asking
+        from .client_requests import capabilities as client_capabilities
 
-        asking.check(self._connection.session, self._surface, method, params)
+        client_capabilities.check(self._connection.session, self._surface, method, params)
         raw = await self._connection.ask(self._asked, self._surface, method, params, timeout)
-        return asking.read(raw, self._surface, method)
+        return client_capabilities.read(raw, self._surface, method)
 
     def close_stream(self, retry: float | None = None) -> bool:
         """Let the client come back for the answer, in `retry` seconds; say whether it will.

@@ -38,15 +38,15 @@ from ..spec.kinds import ErrorKind
 from ..spec.lookup import method_status
 from ..spec.mcp.methods import METHODS
 from ..spec.revisions import REVISIONS
-from .arguments import Arguments, arguments_of
-from .encoding import OutputMismatch, encoded
+from .handlers.arguments import Arguments, arguments_of
+from .handlers.json_encoding import OutputMismatch, encoded
 
 if TYPE_CHECKING:
     from ..jsonrpc.inbox import Asked
     from .app import Server
-    from .connection import Connection
     from .context import Context
-    from .surface import Serve, Surface
+    from .dispatch.connection import Connection
+    from .dispatch.revision import Serve, Surface
 
 __all__ = [
     "Extended",
@@ -196,7 +196,7 @@ class Extension:
         if method.name in self.methods:
             raise ValueError(f"{method.name!r} is a method of {self.id} already")
         # Imported here: what extends a server knows this module already.
-        from .extending import check_method, refresh
+        from .dispatch.extension_methods import check_method, refresh
 
         servers = list(self.__servers)
         for server in servers:

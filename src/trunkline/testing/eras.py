@@ -41,8 +41,8 @@ from ..mcp.types import (
 )
 from ..redaction import show
 from ..server.app import Server
-from ..server.course import Question, course_of
-from ..server.questions import Wire
+from ..server.client_requests.client_request import Wire
+from ..server.dispatch.handler_run import Question, course_of
 from ..spec.profiles import profile
 from .answers import Answers, AskedQuestion, Given
 from .differences import differences

@@ -15,8 +15,8 @@ from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Context, Extension, Refusal, Server
 from trunkline.mcp.meta import Caller, read_caller
 from trunkline.mcp.types import ClientCapabilities
+from trunkline.server.dispatch.revision import Surface
 from trunkline.server.extensions import declared
-from trunkline.server.surface import Surface
 
 # -- what an extension may be called, and have -----------------------------------------------
 

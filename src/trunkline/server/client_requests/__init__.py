@@ -1,0 +1,1 @@
+"""Requests to the client from within a handler: elicitation, sampling, roots."""

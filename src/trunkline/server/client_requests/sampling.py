@@ -1,0 +1,269 @@
+"""What a server author asks a model, turned into the params of `sampling/createMessage`.
+
+Messages are what is at hand: a text, a block, an earlier answer of the model, a pair of role
+and text, or a list of such. How a revision writes them (one block or several, tools or none)
+is for `mcp.shaping`, when they are sent.
+
+The rules that live here, and only here:
+
+* A text or block by itself is the user's; a use of a tool is the assistant's. Those that
+  stand side by side are one message, except that results of tools stand alone.
+* A message with results of tools has nothing else in it, is the user's, and has one for each
+  use of a tool in the message before, and for no other. It is checked before anything is
+  sent, because a client would refuse.               [MCP 2025-11-25, client/sampling]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
+from msgspec.json import decode
+
+from ...errors import LocalProtocolError
+from ...jsonrpc.scan import pointer
+from ...mcp.types import (
+    AudioContent,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ImageContent,
+    ModelHint,
+    ModelPreferences,
+    SamplingMessage,
+    SamplingMessageContentBlock,
+    TextContent,
+    Tool,
+    ToolChoice,
+    ToolResultContent,
+    ToolUseContent,
+)
+from ...redaction import show
+from ..handlers.arguments import arguments_of
+from ..handlers.error_messages import fault
+from ..handlers.json_encoding import encoded
+
+__all__ = ["Messages", "Tools", "sampling_params"]
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+Role: TypeAlias = Literal["user", "assistant"]
+Block: TypeAlias = SamplingMessageContentBlock
+Message: TypeAlias = (
+    str
+    | Block
+    | SamplingMessage
+    | CreateMessageResult
+    | Mapping[str, Any]
+    | tuple[Role, "str | Block | Iterable[str | Block]"]
+)
+Messages: TypeAlias = Message | Iterable[Message]
+Tools: TypeAlias = Iterable[Tool | Mapping[str, Any] | Callable[..., Any]]
+
+_BLOCKS: Final = (TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent)
+_ROLES: Final = ("user", "assistant")
+
+
+def sampling_params(
+    messages: Messages,
+    *,
+    max_tokens: int,
+    system: str | None = None,
+    model_preferences: ModelPreferences | Mapping[str, Any] | str | Iterable[str] | None = None,
+    temperature: float | None = None,
+    stop_sequences: Iterable[str] | None = None,
+    include_context: Literal["allServers", "none", "thisServer"] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    tools: Tools | None = None,
+    tool_choice: ToolChoice | Literal["auto", "none", "required"] | None = None,
+) -> CreateMessageRequestParams:
+    """Return the params that ask a model to go on from `messages`.
+
+    `model_preferences` may be the name of a model, or several in order of preference. `tools`
+    may be functions: what they take is told, and calling them is the author's business.
+
+    Raises:
+        TypeError: something is of a type, or has a value, that cannot be asked.
+        LocalProtocolError: the uses of tools and their results do not go together.
+    """
+    found = _messages(messages)
+    if not found:
+        raise TypeError("there is no message for the model to go on from")
+    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
+        raise TypeError(f"max_tokens is an integer of 1 or more, not {show(max_tokens)}")
+    choice = ToolChoice(tool_choice) if isinstance(tool_choice, str) else tool_choice
+    params = CreateMessageRequestParams(
+        max_tokens,
+        found,
+        include_context=_or_unset(include_context),
+        metadata=UNSET if metadata is None else dict(metadata),
+        model_preferences=_preferences(model_preferences),
+        stop_sequences=_several(stop_sequences),
+        system_prompt=_or_unset(system),
+        temperature=_or_unset(temperature),
+        tool_choice=_or_unset(choice),
+        tools=UNSET if tools is None else [_tool(each) for each in tools],
+    )
+    params = _typed(params)
+    _check_tools(params.messages)
+    return params
+
+
+def _or_unset(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value
+
+
+def _several(value: Iterable[str] | None) -> list[str] | UnsetType:
+    if value is None:
+        return UNSET
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _typed(params: CreateMessageRequestParams) -> CreateMessageRequestParams:
+    """Return params whose members all have the types they should: a Struct checks nothing."""
+    try:
+        return decode(encoded(params), type=CreateMessageRequestParams)
+    except ValidationError as error:
+        place, text = fault(error)
+        raise TypeError(f'this cannot be sampled: "{place}": {text}') from None
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def _messages(value: Any) -> list[SamplingMessage]:
+    items = [value] if _is_one(value) else value
+    if not isinstance(items, Iterable):
+        raise TypeError(
+            f"a message is a text, a block or a pair of role and text, not {show(value)}"
+        )
+    found: list[SamplingMessage] = []
+    for bare, group in groupby(items, _bare):
+        together = list(group)
+        if bare is None:
+            found += map(_message, together)
+        else:
+            found.append(SamplingMessage(_content(together), bare.role))
+    return found
+
+
+class _Bare(NamedTuple):
+    """What bare blocks have to have in common to be one message."""
+
+    role: Role
+    is_result: bool
+
+
+def _is_one(value: Any) -> bool:
+    return isinstance(value, str | Mapping | Struct) or _is_pair(value)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and value[0] in _ROLES
+
+
+def _bare(value: Any) -> _Bare | None:
+    if not isinstance(value, (str, *_BLOCKS)):
+        return None
+    role: Role = "assistant" if isinstance(value, ToolUseContent) else "user"
+    return _Bare(role, isinstance(value, ToolResultContent))
+
+
+def _message(value: Any) -> SamplingMessage:
+    if isinstance(value, SamplingMessage):
+        return SamplingMessage(_content(value.content), value.role, meta=value.meta)
+    if isinstance(value, CreateMessageResult):
+        return SamplingMessage(_content(value.content), value.role)
+    if isinstance(value, Mapping):
+        return _message(_converted(value, SamplingMessage, "a message"))
+    if _is_pair(value):
+        return SamplingMessage(_content(value[1]), value[0])
+    raise TypeError(f"a message is a text, a block or a pair of role and text, not {show(value)}")
+
+
+def _content(value: Any) -> Block | list[Block]:
+    """Return blocks as they stand in a message: one by itself, or several."""
+    items = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    blocks = [_block(each) for each in items]
+    if not blocks:
+        raise TypeError("a message has something in it")
+    return blocks[0] if len(blocks) == 1 else blocks
+
+
+def _block(value: Any) -> Block:
+    if isinstance(value, str):
+        return TextContent(value)
+    if isinstance(value, _BLOCKS):
+        return value
+    raise TypeError(
+        f"a model is given texts, images, audio and results of tools, not {show(value)}"
+    )
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def _tool(value: Any) -> Tool:
+    if isinstance(value, Tool):
+        return value
+    if isinstance(value, Mapping):
+        return _converted(value, Tool, "a tool")
+    if callable(value):
+        taken = arguments_of(value)
+        name = getattr(value, "__name__", taken.label)
+        return Tool(taken.schema, name, description=taken.description or UNSET)
+    raise TypeError(f"a tool is a Tool, a function or a dict, not {show(value)}")
+
+
+def _check_tools(messages: list[SamplingMessage]) -> None:
+    """Refuse messages in which the uses of tools and their results do not go together."""
+    used: set[str] = set()
+    for place, message in enumerate(messages):
+        blocks = message.content if isinstance(message.content, list) else [message.content]
+        uses = {each.id for each in blocks if isinstance(each, ToolUseContent)}
+        results = [each.tool_use_id for each in blocks if isinstance(each, ToolResultContent)]
+        where = pointer(("messages", place, "content"))
+        if results and len(results) < len(blocks):
+            raise LocalProtocolError(
+                "mcp.sampling.results-alone",
+                where=where,
+                expected="a message with results of tools to have nothing else in it",
+            )
+        if sorted(results) != sorted(used) or (results and message.role != "user"):
+            raise _unmatched(where)
+        used = uses
+    if used:
+        raise _unmatched(pointer(("messages",)))
+
+
+def _unmatched(where: str) -> LocalProtocolError:
+    return LocalProtocolError(
+        "mcp.sampling.results-match",
+        where=where,
+        expected="after a message that uses tools one of the user, with one result for each use",
+    )
+
+
+# -- what else can be given in more than one way ---------------------------------------------
+
+
+def _preferences(value: Any) -> ModelPreferences | UnsetType:
+    if value is None:
+        return UNSET
+    if isinstance(value, ModelPreferences):
+        return value
+    if isinstance(value, Mapping):
+        return _converted(value, ModelPreferences, "model_preferences")
+    names = [value] if isinstance(value, str) else list(value)
+    return ModelPreferences(
+        hints=[each if isinstance(each, ModelHint) else ModelHint(each) for each in names]
+    )
+
+
+def _converted(value: Mapping[str, Any], kind: type[S], what: str) -> S:
+    try:
+        return convert(value, kind)
+    except ValidationError as error:
+        place, text = fault(error)
+        raise TypeError(f'{what}: "{place}": {text}' if place else f"{what}: {text}") from None

@@ -1,0 +1,1 @@
+"""Requests of one connection: negotiation, method handlers, running handlers."""

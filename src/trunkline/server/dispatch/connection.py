@@ -1,0 +1,489 @@
+"""One client of a server: what it agreed on, and by whose rules each of its messages goes.
+
+A `Connection` joins a transport to a `Peer`. It finds out which revision a message is in and
+what serves its method; running handlers is for `Jobs`.
+
+The rules that live here, and only here:
+
+* The era is decided per message: `_meta` with a protocol version has the rules of that
+  version, whatever was said before; without one the agreed session's hold.
+                                                       [MCP 2026-07-28, basic/versioning]
+* Before `initialize` nothing is served but `ping`.    [MCP 2025-11-25, basic/lifecycle]
+* When the client reads too slowly, requests wait. Replies and cancels are still read. Beyond
+  a bound the connection ends, and the log says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
+from msgspec.json import Decoder
+from msgspec.structs import replace
+
+from ...errors import (
+    ConnectionLost,
+    InvalidMessage,
+    LocalProtocolError,
+    RequestEnded,
+    TimedOut,
+    TransportError,
+)
+from ...jsonrpc.codec import Envelope
+from ...jsonrpc.framing import Oversize
+from ...jsonrpc.inbox import Asked
+from ...jsonrpc.ledger import Pending, Stray
+from ...jsonrpc.messages import Reply
+from ...jsonrpc.named import named_error, peer_error
+from ...jsonrpc.peer import Peer, Problem
+from ...jsonrpc.policy import Policy
+from ...mcp.meta import BadMeta, Caller, lacking
+from ...mcp.names import official, spoken
+from ...mcp.types import ClientCapabilities, Implementation, ServerCapabilities
+from ...redaction import redact, show
+from ...spec.kinds import ErrorKind
+from ...transports.base import HIGH_WATER, Frame, Transport
+from ..errors import as_redacted
+from .requests import Jobs
+from .revision import Surface, ToolCall
+
+if TYPE_CHECKING:
+    from ..app import Server
+
+__all__ = ["MOST_BACKLOG", "Connection", "Session"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+# A client that sends and does not read makes us hold what we say. Requests wait from HIGH_WATER
+# on; what is answered without a handler, such as garbage, can still grow it, so far.
+MOST_BACKLOG: Final = 4 * HIGH_WATER
+# Faults of one client that are logged as warnings; a hostile one would fill the disk.
+_PROBLEMS_SHOWN: Final = 10
+# How long handlers that were cancelled may take to clean up, in seconds.
+_CLEANUP: Final = 1.0
+
+_UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class _OnlyMeta(Struct, frozen=True):
+    """Params, of which only `_meta` is read."""
+
+    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    progress_token: Any = field(default=UNSET, name="progressToken")
+
+
+class _Wanted(Struct, frozen=True):
+    """Params of `initialize`, of which only the version is read."""
+
+    protocol_version: str = field(default="", name="protocolVersion")
+
+
+_only_meta: Final = Decoder(_OnlyMeta).decode
+_wanted: Final = Decoder(_Wanted).decode
+
+
+class Session(Struct, eq=False):
+    """What the two sides agreed on by a handshake."""
+
+    surface: Surface
+    client: Implementation
+    capabilities: ClientCapabilities
+    # What the client was told that we can do.
+    declared: ServerCapabilities
+    # What the client wants of our log; until it says so, what most want.
+    log_level: str = "info"
+    # Whether it said that it is ready to be told things.
+    is_ready: bool = False
+
+    def was_told_of(self, what: str) -> bool:
+        """Say whether the client may be told that a list has changed: it was told of the list."""
+        return getattr(self.declared, what) is not UNSET
+
+
+class Connection:
+    """One client, from its first byte to its last answer."""
+
+    __slots__ = (
+        "_ended",
+        "_hears",
+        "_policy",
+        "_problems",
+        "_surface",
+        "app",
+        "jobs",
+        "loop",
+        "peer",
+        "session",
+        "thread",
+        "transport",
+    )
+
+    def __init__(self, app: Server, transport: Transport) -> None:
+        self.app = app
+        self.transport = transport
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.session: Session | None = None
+        self._surface: Surface | None = None
+        # Whose numbers an error gets that belongs to no revision in particular.
+        self._policy: Policy = app.newest.policy
+        self._problems = 0
+        # Whether something may still come in.
+        self._hears = True
+        self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
+        self.peer = Peer(
+            app.newest.codec(transport.name),
+            write=transport.send,
+            on_request=self._on_request,
+            on_notification=self._on_notification,
+            on_reply=self._on_reply,
+            on_problem=self._on_problem,
+        )
+        self.jobs = Jobs(app, self.peer, transport, self._serve, self.end)
+
+    # -- from the first byte to the last -----------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve the client until one side ends it, then finish what is owed.
+
+        Raises:
+            TransportError: there is nothing to connect to, or it is connected to already.
+        """
+        transport, limits = self.transport, self.app.limits
+        if transport.is_connected:
+            raise TransportError("this transport is in use already")
+        transport.on_message = self.receive
+        transport.on_error = self._input_ended
+        transport.on_drained = self.jobs.drain
+        await transport.connect()
+        grace = 0.0
+        try:
+            why = await self._ended
+            if why is not None:
+                _log.warning("connection ended: %s", why)
+            elif self._listens():
+                grace = limits.grace if self.jobs.is_stopping else limits.linger
+        finally:
+            # Also when this task is cancelled: handlers clean up before the lifespan ends.
+            await self._finish(grace)
+
+    def _listens(self) -> bool:
+        """Say whether the client, which may have ended its input, still takes answers."""
+        return self.transport.is_connected
+
+    async def _finish(self, grace: float) -> None:
+        streams = self.app.streams
+        try:
+            if self.jobs.is_stopping:
+                # Before handlers are waited for: who listens may go elsewhere meanwhile.
+                streams.finish(self)
+            until = self.loop.time() + grace
+            await self.jobs.finish(grace, _CLEANUP, self._policy)
+            await self.app.finish_results(self, until - self.loop.time())
+        finally:
+            # What handlers changed at the last is still told, then the streams end.
+            streams.finish(self)
+            streams.leave(self)
+            self.app.release(self)
+            self._drop_asks(self.peer.close()[0])
+            self.jobs.drain()  # whoever waits for room
+            await self.transport.close()
+
+    def end(self, why: TransportError | None = None) -> None:
+        """Take in no more: the client has ended, or is to."""
+        if not self._ended.done():
+            self._ended.set_result(why)
+
+    def _input_ended(self, why: TransportError | None) -> None:
+        """Take note that nothing more will come, not even an answer to what handlers asked."""
+        self._hears = False
+        self._drop_asks(self.peer.ledger.drain())
+        self.end(why)
+
+    def _drop_asks(self, asked: list[Pending]) -> None:
+        for pending in asked:
+            future: asyncio.Future[Any] = pending.waiter
+            if not future.done():
+                gone = ConnectionLost("the client is gone", method=pending.method)
+                future.set_exception(gone)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begin nothing new, because the server is to stop; what is at work may finish."""
+        was_told, self.jobs.is_stopping = self.jobs.is_stopping, True
+        if at_once or (self._ended.done() and not was_told):
+            # Who ends its input and then sends a signal has waited already.
+            self.jobs.cancel_all()
+            self.app.release(self)
+        self.end()
+
+    # -- coming in ---------------------------------------------------------------------------
+
+    def receive(self, frame: Frame, route: Any = None) -> None:
+        """Take in one frame; nothing that is in it makes this raise."""
+        if self.transport.backlog > MOST_BACKLOG:
+            self.end(TransportError("the client sends and does not read its answers"))
+            return
+        try:
+            if type(frame) is bytes or isinstance(frame, Oversize):
+                self.peer.feed(frame, route)
+            else:
+                self._spoilt(frame, route)
+        except Exception as error:  # noqa: BLE001  # ours; the connection is worth more
+            _log.error("a message could not be served\n%s", as_redacted(error))
+
+    def _spoilt(self, frame: Any, route: Any) -> None:
+        """Answer for bytes that are no frame."""
+        fault = self.peer.codec.fault("jsonrpc.text.json", got=frame)
+        self._on_problem(fault, route)
+        answer = fault.answer()
+        if answer is not None:
+            self.transport.send(answer, route)
+        if getattr(frame, "lost", False):
+            # Where the next frame begins cannot be told.
+            self.end(TransportError(f"the client's framing is lost: {fault}"))
+
+    def _on_request(self, asked: Asked) -> None:
+        if asked.slot is None and self.transport.backlog <= HIGH_WATER:
+            self._serve(asked)  # as `take` would
+        else:
+            self.jobs.take(asked, self._policy)
+
+    def _serve(self, asked: Asked) -> None:
+        """Find by whose rules a request goes, and serve it; whatever happens, it is answered."""
+        try:
+            params = asked.params
+            if type(params) is ToolCall:
+                raw = params.meta
+            else:
+                raw = UNSET if params is UNSET else _only_meta(params).meta
+            caller = None if raw is UNSET else self.app.callers.read(bytes(raw))
+            if self.app.policy.strictness == "lenient":
+                caller = _with_loose_token(params, caller)
+            if caller is None or caller.protocol_version is None:
+                surface = self._surface or self._unopened(asked)
+            else:
+                surface = self._stateless(asked, caller)
+            if surface is None:
+                return
+            method = asked.method
+            serve = surface.methods.get(method)
+            if serve is None:
+                serve = surface.methods.get(official(method, surface.policy, surface.revision))
+            if serve is None:
+                serve = self.app.own_methods.get(method)
+            if serve is None:
+                text = f"Unknown method: {redact(method)}"
+                self.refuse(asked, surface.policy, ErrorKind.METHOD_NOT_FOUND, text)
+            else:
+                serve(self, asked, caller, surface)
+        except BadMeta as error:
+            self.refuse(asked, self._policy, error.symbol, f"Invalid params: {error}")
+        except _UNREADABLE as error:
+            self.refuse(asked, self._policy, ErrorKind.INVALID_PARAMS, plain(error))
+        except Exception as error:  # noqa: BLE001  # ours; the client is not left waiting
+            _log.error("%s could not be served\n%s", show(asked.method), as_redacted(error))
+            self.refuse(asked, self._policy, ErrorKind.INTERNAL_ERROR)
+
+    def _stateless(self, asked: Asked, caller: Caller) -> Surface | None:
+        """Return the surface that a request names by itself, or refuse it."""
+        app, version = self.app, caller.protocol_version
+        surface = app.surface(version) if version in app.revisions else None
+        if surface is not None and surface is self._surface:
+            return surface  # it says what was agreed
+        if surface is None or surface.has_handshake:
+            kind = ErrorKind.UNSUPPORTED_PROTOCOL_VERSION
+            # A version that needs a handshake is no use to who does without.
+            usable = [each for each in app.revisions if not app.surface(each).has_handshake]
+            supported = usable or list(app.revisions)
+            self.refuse(asked, app.newest.policy, kind, supported=supported, requested=version)
+            return None
+        if lacking(caller, surface.revision):
+            self._lacks_meta(asked, surface)
+            return None
+        return surface
+
+    def _unopened(self, asked: Asked) -> Surface | None:
+        """Return what serves a request that names no version and comes before any handshake."""
+        app = self.app
+        opening = app.opening
+        if opening is None:
+            if asked.method == "initialize":
+                # It cannot fall forward, but its user can read what would do.
+                self.refuse(
+                    asked,
+                    app.newest.policy,
+                    ErrorKind.UNSUPPORTED_PROTOCOL_VERSION,
+                    supported=list(app.revisions),
+                    requested=_requested(asked.params),
+                )
+            else:
+                self._lacks_meta(asked, app.newest)
+            return None
+        method = official(asked.method, opening.policy, opening.revision)
+        if method in ("initialize", "ping"):
+            return opening
+        if method not in opening.methods and method in app.newest.methods:
+            self._lacks_meta(asked, app.newest)
+            return None
+        text = opening.sentence(ErrorKind.NOT_INITIALIZED)
+        self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED, text)
+        return None
+
+    def _lacks_meta(self, asked: Asked, surface: Surface) -> None:
+        text = "A request needs a protocol version and the client's capabilities in params._meta"
+        self.refuse(asked, surface.policy, ErrorKind.MISSING_REQUEST_META, text)
+
+    def agree(self, session: Session) -> None:
+        """Speak, from the next message on, as the two sides have agreed."""
+        self.session = session
+        self._surface = session.surface
+        self._policy = session.surface.policy
+        self.peer.use(session.surface.codec(self.transport.name))
+
+    # -- notifications, replies, faults ------------------------------------------------------
+
+    def _on_notification(self, message: Envelope, route: Any) -> None:
+        method = message.method  # type: ignore[union-attr]  # a notification is a call
+        surface = self._surface or self.app.newest
+        hear = self.app.heard.get(official(method, surface.policy, surface.revision))
+        if hear is None:
+            hear = self.app.own_notifications.get(method)
+        if hear is None:
+            _log.debug("nobody listens to %s", show(method))
+            return
+        try:
+            hear(self, message.params)  # type: ignore[union-attr]  # as above
+        except Exception as error:  # noqa: BLE001  # an author's; a batch around it goes on
+            if not isinstance(error, _UNREADABLE):
+                _log.error("%s could not be heard\n%s", show(method), as_redacted(error))
+                return
+            # Nothing can be answered; a malformed one is ignored.
+            self._warn("%s is not as it should be: %s", show(method), plain(error))
+
+    def _on_reply(self, pending: Pending, reply: Reply | InvalidMessage) -> None:
+        future: asyncio.Future[Any] = pending.waiter
+        if future.done():
+            return
+        if isinstance(reply, InvalidMessage):
+            future.set_exception(reply)
+        elif reply.error is not UNSET:
+            future.set_exception(peer_error(reply.error, pending.method, self._policy))
+        else:
+            future.set_result(reply.result)
+
+    def _on_problem(self, problem: Problem, _route: Any) -> None:
+        if isinstance(problem, InvalidMessage):
+            self._warn("from the client: %s", problem)
+        elif problem.why is not Stray.LATE:  # or our cancel crossed it on its way
+            id = show(problem.reply.id)
+            self._warn("the client replied to %s, which was %s", id, problem.why.value)
+
+    def _warn(self, text: str, *facts: object) -> None:
+        self._problems += 1
+        level = logging.WARNING if self._problems <= _PROBLEMS_SHOWN else logging.DEBUG
+        _log.log(level, text, *facts)
+
+    # -- answering ---------------------------------------------------------------------------
+
+    def answer(self, asked: Asked, outcome: Any, policy: Policy) -> None:
+        """Answer a request that needed no handler, with a result or an `ErrorObject`."""
+        self.jobs.answer(asked, outcome, policy)
+
+    def refuse(
+        self, asked: Asked, policy: Policy, kind: str, message: str | None = None, **facts: Any
+    ) -> None:
+        """Answer a request with an error, by its symbol."""
+        self.peer.fail(asked, named_error(kind, policy=policy, message=message, **facts))
+
+    # -- saying and asking -------------------------------------------------------------------
+
+    def say(self, asked: Asked, method: str, params: Any) -> None:
+        """Send a notification about a request that is open; about any other it is dropped."""
+        if asked not in self.peer.inbox or self.transport.backlog > MOST_BACKLOG:
+            return
+        self.notify(method, params, asked.route)
+
+    def notify(self, method: str, params: Any = None, route: Any = None) -> None:
+        """Send a notification; after the end it is dropped."""
+        if not self.peer.is_closed:
+            try:
+                self.peer.send_notification(spoken(method, self._policy), params, route=route)
+            except LocalProtocolError as error:
+                _log.error("%s cannot be written: %s", method, error)
+
+    @property
+    def hears(self) -> bool:
+        """Whether the client may still say something."""
+        return self._hears
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request of the client's, or a stream, is open."""
+        return len(self.peer.inbox) > 0
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the client reads more slowly than we write."""
+        return self.transport.backlog > HIGH_WATER
+
+    async def ask(
+        self,
+        asked: Asked,
+        surface: Surface,
+        method: str,
+        params: Any,
+        timeout: float | None,
+        waits: set[asyncio.Future[Any]] | None = None,
+    ) -> Raw:
+        """Send the client a request about one of its own, and return its result, unread.
+
+        Meanwhile what it waits for is one of `waits`; to cancel that withdraws the request.
+
+        Raises:
+            PeerError: the client answered with an error.
+            RequestEnded: no answer will come: TimedOut, or ConnectionLost.
+        """
+        if asked not in self.peer.inbox:
+            raise RequestEnded("the request it belongs to has ended", method=method)
+        if not self._hears:
+            raise ConnectionLost("the client is gone", method=method)
+        seconds = self.app.limits.ask_timeout if timeout is None else timeout
+        future: asyncio.Future[Any] = self.loop.create_future()
+        narrowed = surface.narrowed(params)
+        pending = self.peer.send_request(method, narrowed, waiter=future, route=asked.route)
+        if waits is not None:
+            waits.add(future)
+            future.add_done_callback(waits.discard)
+        try:
+            async with asyncio.timeout(seconds):
+                return await future  # type: ignore[no-any-return]  # set by `_on_reply`
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if self.peer.cancel(pending):
+                self.notify("notifications/cancelled", {"requestId": pending.id}, asked.route)
+            if isinstance(error, TimeoutError):
+                text = f"no answer from the client in {seconds:g} s"
+                raise TimedOut(text, method=method) from None
+            raise
+
+
+def plain(error: Exception) -> str:
+    """Return a decoder's complaint as a sentence for a peer, which has sent what it is about."""
+    return "Invalid params: " + (str(error) if isinstance(error, ValidationError) else "not JSON")
+
+
+def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
+    """Return who is asking, with a progress token that stands beside `_meta`.  [K-32]"""
+    if params is UNSET or (caller is not None and caller.progress_token is not None):
+        return caller
+    token = (params if type(params) is ToolCall else _only_meta(params)).progress_token
+    if type(token) is not int and type(token) is not str:
+        return caller
+    return replace(caller or Caller(), progress_token=token)
+
+
+def _requested(params: Any) -> str:
+    """Return the version that `initialize` asks for, or "" where it names none."""
+    return "" if params is UNSET else _wanted(params).protocol_version

@@ -1,0 +1,142 @@
+"""Agreeing on a revision: what `initialize` is answered, and what is kept of it.
+
+The rules that live here, and only here:
+
+* A revision that the server has is agreed to as it was asked for; for any other the server
+  offers its newest, rejects, or falls back, as the policy says.
+                                      [MCP 2025-11-25, basic/lifecycle; K-13, K-14, K-15]
+* A session is opened once, and not from inside a batch.  [MCP 2025-03-26, basic/lifecycle]
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, ValidationError, convert
+from msgspec.json import Decoder
+
+from ...jsonrpc.inbox import Asked
+from ...mcp.types import InitializeRequestParams
+from ...redaction import show
+from ...spec.kinds import ErrorKind
+from ...spec.revisions import FORMER_NAMES
+from .connection import Connection, Session, plain
+from .revision import Surface
+
+if TYPE_CHECKING:
+    from ..app import Server
+
+__all__ = ["cancel_by_token", "initialize"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+# Members of `initialize` as some senders spell them, for lenient policies.  [K-57]
+_SNAKE: Final = {"protocol_version": "protocolVersion", "client_info": "clientInfo"}
+
+_any: Final = Decoder()
+
+
+def initialize(
+    connection: Connection,
+    asked: Asked,
+    decoder: Decoder[InitializeRequestParams],
+    surface: Surface,
+) -> None:
+    """Open a session, or say why not."""
+    app = connection.app
+    if connection.session is not None:
+        text = surface.sentence(ErrorKind.ALREADY_INITIALIZED)
+        connection.refuse(asked, surface.policy, ErrorKind.ALREADY_INITIALIZED, text)
+        return
+    if asked.slot is not None:
+        text = "initialize must not be part of a batch"
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_REQUEST, text)
+        return
+    try:
+        params = _read(asked, decoder, surface)
+    except ValidationError as error:
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_PARAMS, plain(error))
+        return
+    agreed = _agree(app, params.protocol_version)
+    client = params.client_info
+    if _log.isEnabledFor(logging.INFO):  # what is shown is looked through for secrets first
+        _log.info(
+            "client %s %s asked for %s; supported are %s; agreed on %s",
+            show(client.name),
+            show(client.version),
+            show(params.protocol_version),
+            ", ".join(app.revisions),
+            agreed,
+        )
+    if agreed is None:
+        kind = ErrorKind.PROTOCOL_VERSION_MISMATCH
+        connection.refuse(
+            asked,
+            surface.policy,
+            kind,
+            supported=[each for each in app.revisions if app.surface(each).has_handshake],
+            requested=params.protocol_version,
+        )
+        return
+    chosen = app.surface(agreed)
+    result = chosen.initialized()
+    connection.answer(asked, result, chosen.policy)
+    # After the answer, which goes out as the request came in.
+    connection.agree(Session(chosen, client, params.capabilities, result.capabilities))
+
+
+def _read(
+    asked: Asked, decoder: Decoder[InitializeRequestParams], surface: Surface
+) -> InitializeRequestParams:
+    if asked.params is UNSET:
+        raise ValidationError("Object missing required field `protocolVersion`")
+    is_lenient = surface.policy.strictness == "lenient"
+    if not is_lenient:
+        try:
+            return decoder.decode(asked.params)
+        except ValidationError:
+            pass  # unless it is for something that is nobody's business
+    members: Any = _any.decode(asked.params)
+    if isinstance(members, dict):
+        if is_lenient:
+            members = {_SNAKE.get(name, name): value for name, value in members.items()}
+        members["capabilities"] = _usual(members.get("capabilities"))
+    return convert(members, InitializeRequestParams)
+
+
+def _usual(capabilities: Any) -> Any:
+    """Return capabilities without experimental ones of an unusual form.  [K-33]"""
+    if not isinstance(capabilities, dict) or not isinstance(capabilities.get("experimental"), dict):
+        return capabilities
+    ours = capabilities["experimental"].items()
+    kept = {name: value for name, value in ours if isinstance(value, dict)}
+    return {**capabilities, "experimental": kept}
+
+
+def _agree(app: Server, wanted: str) -> str | None:
+    """Return the revision that a session gets, or None to refuse one."""
+    if wanted in app.revisions and app.surface(wanted).has_handshake:
+        return wanted
+    policy = app.policy.version_policy
+    if policy == "reject":
+        return None
+    newest = app.opening.revision if app.opening is not None else None
+    if policy == "fallback":
+        former = FORMER_NAMES.get(wanted)
+        agreed = former if former in app.revisions else newest
+        _log.warning("version %s is not known; falling back to %s", show(wanted), agreed)
+        return agreed
+    return newest
+
+
+def cancel_by_token(connection: Connection, params: Any) -> None:
+    """Cancel what a progress token names, where a policy lets a client say it so.  [K-56]"""
+    if connection.app.policy.envelope != "pierre" or params is UNSET:
+        return
+    members = _any.decode(params)
+    token = members.get("progressToken") if isinstance(members, dict) else None
+    for asked, context in list(connection.jobs.at_work.items()):
+        caller = context._caller
+        if token is not None and caller is not None and caller.progress_token == token:
+            connection.jobs.cancel(asked.id)  # type: ignore[arg-type]  # a job has an id

@@ -1,0 +1,543 @@
+"""What serves each method: reads its params, finds what was registered, begins the handler.
+
+The tables at the end say which function serves which method. Which revisions have a method
+is not said here: a `Surface` takes from the table what its revision's rows list.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
+from msgspec.json import Decoder, encode
+
+from ...errors import Refusal
+from ...jsonrpc.inbox import Asked
+from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.named import named_error
+from ...mcp.meta import Caller
+from ...mcp.types import (
+    CancelledNotificationParams,
+    CompleteRequestParams,
+    CompleteResult,
+    CompleteResultCompletion,
+    GetPromptRequestParams,
+    GetPromptResult,
+    InitializeRequestParams,
+    PaginatedRequestParams,
+    PromptReference,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    SetLevelRequestParams,
+    SubscribeRequestParams,
+)
+from ...redaction import redact
+from ...spec.kinds import ErrorKind
+from ...spec.mcp.tasks_extension import EXTENSION as TASKS
+from .. import errors
+from ..context import Context
+from ..extensions import ExtensionResult, sent
+from ..handlers.arguments import explain
+from ..handlers.output import contents_of, messages_of
+from ..handlers.pydantic_models import read_model
+from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
+from ..registry.paged_list import Catalogue, InvalidCursor
+from ..settings import Cache
+from . import initialize
+from .connection import Connection
+from .revision import Serve, Surface, ToolCall
+
+if TYPE_CHECKING:
+    from ..app import Server
+
+__all__ = ["HEARD", "SERVED", "Hear", "OwnMethod"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+Hear = Callable[[Connection, Any], None]
+
+_EMPTY: Final = Raw(b"{}")
+# The most that a completion may suggest.            [MCP 2025-11-25, server/utilities/completion]
+_MOST_VALUES: Final = 100
+
+_UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class _Retry(Struct, frozen=True):
+    """Of any params, what is brought back from an earlier attempt."""
+
+    input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")
+    request_state: Raw | UnsetType = field(default=UNSET, name="requestState")
+
+
+_read_initialize: Final = Decoder(InitializeRequestParams)
+_read_page: Final = Decoder(PaginatedRequestParams)
+_read_tool_call: Final = Decoder(ToolCall)
+_read_resource: Final = Decoder(ReadResourceRequestParams)
+_read_prompt: Final = Decoder(GetPromptRequestParams)
+_read_retry: Final = Decoder(_Retry)
+_read_complete: Final = Decoder(CompleteRequestParams)
+_read_level: Final = Decoder(SetLevelRequestParams)
+_read_subscribe: Final = Decoder(SubscribeRequestParams)
+_read_cancelled: Final = Decoder(CancelledNotificationParams)
+
+
+def _params(asked: Asked) -> Raw:
+    """Return the params of a request as JSON; absent ones are an empty object."""
+    return _EMPTY if asked.params is UNSET else asked.params
+
+
+def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
+    """Return arguments that came as texts as what the handler takes.
+
+    Raises:
+        ValidationError: one of them cannot be that.
+    """
+    struct = entry.arguments.struct
+    return msgspec.convert(texts, struct, strict=False, dec_hook=read_model)
+
+
+# -- opening ---------------------------------------------------------------------------------
+
+
+def _initialize(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    initialize.initialize(connection, asked, _read_initialize, surface)
+
+
+def _discover(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    connection.answer(asked, surface.discovered(), surface.policy)
+
+
+def _ping(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    connection.answer(asked, surface.empty(), surface.policy)
+
+
+def _set_level(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    try:
+        level = _read_level.decode(_params(asked)).level
+    except ValidationError as error:
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_LOG_LEVEL, str(error))
+        return
+    if connection.session is not None:
+        connection.session.log_level = level
+    connection.answer(asked, surface.empty(), surface.policy)
+
+
+# -- lists -----------------------------------------------------------------------------------
+
+
+def _lister(find: Callable[[Server], Catalogue[Any]], offered: Callable[[Server], bool]) -> Serve:
+    """Return what serves the pages of one list."""
+
+    def serve(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+        app = connection.app
+        if not offered(app):
+            _not_offered(connection, asked, surface)
+            return
+        cursor = _read_page.decode(_params(asked)).cursor
+        catalogue = find(app)
+        try:
+            tail = surface.tail(app.cache_of(catalogue))
+            page = catalogue.page(surface.revision, None if cursor is UNSET else cursor, tail=tail)
+        except InvalidCursor as error:
+            connection.refuse(asked, surface.policy, ErrorKind.INVALID_CURSOR, str(error))
+        else:
+            connection.answer(asked, page, surface.policy)
+
+    return serve
+
+
+def _not_offered(connection: Connection, asked: Asked, surface: Surface) -> None:
+    text = f"Unknown method: {redact(asked.method)} (this server offers no such thing)"
+    connection.refuse(asked, surface.policy, ErrorKind.METHOD_NOT_FOUND, text)
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+class _Tool:
+    """A tool that ran and failed gives a result all the same."""
+
+    def finish(self, entry: ToolEntry, context: Context, value: Any) -> Any:
+        if value.__class__ is ExtensionResult:
+            return sent(value, context)
+        return context._surface.tool_result(entry.output.render(value), entry.output)
+
+    def fail(self, entry: ToolEntry, context: Context, error: BaseException) -> Any:
+        surface = context._surface
+        if isinstance(error, Refusal):
+            return errors.refusal(error, surface.policy)
+        return surface.failed_tool(errors.tool_failure(error, context))
+
+
+def _call_tool(
+    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+) -> None:
+    params = asked.params
+    if type(params) is not ToolCall:
+        params = _read_tool_call.decode(_params(asked))
+    app = connection.app
+    entry: ToolEntry | None = app.tools.get(params.name)
+    if entry is None:
+        _no_such_tool(connection, asked, surface, params.name)
+        return
+    context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+    may_be_task = entry.task != "never" or params.task is not UNSET
+    if may_be_task and not app.tasks.admit(context, entry, params.task):
+        return
+    raw = params.arguments
+    try:
+        values = entry.arguments.decode(_EMPTY if raw is UNSET else raw)
+    except _UNREADABLE as error:
+        _bad_arguments(context, entry, error, raw)
+        return
+    if entry.check is not None and (problem := entry.check.problem(values)) is not None:
+        _refuse_arguments(context, entry, problem)
+        return
+    if entry.deprecated:
+        app.warn_deprecated(entry)
+    brings = params.input_responses is not UNSET or params.request_state is not UNSET
+    if brings and surface.asks_in_results and not _resume(context, params):
+        return
+    connection.jobs.begin(_TOOL, entry, values, context)
+
+
+def _is_retry(params: Any) -> bool:
+    """Say whether a request brings something back from an earlier attempt."""
+    return params.input_responses is not UNSET or params.request_state is not UNSET
+
+
+def _resume(context: Context, params: ToolCall | _Retry) -> bool:
+    """Take in what a request brings back; if it cannot be used, refuse it and say so."""
+    connection, policy = context._connection, context._surface.policy
+    try:
+        connection.app.rounds.resume(context, params.input_responses, params.request_state)
+    except Refusal as error:
+        connection.answer(context._asked, errors.refusal(error, policy), policy)
+        return False
+    return True
+
+
+def _may_begin(
+    context: Context, params: GetPromptRequestParams | ReadResourceRequestParams
+) -> bool:
+    """Take in what a request brings back, if its revision has that; say whether to go on."""
+    if not context._surface.asks_in_results or not _is_retry(params):
+        return True
+    return _resume(context, _read_retry.decode(_params(context._asked)))
+
+
+def _no_such_tool(connection: Connection, asked: Asked, surface: Surface, name: str) -> None:
+    if not connection.app.has_tools:
+        _not_offered(connection, asked, surface)
+        return
+    text = f"Unknown tool: {redact(name)}"
+    connection.refuse(asked, surface.policy, ErrorKind.TOOL_NOT_FOUND, text)
+
+
+def _bad_arguments(context: Context, entry: ToolEntry, error: Exception, raw: Any) -> None:
+    if raw is not UNSET and not bytes(raw).lstrip().startswith(b"{"):
+        text = "Invalid params: arguments must be an object"
+        policy = context._surface.policy
+        context._connection.refuse(context._asked, policy, ErrorKind.INVALID_PARAMS, text)
+        return
+    _refuse_arguments(context, entry, explain(error, raw, entry.arguments))
+
+
+def _refuse_arguments(context: Context, entry: ToolEntry, problem: str) -> None:
+    connection, asked, surface = context._connection, context._asked, context._surface
+    text = f"Invalid arguments for tool {entry.name!r}: {problem}"
+    # Who asked for a task, by a revision in which clients do, expects a task or an error.
+    wants_task = surface.has_handshake and context._course is not None
+    if surface.bad_arguments_are_results and not wants_task:
+        result = surface.tool_result(errors.failed(text), entry.output)
+        connection.answer(asked, result, surface.policy)
+    else:
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_TOOL_ARGUMENTS, text)
+
+
+# -- resources -------------------------------------------------------------------------------
+
+
+class _Answered:
+    """What a resource, prompt, completion or method of the author's own gives."""
+
+    def fail(self, _: Any, context: Context, error: BaseException) -> ErrorObject:
+        return errors.error_of(error, context, context._surface.policy)
+
+
+class _Resource(_Answered):
+    def finish(self, entry: ResourceEntry, context: Context, value: Any) -> Any:
+        surface = context._surface
+        if value is None:
+            return _missing(surface, context.what)
+        result = ReadResourceResult(contents_of(value, context.what, entry.mime_type))
+        # What came of an answer is not to be kept.  [MCP 2026-07-28, server/utilities/caching]
+        is_kept = context._course is None or context._course.round is None
+        cache = (entry.cache or context.app.cache) if is_kept else Cache()
+        return surface.cached(surface.result(result), cache)
+
+
+def _read(connection: Connection, asked: Asked, caller: Caller | None, surface: Surface) -> None:
+    app = connection.app
+    if not app.has_resources:
+        _not_offered(connection, asked, surface)
+        return
+    params = _read_resource.decode(_params(asked))
+    uri = params.uri
+    for entry, variables in app.find_resources(uri):
+        try:
+            values = _converted(entry, variables)
+        except ValidationError:
+            continue  # no resource of that family has such a name
+        context = Context(connection, asked, surface, caller, entry.owner, uri)
+        if _may_begin(context, params):
+            connection.jobs.begin(_RESOURCE, entry, values, context)
+        return
+    connection.answer(asked, _missing(surface, uri), surface.policy)
+
+
+def _missing(surface: Surface, uri: str) -> ErrorObject:
+    text = f"Resource not found: {redact(uri)}"
+    return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=surface.policy, message=text, uri=uri)
+
+
+def _subscribe(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    app, session = connection.app, connection.session
+    uri = _read_subscribe.decode(_params(asked)).uri
+    if not app.has_resources or session is None:
+        _not_offered(connection, asked, surface)
+    elif next(app.find_resources(uri), None) is None:
+        connection.answer(asked, _missing(surface, uri), surface.policy)
+    elif not app.streams.subscribe(connection, uri):
+        text = f"No more than {app.limits.subscriptions} subscriptions"
+        connection.refuse(asked, surface.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
+    else:
+        connection.answer(asked, surface.empty(), surface.policy)
+
+
+def _unsubscribe(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    uri = _read_subscribe.decode(_params(asked)).uri
+    connection.app.streams.unsubscribe(connection, uri)
+    connection.answer(asked, surface.empty(), surface.policy)
+
+
+def _listen(connection: Connection, asked: Asked, caller: Caller | None, surface: Surface) -> None:
+    from ..subscriptions.listen import listen  # here: few clients listen
+
+    listen(connection, asked, caller, surface)
+
+
+# -- prompts and completions -----------------------------------------------------------------
+
+
+class _Prompt(_Answered):
+    def finish(self, entry: PromptEntry, context: Context, value: Any) -> Any:
+        result: GetPromptResult = messages_of(value)
+        if result.description is UNSET and entry.description:
+            result = msgspec.structs.replace(result, description=entry.description)
+        return context._surface.result(result)
+
+
+def _get_prompt(
+    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+) -> None:
+    app = connection.app
+    if not app.has_prompts:
+        _not_offered(connection, asked, surface)
+        return
+    params = _read_prompt.decode(_params(asked))
+    entry: PromptEntry | None = app.prompts.get(params.name)
+    if entry is None:
+        text = f"Unknown prompt: {redact(params.name)}"
+        connection.refuse(asked, surface.policy, ErrorKind.PROMPT_NOT_FOUND, text)
+        return
+    given: Mapping[str, str] = {} if params.arguments is UNSET else params.arguments
+    missing = [name for name in entry.arguments.required if name not in given]
+    if missing:
+        text = f"Missing required argument: {', '.join(missing)}"
+        connection.refuse(asked, surface.policy, ErrorKind.PROMPT_ARGUMENT_MISSING, text)
+        return
+    try:
+        values = _converted(entry, given)
+    except ValidationError as error:
+        problem = explain(error, arguments=entry.arguments)
+        text = f"Invalid arguments for prompt {entry.name!r}: {problem}"
+        connection.refuse(asked, surface.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
+        return
+    context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+    if _may_begin(context, params):
+        connection.jobs.begin(_PROMPT, entry, values, context)
+
+
+class _Completion(_Answered):
+    def finish(self, _: Completer, context: Context, value: Any) -> Any:
+        if isinstance(value, CompleteResultCompletion):
+            values, total, more = value.values, value.total, value.has_more is True
+        else:
+            values = [] if value is None else [value] if isinstance(value, str) else list(value)
+            total, more = len(values), False
+        found = CompleteResultCompletion(
+            [str(each) for each in values[:_MOST_VALUES]],
+            has_more=more or len(values) > _MOST_VALUES,
+            total=total,
+        )
+        return context._surface.result(CompleteResult(found))
+
+
+def _complete(
+    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+) -> None:
+    app = connection.app
+    if not app.has_completions:
+        _not_offered(connection, asked, surface)
+        return
+    params = _read_complete.decode(_params(asked))
+    is_prompt = isinstance(params.ref, PromptReference)
+    name = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
+    argument = params.argument
+    if not (name in app.prompts if is_prompt else app.knows_resource(name)):
+        kind = ErrorKind.INVALID_COMPLETION_REFERENCE
+        connection.refuse(asked, surface.policy, kind, f"Nothing to complete: {redact(name)}")
+        return
+    completer = app.completer("prompt" if is_prompt else "resource", name, argument.name)
+    if completer is None:
+        # A known argument, for which nobody has suggestions.
+        result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))
+        connection.answer(asked, surface.result(result), surface.policy)
+        return
+    others: Mapping[str, str] = {}
+    if params.context is not UNSET and params.context.arguments is not UNSET:
+        others = params.context.arguments
+    context = Context(connection, asked, surface, caller, completer.owner, name)
+    given = (argument.value, others)[: len(completer.arguments.names)]
+    struct = completer.arguments.struct
+    values = struct(**dict(zip(struct.__struct_fields__, given, strict=False)))
+    connection.jobs.begin(_COMPLETION, completer, values, context)
+
+
+# -- tasks -----------------------------------------------------------------------------------
+
+
+def _of_tasks(name: str) -> Serve:
+    """Return what serves a method about tasks, where tasks are part of the revision's core."""
+
+    def serve(
+        connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+    ) -> None:
+        if TASKS not in connection.app.extensions:
+            _not_offered(connection, asked, surface)
+            return
+        # Imported here: a server without tasks has no use for it.
+        from ..tasks.methods import TASK_METHODS
+
+        TASK_METHODS[name](connection, asked, caller, surface)
+
+    return serve
+
+
+# -- methods of the author's own -------------------------------------------------------------
+
+
+class OwnMethod(_Answered):
+    """A method outside the specification, served because an author registered it."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+
+    def __call__(
+        self, connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+    ) -> None:
+        """Serve it."""
+        raw = _without_meta(_params(asked))
+        try:
+            values = self.entry.arguments.decode(raw)
+        except _UNREADABLE as error:
+            text = f"Invalid params: {explain(error, raw, self.entry.arguments)}"
+            connection.refuse(asked, surface.policy, ErrorKind.INVALID_PARAMS, text)
+            return
+        entry = self.entry
+        context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+        connection.jobs.begin(self, entry, values, context)
+
+    def finish(self, _: Entry, context: Context, value: Any) -> Any:
+        """Return the result: an object as it is, anything else under `result`, none as empty."""
+        if value is None:
+            return context._surface.empty()
+        if value.__class__ is ExtensionResult:
+            return sent(value, context)
+        plain = msgspec.to_builtins(value)
+        members = plain if isinstance(plain, dict) else {"result": plain}
+        always = context._surface.empty()
+        if "_meta" in members and "_meta" in always:
+            always = {**always, "_meta": {**always["_meta"], **members["_meta"]}}
+        return {**members, **always}
+
+
+def _without_meta(raw: Raw) -> bytes:
+    """Return params without `_meta`, which belongs to the protocol and not to the handler."""
+    members: dict[str, Raw] = _read_members.decode(raw)
+    return encode({name: value for name, value in members.items() if name != "_meta"})
+
+
+_read_members: Final[Decoder[dict[str, Raw]]] = Decoder(dict[str, Raw])
+
+_TOOL: Final = _Tool()
+_RESOURCE: Final = _Resource()
+_PROMPT: Final = _Prompt()
+_COMPLETION: Final = _Completion()
+
+
+# -- notifications ---------------------------------------------------------------------------
+
+
+def _initialized(connection: Connection, _: Any) -> None:
+    if connection.session is not None:
+        connection.session.is_ready = True
+        connection.app.streams.ready(connection)
+
+
+def _cancelled(connection: Connection, params: Any) -> None:
+    id = _read_cancelled.decode(_EMPTY if params is UNSET else params).request_id
+    if id is UNSET:
+        initialize.cancel_by_token(connection, params)
+    else:
+        connection.app.streams.cancel(connection, id)
+        connection.jobs.cancel(id)
+
+
+def _ignored(_: Connection, params: Any) -> None:
+    """Take note of nothing: there is nothing a server has to do."""
+
+
+SERVED: Final[dict[str, Serve]] = {
+    "initialize": _initialize,
+    "server/discover": _discover,
+    "ping": _ping,
+    "logging/setLevel": _set_level,
+    "tools/list": _lister(lambda app: app.tools, lambda app: app.has_tools),
+    "tools/call": _call_tool,
+    "resources/list": _lister(lambda app: app.resources, lambda app: app.has_resources),
+    "resources/templates/list": _lister(lambda app: app.templates, lambda app: app.has_resources),
+    "resources/read": _read,
+    "resources/subscribe": _subscribe,
+    "resources/unsubscribe": _unsubscribe,
+    "subscriptions/listen": _listen,
+    "prompts/list": _lister(lambda app: app.prompts, lambda app: app.has_prompts),
+    "prompts/get": _get_prompt,
+    "completion/complete": _complete,
+    "tasks/get": _of_tasks("tasks/get"),
+    "tasks/result": _of_tasks("tasks/result"),
+    "tasks/list": _of_tasks("tasks/list"),
+    "tasks/cancel": _of_tasks("tasks/cancel"),
+}
+
+HEARD: Final[dict[str, Hear]] = {
+    "notifications/initialized": _initialized,
+    "notifications/cancelled": _cancelled,
+    "notifications/progress": _ignored,
+    "notifications/roots/list_changed": _ignored,
+}

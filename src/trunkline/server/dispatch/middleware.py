@@ -1,0 +1,42 @@
+"""Functions that an author puts around every handler.
+
+Nothing of this runs for a server that has none: a handler is then called as it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..context import Context
+
+if TYPE_CHECKING:
+    from ..app import Server
+    from ..registry.entries import Entry
+
+__all__ = ["Middleware", "invoke"]
+
+Proceed: TypeAlias = Callable[[], Awaitable[Any]]
+Middleware: TypeAlias = Callable[[Context, Proceed], Awaitable[Any]]
+
+
+async def invoke(app: Server, entry: Entry, values: Any, context: Context) -> Any:
+    """Call a handler through all that is around it, the server's own first."""
+    proceed: Proceed = partial(_call, app, entry, values, context)
+    for server in (*reversed(entry.path), app):
+        for function in reversed(server.chain):
+            proceed = partial(function, context, proceed)
+    return await proceed()
+
+
+async def _call(app: Server, entry: Entry, values: Any, context: Context) -> Any:
+    """Call a handler: on the loop if it is a coroutine or said to be quick, else on a thread."""
+    call = entry.arguments.call
+    if entry.on_thread:
+        value = await app.workers.run(partial(call, values, context))
+    else:
+        value = call(values, context)
+    # A plain function may hand back a coroutine, as lambdas and wrappers do.
+    return await value if inspect.isawaitable(value) else value

@@ -1,0 +1,308 @@
+"""What a server looks like in one revision: which methods it serves, and how it puts things.
+
+Made once per revision, when it is first spoken; a message picks its surface and after that
+nobody asks which revision this is. Which methods a revision has comes from its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec.json import encode
+from msgspec.structs import replace
+
+from ...jsonrpc.codec import Codec
+from ...jsonrpc.inbox import Asked
+from ...jsonrpc.limits import TransportName
+from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.named import named_error
+from ...jsonrpc.policy import Policy
+from ...mcp.extensions import has_extensions
+from ...mcp.meta import SERVER_INFO, Caller
+from ...mcp.shaping import narrow
+from ...mcp.tables import requires, result_types
+from ...mcp.types import (
+    CallToolResult,
+    DiscoverResult,
+    InitializeResult,
+    InputRequiredResult,
+    LoggingMessageNotificationParams,
+    ServerCapabilities,
+    ServerCapabilitiesPrompts,
+    ServerCapabilitiesResources,
+    ServerCapabilitiesTasks,
+    ServerCapabilitiesTasksRequests,
+    ServerCapabilitiesTasksRequestsTools,
+    ServerCapabilitiesTools,
+    TextContent,
+)
+from ...spec.kinds import ErrorKind
+from ...spec.lookup import capability, methods
+from ...spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS
+from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.mcp.tasks_extension import EXTENSION as TASKS
+from ...spec.profiles.sentences import lifecycle_sentence
+from ...spec.types import type_
+from ..handlers.output import Output
+from ..settings import Cache
+
+if TYPE_CHECKING:
+    from ..app import Server
+    from .connection import Connection
+
+__all__ = ["LEVELS", "PARAMS", "Serve", "Surface", "ToolCall"]
+
+# How severe each level is, from 0 on.
+LEVELS: Final[dict[str, int]] = {level: rank for rank, level in enumerate(LOG_LEVELS)}
+
+# What a server with tasks can do, where tasks are no extension.
+_TASKS: Final = ServerCapabilitiesTasks(
+    cancel={},
+    list={},
+    requests=ServerCapabilitiesTasksRequests(ServerCapabilitiesTasksRequestsTools({})),
+)
+
+# What serves one method: given the connection, the request, whose it is and the surface.
+Serve = Callable[["Connection", Asked, "Caller | None", "Surface"], None]
+
+
+class ToolCall(Struct, frozen=True):
+    """The params of `tools/call` as the envelope's reader leaves them: arguments raw."""
+
+    name: str
+    arguments: Raw | UnsetType = UNSET
+    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    # Where a lenient policy also looks for it.  [K-32]
+    progress_token: Any = field(default=UNSET, name="progressToken")
+    # What 2025-11-25 asks for a task with.
+    task: Raw | UnsetType = UNSET
+    # What 2026-07-28 sends a request again with; elsewhere they are anybody's.
+    input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")
+    request_state: Raw | UnsetType = field(default=UNSET, name="requestState")
+
+
+# The params that are read with the envelope, by method.
+PARAMS: Final = {"tools/call": ToolCall}
+
+
+class Surface:
+    """One revision of one server."""
+
+    def __init__(self, app: Server, revision: str, served: dict[str, Serve]) -> None:
+        self.app = app
+        self.revision = revision
+        self.policy: Policy = app.policy.but(revision=revision)
+        rows = [row for row in methods(revision) if "client" in row.senders]
+        # A revision has a handshake if it has the method that opens one.
+        self.has_handshake = any(row.name == "initialize" for row in rows)
+        # What an extension owns is served by the extension, where somebody took it.
+        self._core: dict[str, Serve] = {
+            row.name: served[row.name]
+            for row in rows
+            if row.kind == "request"
+            and row.form == "wire"
+            and row.name in served
+            and not row.extension
+        }
+        self.has_extensions = has_extensions(revision)
+        self.methods: dict[str, Serve] = {}
+        self.refresh()
+        # Whether questions of handlers go out inside results, and answers come in as params.
+        self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
+        self._codecs: dict[str, Codec] = {}
+        self._info = narrow(app.info, revision)
+        # What every result carries, where the revision wants results to say what they are.
+        self._says_type = "resultType" in requires("CallToolResult", revision)
+        self._caches = "ttlMs" in requires("ListToolsResult", revision)
+        self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
+        self.meta: dict[str, Any] | UnsetType = self._own_meta or UNSET
+        self._structured = _structured(revision)
+        self._failures_are_errors = self.policy.tool_failures == "error"
+        # Whether arguments that do not fit a tool are told as its result.
+        self.bad_arguments_are_results = (
+            not self._failures_are_errors and BAD_ARGUMENTS_ARE_RESULTS.holds(revision)
+        )
+
+    def __repr__(self) -> str:
+        return f"<Surface of {self.app.name!r} in {self.revision}>"
+
+    def refresh(self) -> None:
+        """Serve what the server's extensions add, where the revision has extensions."""
+        added = self.app.extension_methods if self.has_extensions else {}
+        self.methods = {**added, **self._core}
+
+    def codec(self, transport: TransportName) -> Codec:
+        """Return the codec that requests of this revision are read with."""
+        found = self._codecs.get(transport)
+        if found is None:
+            found = Codec(self.policy, expect="calls", transport=transport, params=PARAMS)
+            self._codecs[transport] = found
+        return found
+
+    # -- results -----------------------------------------------------------------------------
+
+    def narrowed(self, value: Any) -> Any:
+        """Return a value with what this revision does not know left out."""
+        return narrow(value, self.revision)
+
+    def result(self, value: Any) -> Any:
+        """Return a typed result as it is sent in this revision."""
+        value = narrow(value, self.revision)
+        if self._says_type:
+            meta = self.meta if value.meta is UNSET else {**self._own_meta, **value.meta}
+            # Results that are nothing else carry their type as a constant.
+            if "result_type" in value.__struct_fields__:
+                return replace(value, meta=meta, result_type="complete")
+            return replace(value, meta=meta)
+        return value
+
+    def tool_result(self, value: CallToolResult, output: Output) -> CallToolResult:
+        """Return the result of a tool as it is sent in this revision."""
+        structured = value.structured_content
+        if structured is not UNSET and self._structured == "object":
+            if output.wraps:
+                value = replace(value, structured_content={"result": structured})
+            elif not _is_object(structured):
+                # Nothing was promised about it, and this revision has a place for objects alone.
+                value = replace(value, structured_content=UNSET)
+        if value.meta is UNSET and self._says_type:
+            # As `result` does, without a look at every member: each call comes through here.
+            value = narrow(value, self.revision)
+            return CallToolResult(
+                value.content,
+                meta=self.meta,
+                is_error=value.is_error,
+                result_type="complete",
+                structured_content=value.structured_content,
+            )
+        return self.result(value)  # type: ignore[no-any-return]  # of the type it came in
+
+    def failed_tool(self, value: CallToolResult) -> CallToolResult | ErrorObject:
+        """Return how it is said in this revision, under this policy, that a tool failed."""
+        if not self._failures_are_errors:
+            return self.result(value)  # type: ignore[no-any-return]  # of the type it came in
+        block = value.content[0]
+        text = block.text if isinstance(block, TextContent) else None
+        return named_error(ErrorKind.TOOL_EXECUTION_FAILED, policy=self.policy, message=text)
+
+    def sentence(self, kind: str) -> str | None:
+        """Return what the profile in use says of a lifecycle error, or None for its usual text."""
+        return lifecycle_sentence(self.policy.codes, kind)
+
+    def output_schema(self, output: Output) -> dict[str, Any] | UnsetType:
+        """Return the output schema of a tool as this revision lists it."""
+        schema = output.wrapped if self._structured == "object" else output.schema
+        return UNSET if schema is None else schema
+
+    def empty(self) -> Any:
+        """Return the result of a request that has nothing to say."""
+        return {"resultType": "complete", "_meta": self.meta} if self._says_type else {}
+
+    def tail(self, cache: Cache) -> bytes:
+        """Return what a page of a list ends with, as JSON members after a comma."""
+        if not self._says_type:
+            return b""
+        members: dict[str, Any] = {"resultType": "complete"}
+        if self._caches:
+            members |= {"ttlMs": cache.milliseconds, "cacheScope": cache.scope}
+        members["_meta"] = self.meta
+        return b"," + encode(members)[1:-1]
+
+    def cached(self, result: Any, cache: Cache) -> Any:
+        """Return a result with how long it may be kept, where the revision has that."""
+        if not self._caches:
+            return result
+        return replace(result, ttl_ms=cache.milliseconds, cache_scope=cache.scope)
+
+    # -- opening -----------------------------------------------------------------------------
+
+    def capabilities(self) -> ServerCapabilities:
+        """Return what the server can do in this revision, from what was registered."""
+        app = self.app
+        completes = app.has_completions and capability("completions", self.revision, "server")
+        return narrow(
+            ServerCapabilities(
+                tools=ServerCapabilitiesTools(list_changed=True) if app.has_tools else UNSET,
+                prompts=ServerCapabilitiesPrompts(list_changed=True) if app.has_prompts else UNSET,
+                resources=ServerCapabilitiesResources(list_changed=True, subscribe=True)
+                if app.has_resources
+                else UNSET,
+                completions={} if completes else UNSET,
+                logging={},
+                experimental=app.experimental or UNSET,
+                tasks=_TASKS if TASKS in app.extensions else UNSET,
+                extensions=app.extension_settings() or UNSET,
+            ),
+            self.revision,
+        )
+
+    def initialized(self) -> InitializeResult:
+        """Return the result of `initialize`."""
+        return InitializeResult(
+            self.capabilities(),
+            self.revision,
+            self._info,
+            instructions=self.app.instructions or UNSET,
+        )
+
+    def discovered(self) -> DiscoverResult:
+        """Return the result of `server/discover`."""
+        cache = self.app.cache
+        return DiscoverResult(
+            cache.scope,
+            self.capabilities(),
+            list(self.app.revisions),
+            cache.milliseconds,
+            meta=self.meta,
+            instructions=self.app.instructions or UNSET,
+        )
+
+    # -- logging -----------------------------------------------------------------------------
+
+    def log_params(
+        self,
+        connection: Connection,
+        caller: Caller | None,
+        level: str,
+        data: Any,
+        logger: str | None,
+    ) -> LoggingMessageNotificationParams | None:
+        """Return a line of the log for the client, or None if it did not ask for such lines.
+
+        Raises:
+            ValueError: there is no such level; the text lists those there are.
+        """
+        rank = _rank(level)
+        wanted: str | None
+        if self.has_handshake:
+            session = connection.session
+            wanted = None if session is None else session.log_level
+        else:
+            wanted = None if caller is None else caller.log_level
+        if wanted is None or rank < LEVELS[wanted]:
+            return None
+        named = logger or self.app.name
+        return LoggingMessageNotificationParams(data, level, logger=named)  # type: ignore[arg-type]  # ranked above
+
+
+def _rank(level: str) -> int:
+    rank = LEVELS.get(level)
+    if rank is None:
+        raise ValueError(f"no log level {level!r}; there are {', '.join(LEVELS)}")
+    return rank
+
+
+def _structured(revision: str) -> str:
+    """Return what `structuredContent` may be in a revision: nothing, an object or anything."""
+    view = type_("CallToolResult", revision)
+    found = None if view is None else view.fields.get("structuredContent")
+    if found is None:
+        return "nothing"
+    return "any" if found.type == "any" else "object"
+
+
+def _is_object(value: Any) -> bool:
+    # Raw JSON is what our own encoder wrote, so its first byte says what it is.
+    return memoryview(value)[0] == ord("{") if isinstance(value, Raw) else isinstance(value, dict)

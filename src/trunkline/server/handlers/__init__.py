@@ -1,0 +1,1 @@
+"""Turns the Python functions of authors into MCP handlers: signatures, schemas, results."""

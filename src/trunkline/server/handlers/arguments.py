@@ -1,0 +1,329 @@
+"""The arguments of a handler: how JSON becomes a call.
+
+`arguments_of(function)` looks at a signature once and gives an `Arguments`: the names on the
+wire, the schema a client is shown, a reader that turns raw JSON into a Struct in one pass of
+C, and a call that puts the Struct's values where the function has its parameters.
+
+Most tools of a large server are never called, so little is made at once: what is wrong with
+a signature is found, and the rest (Struct, reader, schema, description) is made when it is
+first used.
+
+The rules that live here, and only here:
+
+* An argument is called on the wire what its parameter is called in Python.
+* An argument that the function does not have is refused: a model that misspelt a name is
+  told, instead of getting the default.
+* A default that cannot be hashed (a list, a dict, an object that can change) is copied for
+  each call, so no call sees what another one did to it.
+* An `x-mcp-header` stands on texts, integers and booleans alone, and no two are the same but
+  for case.                         [MCP 2026-07-28, basic/transports/streamable-http]
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
+from types import UnionType
+from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Raw, Struct
+from msgspec.json import Decoder
+from msgspec.structs import astuple
+
+from ...redaction import show
+from .annotations import Header, bare, is_foreign_field, marked, plain
+from .dataclass_defaults import filler
+from .docstrings import Docstring, read
+from .error_messages import explain
+from .json_schema import NOTHING, check, default_shown, object_schema, schema_of
+from .pydantic_models import read_model
+from .signature import Handler
+
+__all__ = ["Arguments", "Header", "arguments_of", "explain", "is_context"]
+
+_HEADER_TYPES: Final = ("string", "integer", "boolean")
+
+
+class _Values(Struct):
+    """The values of one call; it prints without its secrets."""
+
+    def __repr__(self) -> str:
+        return f"Values({show(self)})"
+
+    # The one that a Struct has shows everything.
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("values", show(self))]
+
+
+class _Argument(NamedTuple):
+    """One parameter that a caller fills."""
+
+    name: str
+    type: Any
+    default: Any
+
+
+class Arguments:
+    """What a handler takes, made once for each handler."""
+
+    __slots__ = (
+        "_arguments",
+        "_docstring",
+        "_hooked",
+        "_schema",
+        "_struct",
+        "call",
+        "decode",
+        "headers",
+        "is_async",
+        "label",
+        "names",
+        "required",
+        "wants_context",
+    )
+
+    # Puts the values of a decoded Struct, and the context where it has a place, into a call:
+    # `call(values, context)` returns what the handler does, a value or something to await.
+    call: Callable[[Any, Any], Any]
+    # Raw JSON to a Struct. Look it up for each call: the first one puts the reader in its place.
+    decode: Callable[[bytes | Raw], Any]
+
+    def __init__(
+        self,
+        handler: Handler,
+        arguments: tuple[_Argument, ...],
+        call: Callable[[Any, Any], Any],
+        *,
+        hooked: bool,
+        wants_context: bool,
+        headers: dict[str, str],
+    ) -> None:
+        self.label = handler.label
+        self.call = call
+        self.wants_context = wants_context
+        self.is_async = handler.is_async
+        self.names = tuple(each.name for each in arguments)
+        self.required = tuple(each.name for each in arguments if each.default is NODEFAULT)
+        # Argument name to the name of the header that repeats it.
+        self.headers = headers
+        self.decode = self._first_decode
+        self._arguments = arguments
+        self._hooked = hooked
+        self._struct: type[Struct] | None = None
+        self._schema: dict[str, Any] | None = None
+        self._docstring: Docstring | str | None = handler.docstring
+
+    def __repr__(self) -> str:
+        return f"<Arguments of {self.label}: {', '.join(self.names) or 'none'}>"
+
+    @property
+    def struct(self) -> type[Struct]:
+        """The Struct that arguments are read into; its members are the arguments, in order."""
+        if self._struct is None:
+            self._struct = _struct_of(self._arguments)
+        return self._struct
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments. It is kept, so it is not to be changed."""
+        if self._schema is None:
+            shown = {
+                each.name: default_shown(each.default)
+                for each in self._arguments
+                if each.default is not NODEFAULT
+            }
+            self._schema = object_schema(
+                {each.name: each.type for each in self._arguments},
+                self.required,
+                {name: value for name, value in shown.items() if value is not NOTHING},
+                self._read_docstring().arguments,
+                {name: {"x-mcp-header": header} for name, header in self.headers.items()},
+            )
+        return self._schema
+
+    @property
+    def description(self) -> str:
+        """What the docstring says, without its sections on arguments and results."""
+        return self._read_docstring().text
+
+    def _read_docstring(self) -> Docstring:
+        found = self._docstring
+        if not isinstance(found, Docstring):
+            found = self._docstring = read(found)
+        return found
+
+    def _first_decode(self, raw: bytes | Raw) -> Any:
+        hook = read_model if self._hooked else None
+        decode, fill = Decoder(self.struct, dec_hook=hook).decode, filler(self.struct)
+        self.decode = decode if fill is None else lambda raw: fill(decode(raw))
+        return self.decode(raw)
+
+
+def arguments_of(function: Callable[..., Any]) -> Arguments:
+    """Return what `function` takes.
+
+    Raises:
+        TypeError: it cannot be called with JSON; the text names the function and the
+            parameter, and says what to do.
+    """
+    from ..context import Context  # here, because a context knows of servers
+
+    handler = Handler(function)
+    parameters = handler.parameters()
+    hints = handler.resolved(
+        {each.name: each.annotation for each in parameters if each.annotation is not each.empty}
+    )
+    arguments: list[_Argument] = []
+    contexts: list[int] = []  # the places of parameters that take the context
+    headers: dict[str, str] = {}
+    for place, parameter in enumerate(parameters):
+        hint = hints.get(parameter.name, Any)
+        if _means(hint, Context):
+            contexts.append(place)
+            continue
+        argument = _argument(handler.label, parameter, hint)
+        for header in marked(hint):
+            headers[parameter.name] = _fit(handler.label, argument, header, headers)
+        arguments.append(argument)
+    if len(contexts) > 1:
+        raise TypeError(f"{handler.label} has two parameters for the context: keep one of them")
+    return Arguments(
+        handler,
+        tuple(arguments),
+        _caller(function, parameters, contexts[0] if contexts else -1),
+        hooked=_checked(handler.label, arguments),
+        wants_context=bool(contexts),
+        headers=headers,
+    )
+
+
+# -- reading a signature ---------------------------------------------------------------------
+
+
+def is_context(hint: Any) -> bool:
+    """Say whether an annotation asks for the context of the request."""
+    from ..context import Context  # here, because a context knows of servers
+
+    return _means(hint, Context)
+
+
+def _means(hint: Any, context: type) -> bool:
+    """Say whether an annotation asks for the context: the class itself, or the class or None."""
+    hint = bare(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return any(_means(each, context) for each in get_args(hint))
+    return hint is context
+
+
+def _argument(label: str, parameter: inspect.Parameter, hint: Any) -> _Argument:
+    place = f'{label}: parameter "{parameter.name}"'
+    default = NODEFAULT if parameter.default is parameter.empty else parameter.default
+    if is_foreign_field(default):
+        raise TypeError(
+            f"{place} has a Field as its default: write it beside the type, as in "
+            f"Annotated[int, Field(ge=1)]"
+        )
+    try:
+        type_ = plain(hint)
+    except TypeError as error:
+        raise TypeError(f"{place}: {error}") from None
+    return _Argument(parameter.name, type_, default)
+
+
+def _checked(label: str, arguments: list[_Argument]) -> bool:
+    """Make sure that all types can be read, and say whether the reader needs a hook."""
+    try:
+        return check([each.type for each in arguments])
+    except TypeError:
+        pass
+    for each in arguments:
+        try:
+            check([each.type])
+        except TypeError as error:
+            raise TypeError(f'{label}: parameter "{each.name}" cannot be read: {error}') from None
+    return False
+
+
+def _fit(label: str, argument: _Argument, header: Header, others: dict[str, str]) -> str:
+    """Return the name of a header, having made sure that it suits its argument."""
+    place = f'{label}: parameter "{argument.name}"'
+    if argument.name in others:
+        raise TypeError(f"{place} names two headers: keep one of them")
+    if header.name.lower() in (each.lower() for each in others.values()):
+        raise TypeError(f'{place} has the header "{header.name}" of another parameter')
+    try:
+        written = schema_of(argument.type, is_input=True).get("type")
+    except TypeError:
+        return header.name  # the type is at fault, and will be told
+    if written not in _HEADER_TYPES:
+        raise TypeError(
+            f"{place} cannot be repeated in a header: only a text, an integer or a boolean can; "
+            f"instead of None give it a default"
+        )
+    return header.name
+
+
+# -- making what was read --------------------------------------------------------------------
+
+
+def _struct_of(arguments: tuple[_Argument, ...]) -> type[Struct]:
+    fields: list[tuple[str, Any, Any]] = []
+    for place, each in enumerate(arguments):
+        # A class has dunder names of its own, which a member must not take.
+        name = f"argument_{place}" if each.name.startswith("__") else each.name
+        fields.append((name, each.type, _field(each)))
+    return msgspec.defstruct(
+        "Values", fields, bases=(_Values,), kw_only=True, forbid_unknown_fields=True
+    )
+
+
+def _field(argument: _Argument) -> Any:
+    default = argument.default
+    if default is NODEFAULT:
+        return msgspec.field(name=argument.name)
+    try:
+        hash(default)
+    except TypeError:
+        return msgspec.field(default_factory=partial(deepcopy, default), name=argument.name)
+    return msgspec.field(default=default, name=argument.name)
+
+
+def _caller(
+    function: Callable[..., Any],
+    parameters: tuple[inspect.Parameter, ...],
+    place: int,
+) -> Callable[[Any, Any], Any]:
+    """Return what calls `function` with the values of a Struct, and the context at `place`.
+
+    The usual shapes have a call of their own, because each tool call goes through here.
+    """
+    names = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    if names:
+        return _by_name(function, names, len(parameters) - len(names), place)
+    if place < 0:
+        return lambda values, context: function(*astuple(values))
+    if place == 0:
+        return lambda values, context: function(context, *astuple(values))
+    if place == len(parameters) - 1:
+        return lambda values, context: function(*astuple(values), context)
+
+    def call(values: Any, context: Any) -> Any:
+        given = astuple(values)
+        return function(*given[:place], context, *given[place:])
+
+    return call
+
+
+def _by_name(
+    function: Callable[..., Any], names: list[str], positional: int, place: int
+) -> Callable[[Any, Any], Any]:
+    def call(values: Any, context: Any) -> Any:
+        given = list(astuple(values))
+        if place >= 0:
+            given.insert(place, context)
+        return function(*given[:positional], **dict(zip(names, given[positional:], strict=True)))
+
+    return call

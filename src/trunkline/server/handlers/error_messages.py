@@ -1,0 +1,161 @@
+"""Say in a plain sentence why a value could not be read.
+
+What a reader of JSON says about a wrong value is turned into words for a model or a person:
+which argument, what was expected, what kind of thing came instead. The value itself is never
+shown, for it may be a secret; the reader's own texts show some, so none of them is passed on
+as it is. The names of unknown arguments are shown, redacted and cut, because a misspelt name
+is what the reader of the sentence has to see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import DecodeError, Raw, ValidationError
+from msgspec.json import decode
+
+from ...redaction import redact
+
+__all__ = ["explain", "fault", "quoted"]
+
+_KINDS: Final = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "a boolean",
+    "null": "null",
+    "array": "an array",
+    "object": "an object",
+    "bytes": "a Base64 string",
+    "datetime": "a date and time",
+    "date": "a date",
+    "time": "a time",
+    "duration": "a duration",
+    "uuid": "a UUID",
+    "decimal": "a decimal number",
+}
+_FIXED: Final = {
+    "Invalid UUID": "expected a UUID",
+    "Invalid decimal string": "expected a decimal number",
+    "Invalid RFC3339 encoded datetime": "expected a date and time like 2026-01-31T09:30:00Z",
+    "Invalid RFC3339 encoded date": "expected a date like 2026-01-31",
+    "Invalid RFC3339 encoded time": "expected a time like 09:30:00Z",
+    "Invalid ISO8601 duration": "expected a duration like PT1H30M",
+    "Invalid base64 encoded string": "expected a Base64 string",
+    "Integer value out of range": "the integer is too large",
+    "Number out of range": "the number is too large",
+    "Duration is out of range": "the duration is too long",
+}
+_EXPECTED: Final = re.compile(r"Expected `([^`]*)`(?:, got `([^`]*)`)?(.*)", re.DOTALL)
+_FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
+_REQUIRED: Final = "it is required"
+_UNKNOWN: Final = "unknown member"
+_NOT_ALLOWED: Final = "not one of the allowed values"
+
+_NAME_SHOWN: Final = 64
+_NAMES_SHOWN: Final = 20
+_TEXT_SHOWN: Final = 400
+
+
+def explain(error: Exception, raw: Any = None, arguments: Any = None) -> str:
+    """Return one plain sentence on why arguments could not be read.
+
+    With `raw`, the JSON they came in, and the `Arguments` they were read for, it names all
+    arguments that are missing or unknown, so that a caller can mend them in one go.
+    """
+    place, text = fault(error)
+    if arguments is not None:
+        named = _misnamed(raw, arguments) if not place or text is _REQUIRED else ""
+        if named:
+            return named
+        if text is _NOT_ALLOWED:
+            text += _allowed(place, arguments)
+    if text is _REQUIRED:
+        return f'argument "{place}" is required'
+    if place:
+        return f'argument "{place}": {text}'
+    if text.startswith(_UNKNOWN):
+        return f"unknown argument{text.removeprefix(_UNKNOWN)}"
+    return f"the arguments cannot be read: {text}"
+
+
+def fault(error: Exception) -> tuple[str, str]:
+    """Return where in a value the fault is, as `items[0].city`, and what it is."""
+    if isinstance(error, RecursionError):
+        return "", "they are nested too deeply"
+    if isinstance(error, DecodeError) and not isinstance(error, ValidationError):
+        return "", "they are not valid JSON"
+    if not isinstance(error, ValidationError):
+        return "", "they are not of the right form"
+    said, _, path = str(error).rpartition(" - at `")
+    if not said:
+        said, path = str(error), "$"
+    path = path.removesuffix("`")
+    is_key = path.startswith("key` in `")
+    place = path.removeprefix("key` in `").removeprefix("$").removeprefix(".")
+    named = _FIELD.fullmatch(said)
+    if named is not None and named[1].startswith("missing"):
+        return (f"{place}.{named[2]}" if place else named[2]), _REQUIRED
+    if named is not None:
+        return place, f"{_UNKNOWN} {quoted(named[2])}"
+    return place, ("in the name of a member: " if is_key else "") + _reworded(said)
+
+
+def quoted(name: str) -> str:
+    """Return a name that a caller chose, cut and without secrets, in quotation marks."""
+    shown = name if len(name) <= _NAME_SHOWN else f"{name[:_NAME_SHOWN]}…"
+    return f'"{redact(shown)}"'
+
+
+def _reworded(said: str) -> str:
+    if said in _FIXED:
+        return _FIXED[said]
+    if said.startswith(("Invalid enum value", "Invalid value")):
+        return _NOT_ALLOWED  # what follows is the value
+    expected = _EXPECTED.fullmatch(said)
+    if expected is not None:
+        named = [_KINDS.get(each, "a value of another kind") for each in expected[1].split(" | ")]
+        wanted = " or ".join(named)
+        got = f", got {_KINDS.get(expected[2], 'something else')}" if expected[2] else ""
+        return f"expected {wanted}{expected[3]}{got}"
+    if said.startswith(("Invalid", "Timestamp")):
+        return "not of the right form"
+    # From a hook of ours, or of a class the author wrote.
+    return str(redact(said[:_TEXT_SHOWN]))
+
+
+def _misnamed(raw: Any, arguments: Any) -> str:
+    """Return which arguments are missing and which are unknown, or "" if none is."""
+    try:
+        given: dict[str, Raw] = decode(raw, type=dict[str, Raw])
+    except (DecodeError, TypeError, RecursionError):
+        return ""
+    unknown = [name for name in given if name not in arguments.names]
+    missing = [name for name in arguments.required if name not in given]
+    parts = []
+    if missing:
+        verb = "are" if len(missing) > 1 else "is"
+        parts.append(f"{_listed('argument', missing)} {verb} required")
+    if unknown:
+        parts.append(f"{_listed('unknown argument', unknown)}: {_known(arguments.names)}")
+    return "; ".join(parts)
+
+
+def _known(names: Sequence[str]) -> str:
+    return f"the arguments are {', '.join(names)}" if names else "there are no arguments"
+
+
+def _listed(noun: str, names: Sequence[str]) -> str:
+    shown = ", ".join(map(quoted, names[:_NAMES_SHOWN]))
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f"{noun}{'s' if len(names) > 1 else ''} {shown}{more}"
+
+
+def _allowed(place: str, arguments: Any) -> str:
+    """Return the values an argument can have, where its schema lists them."""
+    values = arguments.schema.get("properties", {}).get(place, {}).get("enum", ())
+    if not 0 < len(values) <= _NAMES_SHOWN:
+        return ""
+    return f" ({', '.join(map(str, values))})"

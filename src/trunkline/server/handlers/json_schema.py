@@ -1,0 +1,491 @@
+"""The JSON Schema of Python types, and whether a type has one.
+
+Schemas are of the 2020-12 dialect and say only what an author said: no titles made from
+names. A class that is met once is written where it stands; one that is met twice, or
+contains itself, stands under `$defs`, and the root always stands at the root, for revisions
+that want its `type` to be "object" and for clients that follow no `$ref`.
+
+What is read and what is written differ a little: a date and time without a zone is
+understood, so a schema of input asks for the standard form, while one of output promises no
+more than is kept.
+
+The types come from `msgspec.inspect`, so a schema and the reader agree by construction.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, get_type_hints
+
+import msgspec.inspect as kinds
+from msgspec import NODEFAULT, to_builtins
+
+from .docstrings import read
+from .pydantic_models import is_model, schema_of_model, write_model
+
+__all__ = ["NOTHING", "check", "default_shown", "object_schema", "schema_of"]
+
+Schema = dict[str, Any]
+
+# No default is to be shown. None is a default.
+NOTHING: Final[Any] = NODEFAULT
+
+_CLASSES: Final = (
+    kinds.StructType,
+    kinds.DataclassType,
+    kinds.TypedDictType,
+    kinds.NamedTupleType,
+)
+# What the name of a member can be made from.
+_KEYS: Final = (
+    kinds.AnyType,
+    kinds.StrType,
+    kinds.IntType,
+    kinds.FloatType,
+    kinds.EnumType,
+    kinds.LiteralType,
+    kinds.UUIDType,
+    kinds.DateType,
+    kinds.DateTimeType,
+    kinds.TimeType,
+    kinds.TimeDeltaType,
+    kinds.DecimalType,
+    kinds.BytesType,
+    kinds.UnionType,
+)
+_JSON_NAMES: Final[Mapping[type, str]] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    type(None): "null",
+}
+
+
+def check(types: Iterable[Any]) -> bool:
+    """Say whether the reader needs a hook for `types`, having made sure that it can read them.
+
+    Raises:
+        TypeError: it cannot; the text is the reason, to follow the name of the place.
+    """
+    try:
+        found = kinds.multi_type_info(types)
+    except TypeError as error:
+        raise TypeError(_reason(str(error))) from None
+    except NameError as error:
+        raise TypeError(f'a class in it names "{error.name}", which is not known') from None
+    seen: set[Any] = set()
+    hooked = False
+    waiting = list(found)
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, kinds.CustomType):
+            if not is_model(kind.cls):
+                raise TypeError(
+                    f"values of {_named(kind.cls)} cannot be told from JSON: use a dataclass, a "
+                    f"Struct, a TypedDict or a plain type"
+                )
+            hooked = True
+        elif isinstance(kind, kinds.ExtType | kinds.RawType):
+            raise TypeError("it has no meaning in a schema")
+        elif isinstance(kind, _CLASSES):
+            if kind.cls in seen:
+                continue
+            seen.add(kind.cls)
+        elif isinstance(kind, kinds.DictType) and not isinstance(_inner(kind.key_type), _KEYS):
+            raise TypeError("the names of an object's members are texts: use str as the key type")
+        waiting += _parts(kind)
+    return hooked
+
+
+def schema_of(type_: Any, *, is_input: bool = False) -> Schema:
+    """Return the schema of one type, its root written out."""
+    (kind,) = kinds.multi_type_info((type_,))
+    writer = _Writer((kind,), is_input)
+    return writer.finished(writer.root(kind))
+
+
+def object_schema(
+    types: Mapping[str, Any],
+    required: Iterable[str],
+    defaults: Mapping[str, Any],
+    descriptions: Mapping[str, str],
+    extras: Mapping[str, Schema],
+) -> Schema:
+    """Return the schema of an object that has these members and no others."""
+    found = kinds.multi_type_info(types.values())
+    writer = _Writer(found, is_input=True)
+    members: dict[str, Schema] = {}
+    for name, kind in zip(types, found, strict=True):
+        member = writer.write(kind)
+        if name in descriptions:
+            member.setdefault("description", descriptions[name])
+        if name in defaults:
+            member["default"] = defaults[name]
+        members[name] = member | extras.get(name, {})
+    schema: Schema = {"type": "object"}
+    if members:
+        schema["properties"] = members
+    needed = list(required)
+    if needed:
+        schema["required"] = needed
+    schema["additionalProperties"] = False
+    return writer.finished(schema)
+
+
+def default_shown(value: Any) -> Any:
+    """Return a default as JSON values, or NOTHING where a schema is better without it.
+
+    None is not shown: leaving an argument out says the same, and in fewer tokens.
+    """
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NOTHING
+    try:
+        return to_builtins(value, str_keys=True, enc_hook=write_model)
+    except (NotImplementedError, TypeError, ValueError, RecursionError):
+        return NOTHING  # an object of the author's own: it is used, and not told
+
+
+class _Writer:
+    """Writes the schemas of some types that share their `$defs`."""
+
+    def __init__(self, found: Iterable[kinds.Type], is_input: bool) -> None:
+        self._is_input = is_input
+        self._met: dict[Any, int] = {}
+        self._names: dict[Any, str] = {}
+        self._defs: dict[str, Schema] = {}
+        waiting = list(found)
+        while waiting:
+            kind = waiting.pop()
+            if isinstance(kind, (*_CLASSES, kinds.CustomType)):
+                times = self._met[kind.cls] = self._met.get(kind.cls, 0) + 1
+                if times > 1:
+                    continue
+            waiting += _parts(kind)
+
+    def finished(self, schema: Schema) -> Schema:
+        """Return the root with the definitions that it refers to."""
+        if self._defs:
+            schema["$defs"] = self._defs
+        return schema
+
+    def root(self, kind: kinds.Type) -> Schema:
+        """Return a schema that is written out even if it is referred to as well."""
+        said, kind = _said(kind)
+        return {**self._body(kind), **said}
+
+    def write(self, kind: kinds.Type) -> Schema:
+        """Return the schema of a type, or a reference to it."""
+        said, kind = _said(kind)
+        if isinstance(kind, (*_CLASSES, kinds.CustomType)) and self._met[kind.cls] > 1:
+            return {"$ref": f"#/$defs/{self._defined(kind)}", **said}
+        return {**self._body(kind), **said}
+
+    def _defined(self, kind: Any) -> str:
+        name = self._names.get(kind.cls)
+        if name is None:
+            name = self._name(kind.cls)
+            self._defs[name] = {}  # a place, in the order they are met
+            self._defs[name] = self._body(kind)
+        return name
+
+    def _name(self, cls: Any) -> str:
+        if cls in self._names:
+            return self._names[cls]
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", _named(cls)).strip("_") or "Type"
+        taken = set(self._names.values())
+        name, count = plain, 1
+        while name in taken:
+            count += 1
+            name = f"{plain}_{count}"
+        self._names[cls] = name
+        return name
+
+    def _body(self, kind: Any) -> Schema:
+        write = _BODIES.get(type(kind))
+        if write is None:
+            raise TypeError(f"{type(kind).__name__} has no schema")
+        return write(self, kind)
+
+    # -- one for each kind of type -----------------------------------------------------------
+
+    def _any(self, kind: Any) -> Schema:
+        return {}
+
+    def _none(self, kind: Any) -> Schema:
+        return {"type": "null"}
+
+    def _bool(self, kind: Any) -> Schema:
+        return {"type": "boolean"}
+
+    def _number(self, kind: Any) -> Schema:
+        named = "integer" if isinstance(kind, kinds.IntType) else "number"
+        return {"type": named, **_limits(kind, _NUMBER_LIMITS)}
+
+    def _str(self, kind: Any) -> Schema:
+        return {"type": "string", **_limits(kind, _TEXT_LIMITS)}
+
+    def _bytes(self, kind: Any) -> Schema:
+        schema: Schema = {"type": "string", "contentEncoding": "base64"}
+        for ours, theirs in (("min_length", "minLength"), ("max_length", "maxLength")):
+            length = getattr(kind, ours)
+            if length is not None:
+                schema[theirs] = 4 * ((length + 2) // 3)
+        return schema
+
+    def _moment(self, kind: Any) -> Schema:
+        named = "date-time" if isinstance(kind, kinds.DateTimeType) else "time"
+        # Without a zone it is not of that format, so output must not promise it.
+        return {"type": "string", "format": named} if self._is_input or kind.tz else _TEXT.copy()
+
+    def _formatted(self, kind: Any) -> Schema:
+        return {"type": "string", "format": _FORMATS[type(kind)]}
+
+    def _array(self, kind: Any) -> Schema:
+        schema: Schema = {"type": "array"}
+        if not isinstance(kind.item_type, kinds.AnyType):
+            schema["items"] = self.write(kind.item_type)
+        schema |= _limits(kind, _ARRAY_LIMITS)
+        if isinstance(kind, kinds.SetType | kinds.FrozenSetType):
+            schema["uniqueItems"] = True
+        return schema
+
+    def _tuple(self, kind: Any) -> Schema:
+        items = [self.write(each) for each in kind.item_types]
+        return _row(items, len(items))
+
+    def _dict(self, kind: Any) -> Schema:
+        schema: Schema = {"type": "object"}
+        names = self.write(kind.key_type)
+        names.pop("type", None)
+        if names and "$ref" not in names:
+            schema["propertyNames"] = names
+        if not isinstance(kind.value_type, kinds.AnyType):
+            schema["additionalProperties"] = self.write(kind.value_type)
+        return schema | _limits(kind, _OBJECT_LIMITS)
+
+    def _union(self, kind: Any) -> Schema:
+        return {"anyOf": [self.write(each) for each in kind.types]}
+
+    def _literal(self, kind: Any) -> Schema:
+        return _one_of(list(kind.values))
+
+    def _enum(self, kind: Any) -> Schema:
+        return _one_of([each.value for each in kind.cls]) | _described(kind.cls)
+
+    def _class(self, kind: Any) -> Schema:
+        about = _about(kind.cls)
+        members: dict[str, Schema] = {}
+        required: list[str] = []
+        if getattr(kind, "tag_field", None) is not None:
+            members[kind.tag_field] = _one_of([kind.tag])
+            required.append(kind.tag_field)
+        for field in kind.fields:
+            member = self.write(field.type)
+            if field.name in about:
+                member.setdefault("description", about[field.name])
+            if field.required:
+                required.append(field.encode_name)
+            elif field.default is not NODEFAULT:
+                shown = default_shown(field.default)
+                if shown is not NOTHING:
+                    member["default"] = shown
+            members[field.encode_name] = member
+        if isinstance(kind, kinds.NamedTupleType) or getattr(kind, "array_like", False):
+            return _row(list(members.values()), len(required)) | _described(kind.cls)
+        schema: Schema = {"type": "object", **_described(kind.cls), "properties": members}
+        if required:
+            schema["required"] = required
+        if getattr(kind, "forbid_unknown_fields", False):
+            schema["additionalProperties"] = False
+        return schema
+
+    def _model(self, kind: Any) -> Schema:
+        schema = schema_of_model(kind.cls, self._name(kind.cls), is_input=self._is_input)
+        self._defs |= schema.pop("$defs", {})
+        return schema
+
+
+def _limits(kind: Any, names: Mapping[str, str]) -> Schema:
+    found = {theirs: getattr(kind, ours) for ours, theirs in names.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _row(items: list[Schema], least: int) -> Schema:
+    """Return the schema of an array whose places each have their own."""
+    schema: Schema = {"type": "array", "minItems": least, "maxItems": len(items)}
+    return schema | ({"prefixItems": items, "items": False} if items else {})
+
+
+def _one_of(values: list[Any]) -> Schema:
+    named = {_JSON_NAMES[type(value)] for value in values if type(value) in _JSON_NAMES}
+    # Of texts or integers alone the type is said too: a header may repeat only what has one.
+    return {"type": named.pop(), "enum": values} if len(named) == 1 else {"enum": values}
+
+
+def _said(kind: kinds.Type) -> tuple[Schema, kinds.Type]:
+    """Return what an author said about a type, and the type."""
+    said: Schema = {}
+    while isinstance(kind, kinds.Metadata):
+        said = {**(kind.extra_json_schema or {}), **said}
+        kind = kind.type
+    return said, kind
+
+
+def _inner(kind: kinds.Type) -> kinds.Type:
+    return _said(kind)[1]
+
+
+def _parts(kind: Any) -> list[kinds.Type]:
+    """Return the types that a type is made of."""
+    if isinstance(kind, kinds.Metadata):
+        return [kind.type]
+    if isinstance(kind, _CLASSES):
+        return [field.type for field in kind.fields]
+    if isinstance(kind, kinds.DictType):
+        return [kind.key_type, kind.value_type]
+    if isinstance(kind, kinds.UnionType):
+        return list(kind.types)
+    if isinstance(kind, kinds.TupleType):
+        return list(kind.item_types)
+    return [kind.item_type] if hasattr(kind, "item_type") else []
+
+
+def _named(cls: Any) -> str:
+    """Return the name of a class, or of one with its parameters filled in."""
+    origin = getattr(cls, "__origin__", None)
+    if origin is None:
+        return getattr(cls, "__name__", None) or str(cls)
+    filled = ", ".join(_named(each) for each in cls.__args__)
+    return f"{origin.__name__}[{filled}]"
+
+
+def _described(cls: Any) -> Schema:
+    text = read(_docstring(cls)).text
+    return {"description": text} if text else {}
+
+
+def _docstring(cls: Any) -> str | None:
+    cls = getattr(cls, "__origin__", cls)
+    found = vars(cls).get("__doc__")
+    # A dataclass or named tuple without one is given its signature.
+    made = isinstance(found, str) and found.startswith(f"{cls.__name__}(")
+    return found if isinstance(found, str) and not made else None
+
+
+def _about(cls: Any) -> dict[str, str]:
+    """Return what is said of the members of a class: in its docstring, or beside their types."""
+    cls = getattr(cls, "__origin__", cls)
+    about = dict(read(_docstring(cls)).arguments)
+    try:
+        hints = get_type_hints(cls, include_extras=True)
+    except (NameError, TypeError):
+        return about  # the reader found what it needs; a text beside a type is only a help
+    for name, hint in hints.items():
+        texts = [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, str)]
+        if texts:
+            about[name] = texts[-1]
+    return about
+
+
+def _reason(text: str) -> str:
+    """Return why a type cannot be read, without the words of the reader's own world."""
+    said = text.partition(" - type `")[0]
+    for begins, reason in _REASONS.items():
+        if said.startswith(begins):
+            return reason
+    return said[:1].lower() + said[1:]
+
+
+_REASONS: Final = {
+    "If a type union contains multiple Struct": (
+        "the classes of a union cannot be told apart: give each Struct a tag of its own, as in "
+        'class Circle(Struct, tag="circle")'
+    ),
+    "Type unions may not contain Struct": "its classes cannot be told apart in JSON",
+    "Type unions may not contain more than one dict-like": (
+        "its types are all objects in JSON and cannot be told apart: use Structs that have tags"
+    ),
+    "Type unions may not contain more than one dataclass": (
+        "its types are all objects in JSON and cannot be told apart: use Structs that have tags"
+    ),
+    "Type unions may not contain more than one TypedDict": (
+        "its types are all objects in JSON and cannot be told apart: use Structs that have tags"
+    ),
+    "Type unions may not contain more than one array-like": (
+        "its types are all arrays in JSON and cannot be told apart: keep one of them"
+    ),
+    "Type unions may not contain more than one NamedTuple": (
+        "its types are all arrays in JSON and cannot be told apart: keep one of them"
+    ),
+    "Type unions may not contain more than one str-like": (
+        "its types are all strings in JSON and cannot be told apart: keep one of them"
+    ),
+    "Type unions may not contain more than one int-like": (
+        "its types are all integers in JSON and cannot be told apart: keep one of them"
+    ),
+    "Type unions containing a custom type": (
+        "a class of another library cannot be told apart from other types: it may stand alone, "
+        "or with None"
+    ),
+    "Type unions may not contain more than one": (
+        "its types look alike in JSON and cannot be told apart: keep one of them"
+    ),
+    "Enums must contain": "an Enum has either texts or integers as values, not both",
+    "Literal may only": "a Literal has only texts, integers, booleans and None in it",
+    "Can only set": (
+        "a constraint does not suit the type: bounds are for numbers, lengths for texts, arrays "
+        "and objects, a pattern for texts"
+    ),
+    "Multiple `Meta`": "the same constraint is set twice",
+    "Integer bounds": "a bound of an integer has to fit in 64 bits",
+}
+_TEXT: Final[Schema] = {"type": "string"}
+_NUMBER_LIMITS: Final = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+}
+_TEXT_LIMITS: Final = {"min_length": "minLength", "max_length": "maxLength", "pattern": "pattern"}
+_ARRAY_LIMITS: Final = {"min_length": "minItems", "max_length": "maxItems"}
+_OBJECT_LIMITS: Final = {"min_length": "minProperties", "max_length": "maxProperties"}
+_FORMATS: Final[Mapping[type, str]] = {
+    kinds.DateType: "date",
+    kinds.TimeDeltaType: "duration",
+    kinds.UUIDType: "uuid",
+    kinds.DecimalType: "decimal",
+}
+_BODIES: Final[Mapping[type, Callable[[_Writer, Any], Schema]]] = {
+    kinds.AnyType: _Writer._any,
+    kinds.NoneType: _Writer._none,
+    kinds.BoolType: _Writer._bool,
+    kinds.IntType: _Writer._number,
+    kinds.FloatType: _Writer._number,
+    kinds.StrType: _Writer._str,
+    kinds.BytesType: _Writer._bytes,
+    kinds.ByteArrayType: _Writer._bytes,
+    kinds.MemoryViewType: _Writer._bytes,
+    kinds.DateTimeType: _Writer._moment,
+    kinds.TimeType: _Writer._moment,
+    kinds.DateType: _Writer._formatted,
+    kinds.TimeDeltaType: _Writer._formatted,
+    kinds.UUIDType: _Writer._formatted,
+    kinds.DecimalType: _Writer._formatted,
+    kinds.ListType: _Writer._array,
+    kinds.SetType: _Writer._array,
+    kinds.FrozenSetType: _Writer._array,
+    kinds.VarTupleType: _Writer._array,
+    kinds.TupleType: _Writer._tuple,
+    kinds.DictType: _Writer._dict,
+    kinds.UnionType: _Writer._union,
+    kinds.LiteralType: _Writer._literal,
+    kinds.EnumType: _Writer._enum,
+    kinds.StructType: _Writer._class,
+    kinds.DataclassType: _Writer._class,
+    kinds.TypedDictType: _Writer._class,
+    kinds.NamedTupleType: _Writer._class,
+    kinds.CustomType: _Writer._model,
+}

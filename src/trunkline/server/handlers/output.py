@@ -1,0 +1,369 @@
+"""What a tool gives back: its output schema, and its results as the protocol has them.
+
+`output_of(function)` looks at the return annotation once and gives an `Output`, which then
+renders each value the tool returns.
+
+What becomes of a value:
+
+    a text, None, bytes, content blocks     content alone; a text is not sent twice
+    `CallToolResult`                        itself
+    `Result(value, text=...)`               the value, with another text beside it
+    anything, where the annotation or `output_schema` gives a type
+                                            `structuredContent`, and the same JSON as a text
+    an object (dict, Struct, dataclass...), where nothing was annotated
+                                            `structuredContent`, and the same JSON as a text
+    anything else, where nothing was annotated
+                                            its JSON as a text
+
+`-> str` promises a text and no structure; `output_schema=str` asks for one. With
+`output_schema=None` there is never a structure.
+
+A value is written once, and what was written is read again by the type that was promised, so
+a result that breaks its schema is found here and not by a client.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Never,
+    NoReturn,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
+
+from msgspec import UNSET, DecodeError, Raw, Struct
+from msgspec.json import Decoder, decode
+
+from ...jsonrpc.messages import Shown
+from ...mcp.types import CallToolResult, TextContent
+from .annotations import bare, plain
+from .content import BLOCKS, as_typed, blocks_of, contents_of, messages_of
+from .error_messages import fault
+from .json_encoding import OutputMismatch, encoded, sendable
+from .json_schema import check, schema_of
+from .pydantic_models import is_model, read_model
+from .signature import Handler
+
+if TYPE_CHECKING:
+    from .schema_validator import SchemaCheck
+
+__all__ = [
+    "DERIVE",
+    "Output",
+    "OutputMismatch",
+    "Result",
+    "contents_of",
+    "messages_of",
+    "output_of",
+]
+
+T = TypeVar("T")
+
+
+class _Marker:
+    """A value that stands for itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+# Take the output schema from the return annotation.
+DERIVE: Final[Any] = _Marker("DERIVE")
+# Nothing was promised.
+_FREE: Final[Any] = _Marker("FREE")
+
+
+class _Given(Shown, Struct, Generic[T], frozen=True):
+    value: T
+    text: str | None = None
+
+
+class Result(_Given[T], Generic[T], frozen=True, kw_only=True):
+    """A value with more around it: `Result(forecast, text="Rain until noon")`.
+
+    `text` takes the place of the value's JSON in the content: short for a reader, while
+    programs have the structure. `content` are further blocks, texts or bytes; `meta` is the
+    `_meta` of the result; `is_error` says that the tool ran and failed, and then the value
+    need not be what was promised.
+    """
+
+    content: Sequence[Any] = ()
+    meta: dict[str, Any] | None = None
+    is_error: bool = False
+
+
+class Output:
+    """What a tool gives back, made once for each tool."""
+
+    __slots__ = (
+        "_check",
+        "_given",
+        "_promises",
+        "_read",
+        "_schema",
+        "_trusted",
+        "_type",
+        "_wrapped",
+        "_wraps",
+        "label",
+    )
+
+    def __init__(
+        self, label: str, type_: Any, given: dict[str, Any] | None = None, *, hooked: bool = False
+    ) -> None:
+        self.label = label
+        self._type = type_  # _FREE: nothing was promised; None: no structure is wanted
+        self._promises = type_ is not _FREE and type_ is not None
+        self._given = given
+        self._check: SchemaCheck | None = None
+        if given is not None:
+            # Imported here: only a schema of an author's own needs it.
+            from .schema_validator import SchemaCheck
+
+            self._check = SchemaCheck(given)
+        self._schema: dict[str, Any] | None = given
+        self._wrapped: dict[str, Any] | None = None
+        self._wraps: bool | None = None if self._promises else False
+        # Of these what is written is right if the class is: there is no need to read it again.
+        # (A model has checked itself, and may write members under other names than it reads.)
+        self._trusted = type_ if type_ in (int, float, bool) or is_model(type_) else None
+        self._read: Callable[[bytes], Any] = self._first_hooked if hooked else self._first
+
+    def __repr__(self) -> str:
+        return f"<Output of {self.label}: {'structured' if self._promises else 'free'}>"
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the value, or None. It is kept, so it is not to be changed."""
+        if self._schema is None and self._promises:
+            self._schema = schema_of(self._type)
+        return self._schema
+
+    @property
+    def wraps(self) -> bool:
+        """Whether revisions that have only objects get `{"result": value}`."""
+        if self._wraps is None:
+            schema = self.schema
+            self._wraps = schema is not None and schema.get("type") != "object"
+        return self._wraps
+
+    @property
+    def wrapped(self) -> dict[str, Any] | None:
+        """The schema for revisions that have only objects: of the value, or of its wrapping."""
+        if not self.wraps:
+            return self.schema
+        if self._wrapped is None and self.schema is not None:
+            self._wrapped = _wrapping(self.schema, is_ours=self._given is None)
+        return self._wrapped
+
+    def render(self, value: Any) -> CallToolResult:
+        """Return what the tool gave as its result; a structure is raw JSON, and not wrapped.
+
+        Raises:
+            OutputMismatch: it cannot be sent, or is not what the tool promised.
+        """
+        if type(value) is str and not self._promises and value.isascii():
+            return CallToolResult([TextContent(value)])  # by far the most, so with no more calls
+        if isinstance(value, Result):
+            return self._around(value)
+        if isinstance(value, CallToolResult):
+            return self._passed(value)
+        if self._promises:
+            written = self._fitting(value)
+            return CallToolResult([TextContent(written.decode())], structured_content=Raw(written))
+        return self._free(value)
+
+    def _free(self, value: Any) -> CallToolResult:
+        """Render a value that nothing was promised of."""
+        try:
+            blocks = blocks_of(value)
+            if blocks is not None:
+                return CallToolResult(blocks)
+            written = encoded(value)
+        except OutputMismatch as error:
+            raise self._cannot_send(error) from None
+        # Every revision that has structures has objects, and only the newest has the others.
+        is_structure = written[:1] == b"{" and self._type is not None
+        return CallToolResult(
+            [TextContent(written.decode())],
+            structured_content=Raw(written) if is_structure else UNSET,
+        )
+
+    def _around(self, result: Result[Any]) -> CallToolResult:
+        promised = self._promises and not result.is_error
+        inner = self.render(result.value) if promised else self._free(result.value)
+        structured = inner.structured_content
+        if self._promises and not promised:
+            structured = UNSET  # it would have to fit the schema
+        content = inner.content
+        try:
+            if result.text is not None:
+                content = [TextContent(sendable(result.text))] if result.text else []
+            more = [block for each in result.content for block in blocks_of(each) or ()]
+        except OutputMismatch as error:
+            raise self._cannot_send(error) from None
+        return CallToolResult(
+            [*content, *more],
+            meta=UNSET if result.meta is None else result.meta,
+            is_error=result.is_error or UNSET,
+            structured_content=structured,
+        )
+
+    def _passed(self, result: CallToolResult) -> CallToolResult:
+        result = as_typed(result)
+        if self._promises and result.is_error is not True:
+            if result.structured_content is UNSET:
+                raise OutputMismatch(
+                    f"{self.label} returned a result without structured_content, which its "
+                    f"output schema asks for"
+                )
+            self._fitting(result.structured_content)
+        return result
+
+    def _fitting(self, value: Any) -> bytes:
+        """Return a value as JSON that is what was promised."""
+        try:
+            written = encoded(value)
+        except OutputMismatch as error:
+            raise self._cannot_send(error) from None
+        if type(value) is self._trusted:
+            return written
+        if self._check is not None:
+            problem = self._check.problem(decode(written))
+            if problem is not None:
+                raise OutputMismatch(f"{self.label} returned what it should not: {problem}")
+            return written
+        try:
+            self._read(written)
+        except (DecodeError, RecursionError) as error:
+            place, text = fault(error)
+            where = f'"{place}": ' if place else ""
+            raise OutputMismatch(
+                f"{self.label} returned what it should not: {where}{text}"
+            ) from None
+        return written
+
+    def _cannot_send(self, error: OutputMismatch) -> OutputMismatch:
+        return OutputMismatch(f"{self.label} returned what cannot be sent: {error}")
+
+    def _first(self, written: bytes) -> Any:
+        self._read = Decoder(self._type).decode
+        return self._read(written)
+
+    def _first_hooked(self, written: bytes) -> Any:
+        self._read = Decoder(self._type, dec_hook=read_model).decode
+        return self._read(written)
+
+
+def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Output:
+    """Return what `function` gives back.
+
+    `output_schema` is DERIVE to take it from the annotation, None for no structure, a type,
+    or a JSON Schema as a dict, which is listed as it is.
+
+    Raises:
+        TypeError: there is no JSON Schema of the type; the text says why.
+        BadSchema: the schema cannot be used.
+        ImportError: checking a JSON Schema needs the `schema` extra.
+    """
+    handler = Handler(function)
+    if output_schema is None:
+        return Output(handler.label, None)
+    if isinstance(output_schema, dict):
+        return Output(handler.label, dict, output_schema)
+    asked = output_schema is not DERIVE
+    try:
+        type_ = plain(output_schema) if asked else _promised(handler.returned())
+        if type_ is _FREE:
+            return Output(handler.label, _FREE)
+        return Output(handler.label, type_, hooked=check([type_]))
+    except TypeError as error:
+        if str(error).startswith(handler.label):
+            raise
+        raise TypeError(
+            f"{handler.label}: there is no output schema for what it returns: {error}; or pass "
+            f"output_schema=None"
+        ) from None
+
+
+# -- what a return annotation promises -------------------------------------------------------
+
+_TEXTS: Final = (str, NoneType, None)
+_CONTENTS: Final = (*BLOCKS, CallToolResult, bytes, bytearray)
+_NOTHING_SAID: Final = (Any, object, inspect.Signature.empty, NoReturn, Never)
+_ROWS: Final = (list, tuple, Sequence, Iterable)
+
+
+def _promised(annotation: Any) -> Any:
+    """Return the type of the structure that an annotation promises, or _FREE."""
+    annotation = bare(annotation) if _is_content(bare(annotation)) else annotation
+    origin = get_origin(annotation)
+    if origin is Result:
+        return _promised(get_args(annotation)[0])
+    if origin in (Awaitable, Coroutine):
+        return _promised(get_args(annotation)[-1])
+    if annotation is Result or annotation in _NOTHING_SAID or isinstance(annotation, TypeVar):
+        return _FREE
+    if annotation in _TEXTS or _is_content(annotation) or _has_content(annotation):
+        return _FREE
+    if _is_union(annotation) and all(each in _TEXTS for each in get_args(annotation)):
+        return _FREE
+    return plain(annotation)
+
+
+def _is_union(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, UnionType)
+
+
+def _is_content(annotation: Any) -> bool:
+    """Say whether an annotation is of content blocks alone, or rows of them."""
+    if annotation in _CONTENTS:
+        return True
+    if get_origin(annotation) not in _ROWS:
+        return False
+    inner = [each for each in get_args(annotation) if each is not ...]
+    flat = [each for one in inner for each in (get_args(one) if _is_union(one) else (one,))]
+    return any(each in _CONTENTS for each in flat) and all(
+        each in _CONTENTS or each is str for each in flat
+    )
+
+
+def _has_content(annotation: Any) -> bool:
+    """Say whether a value may be content: then nothing can be promised about a structure."""
+    return _is_union(annotation) and any(
+        _is_content(each) or each is Result or get_origin(each) is Result
+        for each in get_args(annotation)
+    )
+
+
+def _wrapping(schema: dict[str, Any], *, is_ours: bool) -> dict[str, Any]:
+    """Return the schema of `{"result": value}`."""
+    inner = dict(schema)
+    outer: dict[str, Any] = {}
+    if "$schema" in inner:
+        outer["$schema"] = inner.pop("$schema")
+    outer |= {"type": "object", "properties": {"result": inner}, "required": ["result"]}
+    if is_ours and "$defs" in inner:
+        outer["$defs"] = inner.pop("$defs")  # where its references point
+    elif not is_ours and "$id" not in inner and _refers(inner):
+        # Its references are from its own root, which this makes it keep.
+        inner["$id"] = "urn:trunkline:result"
+    return outer
+
+
+def _refers(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "$ref" in value or "$dynamicRef" in value or any(map(_refers, value.values()))
+    return isinstance(value, list) and any(map(_refers, value))

@@ -1,0 +1,334 @@
+"""Check values against JSON Schemas that an author wrote by hand.
+
+A schema given as it is, instead of by types, needs a validator: jsonschema-rs, of the
+`schema` extra, which is imported when the first such schema is met. Before it sees a schema,
+the schema is looked at here, because a schema can be hostile too (one that a remote server
+sent, say):
+
+* it refers to nothing outside itself, so nothing is ever fetched;  [MCP 2026-07-28, basic]
+* its size, its depth and its subschemas are bounded, and also what these come to when every
+  reference is followed: references to references can double at each step;
+* patterns are run by an engine that takes linear time, so they have no look-around and no
+  back-references;
+* a dialect that cannot be checked is refused, never taken for another.
+
+Formats are notes, as 2020-12 has it, and checked by nobody. How deep a value nests, and how
+large it is, is bounded by the limits on messages. What remains is a recursive schema that
+checks the same child twice at each level: do not check against schemas of strangers what
+strangers sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urldefrag, urljoin
+
+from msgspec.json import encode
+
+from .error_messages import quoted
+
+__all__ = ["BadSchema", "SchemaCheck"]
+
+_BYTES: Final = 256 * 1024
+_DEPTH: Final = 64
+_SUBSCHEMAS: Final = 10_000
+# Of a schema with all its references followed. A schema that is shared a few times comes
+# nowhere near; one that doubles at each step passes it at the seventeenth.
+_EXPANDED: Final = 100_000
+
+_DIALECTS: Final = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+)
+# Keywords by what they hold: one schema, several, or some by name. Others hold no schemas.
+_ONE: Final = frozenset(
+    [
+        "additionalItems",
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    ]
+)
+_SEVERAL: Final = frozenset(["allOf", "anyOf", "oneOf", "prefixItems", "items"])
+_BY_NAME: Final = frozenset(
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"]
+)
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+class BadSchema(ValueError):
+    """A JSON Schema that cannot be used; the text says why."""
+
+
+class SchemaCheck:
+    """A JSON Schema that values are checked against; it never fetches anything."""
+
+    __slots__ = ("_validator",)
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Make a check of `schema`, which is not changed and not kept.
+
+        Raises:
+            BadSchema: it is no schema, or not one that is safe to use.
+            ImportError: the `schema` extra is not installed.
+        """
+        _Reading(schema).finish()
+        self._validator = _compiled(schema)
+
+    def __repr__(self) -> str:
+        return "<SchemaCheck>"
+
+    def problem(self, instance: Any) -> str | None:
+        """Return what is wrong with a JSON value, as a sentence that shows none of it, or None.
+
+        It names the place, the keyword of the schema that is broken, and what that asks for.
+        """
+        try:
+            if self._validator.is_valid(instance):
+                return None
+            error = next(self._validator.iter_errors(instance), None)
+        except (TypeError, ValueError, RecursionError):
+            return "the value cannot be checked: it is nested too deeply, or no JSON"
+        return None if error is None else _sentence(error)
+
+
+class _Reading:
+    """One look through a schema: its parts, and what they refer to."""
+
+    def __init__(self, schema: Any) -> None:
+        if not isinstance(schema, dict):
+            raise BadSchema("a JSON Schema is an object")
+        try:
+            size = len(encode(schema))
+        except (TypeError, ValueError, RecursionError):
+            raise BadSchema("the schema is no JSON, or has no end") from None
+        if size > _BYTES:
+            raise BadSchema(f"the schema has {size} bytes; the limit is {_BYTES}")
+        self._root = schema
+        # By identity: equal parts at two places are two parts.
+        self._targets: dict[int, list[Any]] = {}
+        self._parts: dict[int, list[Any]] = {}
+        self._by_address: dict[str, Any] = {"": schema}
+        self._references: list[tuple[dict[str, Any], str, str]] = []
+        self._seen = 0
+        _bound_depth(schema)
+        self._look(schema, "")
+
+    def finish(self) -> None:
+        """Follow all references.
+
+        Raises:
+            BadSchema: one leads outside, or all together come to too much.
+        """
+        while self._references:
+            holder, base, reference = self._references.pop()
+            target = self._found(base, reference)
+            if isinstance(target, dict):
+                self._targets.setdefault(id(holder), []).append(target)
+                if id(target) not in self._parts:
+                    self._look(target, base)  # in a place that is no keyword's
+        try:
+            self._weigh(self._root, {})
+        except RecursionError:
+            raise BadSchema("the references of the schema go too deep") from None
+
+    def _look(self, schema: dict[str, Any], base: str) -> None:
+        waiting: list[tuple[Any, str]] = [(schema, base)]
+        while waiting:
+            part, base = waiting.pop()
+            self._seen += 1
+            if self._seen > _SUBSCHEMAS:
+                raise BadSchema(f"the schema has more than {_SUBSCHEMAS} subschemas")
+            if not isinstance(part, dict):
+                continue  # true and false are schemas, and anything else the validator refuses
+            base = self._addressed(part, base)
+            for keyword in _REFERENCES:
+                if isinstance(part.get(keyword), str):
+                    self._references.append((part, base, part[keyword]))
+            inner = self._parts[id(part)] = list(_subschemas(part))
+            waiting += [(each, base) for each in inner]
+
+    def _addressed(self, part: dict[str, Any], base: str) -> str:
+        """Remember the addresses of a subschema, and return the one that it is a base for."""
+        _refuse_dialect(part)
+        name = part.get("$id")
+        # In draft 7 a fragment there is an anchor.
+        if isinstance(name, str) and not name.startswith("#"):
+            base = urldefrag(urljoin(base, name) or name).url
+            self._by_address[base] = part
+        elif isinstance(name, str):
+            self._by_address[base + name] = part
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(part.get(keyword), str):
+                self._by_address[f"{base}#{part[keyword]}"] = part
+        return base
+
+    def _found(self, base: str, reference: str) -> Any:
+        """Return what a reference is to, or None where the validator has to say."""
+        address = reference if reference.startswith("#") else urljoin(base, reference) or reference
+        document, fragment = urldefrag(base + address if address.startswith("#") else address)
+        if document not in self._by_address:
+            raise BadSchema(
+                f"the schema refers to {quoted(reference)}, which is not in it: nothing is "
+                f"fetched, so put it under $defs"
+            )
+        start = self._by_address[document]
+        if not fragment:
+            return start
+        if not fragment.startswith("/"):
+            return self._by_address.get(f"{document}#{fragment}")
+        return _pointed(start, fragment)
+
+    def _weigh(self, part: Any, weights: dict[int, int]) -> int:
+        """Return how many subschemas a part comes to with its references followed."""
+        if not isinstance(part, dict):
+            return 1
+        known = weights.get(id(part))
+        if known is not None:
+            return known
+        weights[id(part)] = 0  # a circle is gone round once for each level of a value, not here
+        inner = [*self._parts.get(id(part), ()), *self._targets.get(id(part), ())]
+        total = 1 + sum(self._weigh(each, weights) for each in inner)
+        if total > _EXPANDED:
+            raise BadSchema(
+                f"the references of the schema come to more than {_EXPANDED} subschemas"
+            )
+        weights[id(part)] = total
+        return total
+
+
+def _bound_depth(schema: Any) -> None:
+    waiting: list[tuple[Any, int]] = [(schema, 1)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > _DEPTH:
+            raise BadSchema(f"the schema is nested more than {_DEPTH} deep")
+        if isinstance(value, dict):
+            waiting += [(each, depth + 1) for each in value.values()]
+        elif isinstance(value, list | tuple):
+            waiting += [(each, depth + 1) for each in value]
+
+
+def _refuse_dialect(part: dict[str, Any]) -> None:
+    dialect = part.get("$schema")
+    if isinstance(dialect, str) and dialect.removesuffix("#") not in _DIALECTS:
+        raise BadSchema(
+            f"the schema is in the dialect {quoted(dialect)}; supported are {', '.join(_DIALECTS)}"
+        )
+
+
+def _subschemas(part: dict[str, Any]) -> Iterator[Any]:
+    for keyword, value in part.items():
+        if isinstance(value, dict) and keyword in _BY_NAME:
+            # Of `dependencies` some are lists of names.
+            yield from (each for each in value.values() if isinstance(each, dict | bool))
+        elif isinstance(value, list | tuple) and keyword in _SEVERAL:
+            yield from value
+        elif keyword in _ONE and isinstance(value, dict | bool):
+            yield value
+
+
+def _pointed(value: Any, pointer: str) -> Any:
+    """Return what a JSON pointer is to, or None if there is nothing."""
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return value
+
+
+def _compiled(schema: Any) -> Any:
+    try:
+        import jsonschema_rs
+    except ImportError:
+        raise ImportError(
+            "checking a JSON Schema needs jsonschema-rs: pip install trunkline[schema]"
+        ) from None
+    try:
+        return jsonschema_rs.validator_for(
+            schema,
+            # The engine without back-tracking: a pattern takes linear time or is refused.
+            pattern_options=jsonschema_rs.RegexOptions(),
+            retriever=_nothing_outside,
+            validate_formats=False,
+        )
+    except jsonschema_rs.ValidationError as error:
+        place = "/".join(map(str, error.instance_path))
+        raise BadSchema(
+            f"the schema is not a valid JSON Schema: {error.message[:200]}"
+            + (f" (at {place})" if place else "")
+        ) from None
+    except (jsonschema_rs.ReferencingError, TypeError, ValueError) as error:
+        raise BadSchema(f"the schema is not a valid JSON Schema: {str(error)[:200]}") from None
+
+
+def _nothing_outside(address: str) -> Any:
+    raise LookupError("nothing is fetched")  # all references were looked at: a second lock
+
+
+def _sentence(error: Any) -> str:
+    # The last step is the keyword; of a schema that is `false`, what holds it.
+    keyword = str(error.schema_path[-1]) if error.schema_path else "false"
+    place = _place(error.instance_path)
+    wanted = _wanted(keyword, error.kind)
+    where = f'"{place}"' if place else "the value"
+    return f'{where} breaks "{keyword}"' + (f": {wanted}" if wanted else "")
+
+
+def _place(path: Any) -> str:
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += ("." if text else "") + quoted(step)[1:-1]
+    return text
+
+
+_LIMITS: Final = {
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} members",
+    "maxProperties": "at most {} members",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+}
+_NAMES_SHOWN: Final = 5
+
+
+def _wanted(keyword: str, facts: Any) -> str:
+    """Return what a keyword asks for, from what the schema says and not from the value."""
+    if keyword == "type":
+        return f"expected {' or '.join(map(str, getattr(facts, 'types', ())))}"
+    if keyword == "required":
+        return f"{quoted(str(getattr(facts, 'property', '')))} is missing"
+    if keyword in ("additionalProperties", "unevaluatedProperties"):
+        names = [quoted(str(each)) for each in getattr(facts, "unexpected", ())]
+        return f"unexpected {', '.join(names[:_NAMES_SHOWN])}"
+    if keyword in ("enum", "const"):
+        return "not one of the allowed values" if keyword == "enum" else "not the one allowed value"
+    if keyword == "pattern":
+        return "it does not match the pattern"
+    limit = getattr(facts, "multiple_of" if keyword == "multipleOf" else "limit", None)
+    if keyword in _LIMITS and isinstance(limit, int | float):
+        return f"expected {_LIMITS[keyword].format(limit)}"
+    return ""

@@ -1,0 +1,1 @@
+"""What an author registered: entries, paged lists, URI templates."""

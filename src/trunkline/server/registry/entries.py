@@ -1,0 +1,167 @@
+"""What an author registered: tools, resources, templates, prompts and completers, as values.
+
+An entry knows its handler, how it is called, and how it is listed. It knows nothing of
+connections: the same entry serves all of them, in every revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ...mcp.types import (
+    Annotations,
+    Icon,
+    Prompt,
+    PromptArgument,
+    Resource,
+    ResourceTemplate,
+    Tool,
+    ToolAnnotations,
+    ToolExecution,
+)
+from ..handlers.arguments import Arguments
+from ..handlers.output import Output
+from ..settings import Cache
+
+if TYPE_CHECKING:
+    from .uri_template import UriTemplate
+
+__all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry", "icons_of"]
+
+
+# How a tool says in the revision that has it whether calls may be tasks.
+_TASK_SUPPORT: Final[dict[str, ToolExecution | UnsetType]] = {
+    "never": UNSET,  # which says the same as "forbidden", and is what most tools say
+    "optional": ToolExecution("optional"),
+    "required": ToolExecution("required"),
+}
+
+
+class Entry(Struct, kw_only=True, eq=False):
+    """What all registered things have."""
+
+    name: str
+    # The server it was registered with; a mounted one's entries keep theirs.
+    owner: Any
+    arguments: Arguments
+    title: str | None = None
+    description: str = ""
+    icons: list[Icon] | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType = UNSET
+    # Called on the event loop, not on a thread of its own.
+    inline: bool = False
+    timeout: float | None = None
+    cache: Cache | None = None
+    # The servers it was mounted through, the outermost first, and what it is called there.
+    path: tuple[Any, ...] = ()
+    own_name: str = ""
+
+    @property
+    def on_thread(self) -> bool:
+        """Whether the handler would hold up the event loop."""
+        return not (self.inline or self.arguments.is_async)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a coroutine with nothing around it."""
+        return self.arguments.is_async and self.timeout is None and not self.path
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+
+class ToolEntry(Entry, kw_only=True, eq=False):
+    """A tool."""
+
+    output: Output
+    annotations: ToolAnnotations | UnsetType = UNSET
+    # Given as JSON Schema rather than by a signature: listed as it is, checked by its own check.
+    input_schema: dict[str, Any] | None = None
+    check: Any = None
+    deprecated: str = ""
+    # Whether calls may go on as tasks, and whether they do so from their start or when the
+    # handler says so.
+    task: Literal["never", "optional", "required"] = "never"
+    task_start: Literal["call", "handler"] = "call"
+
+    def row(self, output_schema: dict[str, Any] | UnsetType) -> Tool:
+        """Return the tool as it is listed."""
+        schema = self.arguments.schema if self.input_schema is None else self.input_schema
+        description = self.description
+        if self.deprecated:
+            description = f"Deprecated: {self.deprecated} {description}".strip()
+        return Tool(
+            schema,
+            self.name,
+            meta=self.meta,
+            annotations=self.annotations,
+            description=description or UNSET,
+            execution=_TASK_SUPPORT[self.task],
+            icons=self.icons,
+            output_schema=output_schema,
+            title=self.title or UNSET,
+        )
+
+
+class ResourceEntry(Entry, kw_only=True, eq=False):
+    """A resource, or with a template a family of them."""
+
+    uri: str
+    template: UriTemplate | None = None
+    mime_type: str | None = None
+    annotations: Annotations | UnsetType = UNSET
+    size: int | None = None
+
+    def row(self) -> Resource | ResourceTemplate:
+        """Return the resource, or the template, as it is listed."""
+        shared: dict[str, Any] = {
+            "meta": self.meta,
+            "annotations": self.annotations,
+            "description": self.description or UNSET,
+            "icons": self.icons,
+            "mime_type": self.mime_type or UNSET,
+            "title": self.title or UNSET,
+        }
+        if self.template is not None:
+            return ResourceTemplate(self.name, self.uri, **shared)
+        return Resource(
+            self.name, self.uri, size=UNSET if self.size is None else self.size, **shared
+        )
+
+
+class PromptEntry(Entry, kw_only=True, eq=False):
+    """A prompt."""
+
+    def row(self) -> Prompt:
+        """Return the prompt as it is listed."""
+        properties: Mapping[str, Any] = self.arguments.schema.get("properties", {})
+        rows = [
+            PromptArgument(
+                name,
+                description=properties.get(name, {}).get("description", UNSET),
+                required=name in self.arguments.required,
+                title=properties.get(name, {}).get("title", UNSET),
+            )
+            for name in self.arguments.names
+        ]
+        return Prompt(
+            self.name,
+            meta=self.meta,
+            arguments=rows or UNSET,
+            description=self.description or UNSET,
+            icons=self.icons,
+            title=self.title or UNSET,
+        )
+
+
+class Completer(Entry, kw_only=True, eq=False):
+    """What suggests values for one argument of a prompt or of a URI template."""
+
+
+def icons_of(icons: Iterable[Icon | str]) -> list[Icon] | UnsetType:
+    """Return icons as they are sent; a text is the address of one."""
+    found = [Icon(icon) if isinstance(icon, str) else icon for icon in icons]
+    return found or UNSET

@@ -1,0 +1,465 @@
+"""Making entries of what an author registers, and refusing what cannot work.
+
+Everything that can be wrong with a handler is said here, when it is registered, in a
+sentence that names it: nothing is left to be found out by the first client.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from ...mcp.types import Annotations, ToolAnnotations
+from ...redaction import show
+from ...spec.lookup import method_status
+from ...spec.revisions import REVISIONS
+from ..dispatch import extension_methods
+from ..dispatch.connection import Connection
+from ..errors import as_redacted
+from ..handlers.arguments import Arguments, arguments_of
+from ..handlers.output import DERIVE, output_of
+from ..handlers.raw_arguments import raw_arguments
+from ..settings import Cache
+from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from .paged_list import Catalogue
+
+if TYPE_CHECKING:
+    from ..app import Server
+    from ..dispatch.methods import Hear
+
+__all__ = [
+    "cache_of",
+    "catalogue_maker",
+    "check_middleware",
+    "check_revisions",
+    "completer",
+    "mount",
+    "must_be_name",
+    "own_method",
+    "own_notification",
+    "prompt",
+    "remove",
+    "resource",
+    "tool",
+]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+# Longer names are no use, and are listed again and again.  [MCP 2025-11-25, server/tools]
+_LONGEST_NAME: Final = 128
+
+# What a list is called in the notification that it changed.
+_KIND_OF: Final = {
+    "tools": "tools",
+    "prompts": "prompts",
+    "resources": "resources",
+    "resourceTemplates": "resources",
+}
+
+
+def check_revisions(revisions: tuple[str, ...]) -> None:
+    """Refuse a list of revisions that nothing can be served in.
+
+    Raises:
+        ValueError: it is empty, or names one that was never released.
+    """
+    unknown = [each for each in revisions if each not in REVISIONS]
+    if unknown or not revisions:
+        known = ", ".join(REVISIONS)
+        raise ValueError(f"revisions are among {known}, at least one; not {unknown or 'none'}")
+
+
+def catalogue_maker(
+    page_size: int, key: bytes, app: Server
+) -> Callable[[str, Callable[[Any, str], Any]], Catalogue[Any]]:
+    """Return what makes the lists of one server."""
+
+    def make(member: str, row: Callable[[Any, str], Any]) -> Catalogue[Any]:
+        catalogue: Catalogue[Any] = Catalogue(member, row, page_size=page_size, key=key)
+        catalogue.on_change = lambda: app.changed(_KIND_OF[member])
+        return catalogue
+
+    return make
+
+
+def tool(
+    app: Server,
+    name: str | None,
+    handler: Callable[..., Any],
+    input_schema: dict[str, Any] | None,
+    options: dict[str, Any],
+) -> ToolEntry:
+    """Return the entry of a tool."""
+    check: Any = None
+    if input_schema is None:
+        arguments = arguments_of(handler)
+    else:
+        # Imported here: only a schema of one's own needs the extra.
+        from ..handlers.schema_validator import SchemaCheck
+
+        check = SchemaCheck(input_schema)
+        arguments = raw_arguments(handler)
+    deprecated = options.pop("deprecated", False)
+    output = output_of(handler, options.pop("output_schema", DERIVE))
+    annotations = _typed(options.pop("annotations", None), ToolAnnotations, "annotations")
+    task = _one_of("task", options.pop("task", "never"), ("never", "optional", "required"))
+    start = _one_of("task_start", options.pop("task_start", "call"), ("call", "handler"))
+    if start == "handler" and task == "never":
+        raise ValueError("task_start='handler' needs a tool that may be a task: give it task=")
+    chosen = _named(name, handler, "tool")
+    if chosen in app.tools:
+        raise ValueError(f"there is a tool named {chosen!r} already")
+    return ToolEntry(
+        name=chosen,
+        owner=app,
+        arguments=arguments,
+        output=output,
+        annotations=annotations,
+        input_schema=input_schema,
+        check=check,
+        deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
+        task=task,
+        task_start=start,
+        **_shared(arguments, options, "tool"),
+    )
+
+
+def resource(
+    app: Server, uri: str, handler: Callable[..., Any], options: dict[str, Any]
+) -> ResourceEntry:
+    """Return the entry of a resource or of a template."""
+    arguments = arguments_of(handler)
+    template = None
+    if "{" in uri or "}" in uri:
+        # Imported here: a server without templates need not know how they are read.
+        from .uri_template import UriTemplate
+
+        template = UriTemplate(uri)
+    _check_uri(uri, template)
+    wanted = set(arguments.names)
+    offered = set() if template is None else set(template.variables)
+    if not wanted <= offered or not offered <= wanted:
+        what = f"the variables of {uri!r}" if template else f"{uri!r}, which has no variables"
+        raise TypeError(
+            f"{_title(handler)} takes {sorted(wanted) or 'no arguments'}, "
+            f"which are not {what} {sorted(offered) or ''}".rstrip()
+        )
+    if uri in app.resources or uri in app.templates:
+        raise ValueError(f"there is a resource {uri!r} already")
+    mime_type, size = options.pop("mime_type", None), options.pop("size", None)
+    annotations = _typed(options.pop("annotations", None), Annotations, "annotations")
+    name = options.pop("name", None) or getattr(handler, "__name__", uri)
+    return ResourceEntry(
+        name=name,
+        owner=app,
+        uri=uri,
+        template=template,
+        arguments=arguments,
+        mime_type=mime_type,
+        size=size,
+        annotations=annotations,
+        **_shared(arguments, options, "resource"),
+    )
+
+
+def prompt(
+    app: Server, name: str | None, handler: Callable[..., Any], options: dict[str, Any]
+) -> PromptEntry:
+    """Return the entry of a prompt."""
+    arguments = arguments_of(handler)
+    for argument, schema in arguments.schema.get("properties", {}).items():
+        if not _is_text_like(schema):
+            raise TypeError(
+                f'{_title(handler)}: parameter "{argument}" of a prompt comes as a text; '
+                "take a text, a number, a boolean or one of several, and make the rest of it"
+            )
+    chosen = _named(name, handler, "prompt")
+    if chosen in app.prompts:
+        raise ValueError(f"there is a prompt named {chosen!r} already")
+    shared = _shared(arguments, options, "prompt")
+    return PromptEntry(name=chosen, owner=app, arguments=arguments, **shared)
+
+
+def completer(
+    app: Server,
+    handler: Callable[..., Any],
+    argument: str,
+    prompt: str | None,
+    resource: str | None,
+    inline: bool,
+    timeout: float | None,
+) -> tuple[tuple[str, str, str], Completer]:
+    """Return a completer, and what it is found by."""
+    if (prompt is None) == (resource is None):
+        raise TypeError("complete takes either prompt= or resource=")
+    arguments = arguments_of(handler)
+    if not 1 <= len(arguments.names) <= 2:
+        raise TypeError(
+            f"{_title(handler)} completes an argument: it takes what was typed so far and, "
+            "if it likes, a dict of the other arguments"
+        )
+    kind, name = ("prompt", prompt) if prompt is not None else ("resource", resource)
+    assert name is not None
+    if (kind, name, argument) in app.completions:
+        raise ValueError(f"{argument!r} of {name!r} is completed by somebody already")
+    made = Completer(name=name, owner=app, arguments=arguments, inline=inline, timeout=timeout)
+    return (kind, name, argument), made
+
+
+def own_method(app: Server, name: str, handler: Callable[..., Any], inline: bool) -> Entry:
+    """Return the entry of a method outside the specification."""
+    _check_own(name, {**app.extension_methods, **app.own_methods})
+    return Entry(name=name, owner=app, arguments=arguments_of(handler), inline=inline)
+
+
+def own_notification(app: Server, name: str, handler: Callable[..., Any]) -> Hear:
+    """Return what is called for a notification outside the specification."""
+    _check_own(name, app.own_notifications)
+    read = msgspec.json.Decoder(dict[str, Any])
+    entry = Entry(name=name, owner=app, arguments=raw_arguments(handler))
+
+    def hear(connection: Connection, params: Any) -> None:
+        given = {} if params is UNSET else read.decode(params)
+        task = connection.loop.create_task(_heard(app, entry, given))
+        app._hearing.add(task)
+        task.add_done_callback(app._hearing.discard)
+
+    return hear
+
+
+async def _heard(app: Server, entry: Entry, params: dict[str, Any]) -> None:
+    """Call a handler that nobody waits for: what it raises is logged."""
+    try:
+        call = partial(entry.arguments.call, params, None)
+        value = await app.workers.run(call) if entry.on_thread else call()
+        if isawaitable(value):
+            await value
+    except Exception as error:  # noqa: BLE001  # an author's, and there is nobody else to tell
+        _log.error("%s could not be heard\n%s", show(entry.name), as_redacted(error))
+
+
+def _check_own(name: str, taken: Mapping[str, Any]) -> None:
+    """Refuse a name that MCP has, or that is taken."""
+    if any(method_status(name, revision) for revision in REVISIONS):
+        raise ValueError(f"{name!r} is a method of MCP; register a tool, resource or prompt")
+    if name in taken:
+        raise ValueError(f"{name!r} is served already")
+
+
+def check_middleware(function: Any) -> None:
+    """Refuse what cannot be put around handlers.
+
+    Raises:
+        TypeError: it is no coroutine function.
+    """
+    inner = function if callable(function) else None
+    if not (iscoroutinefunction(inner) or iscoroutinefunction(getattr(inner, "__call__", None))):  # noqa: B004  # asked whether it is async, not whether it is there
+        raise TypeError(
+            f"{_title(function)} is to go around handlers: write it as "
+            "`async def name(context, proceed)`, and await proceed() in it"
+        )
+
+
+def must_be_name(given: Any, what: str) -> None:
+    """Refuse a decorator without its parentheses, where there is something to be said in them.
+
+    Raises:
+        TypeError: a function was given in the place of a name.
+    """
+    if callable(given):
+        raise TypeError(f"{what} comes with parentheses, and says in them what it is about")
+
+
+def remove(catalogue: Catalogue[Any], name: str, kind: str) -> None:
+    """Take an entry out of a list.
+
+    Raises:
+        LookupError: it is not there.
+    """
+    if name not in catalogue:
+        raise LookupError(f"there is no {kind} {name!r} to remove")
+    catalogue.remove(name)
+
+
+def cache_of(catalogue: Catalogue[Any], default: Cache) -> Cache:
+    """Return how long a whole list may be kept.
+
+    All pages of a list say the same, so the list is as short-lived, and as private, as the
+    most so of what is on it.  [MCP 2026-07-28, server/utilities/caching]
+    """
+    found = default
+    for entry in catalogue:
+        if entry.cache is not None:
+            found = found.joined(entry.cache)
+    return found
+
+
+def _is_text_like(schema: Any) -> bool:
+    """Say whether a value of a schema can be read from a text."""
+    if not isinstance(schema, dict):
+        return True
+    several = schema.get("anyOf") or schema.get("oneOf")
+    if several:
+        return any(map(_is_text_like, several))
+    return schema.get("type") not in ("array", "object") and "$ref" not in schema
+
+
+# -- mounting --------------------------------------------------------------------------------
+
+
+def mount(app: Server, other: Server, prefix: str) -> None:
+    """Take over what another server offers, now and whenever it changes."""
+    if other is app or _reaches(other, app):
+        raise ValueError(f"{other!r} mounts {app!r}: neither could be listed")
+    if app.is_open and other.has_lifespan:
+        raise RuntimeError(f"mount {other!r} before {app!r} is served: its lifespan is to begin")
+    if prefix:
+        _check_name(prefix, "server")
+    before = f"{prefix}_" if prefix else ""
+    pairs: list[tuple[str, Catalogue[Any], Catalogue[Any], str]] = [
+        ("tools", app.tools, other.tools, before),
+        ("prompts", app.prompts, other.prompts, before),
+        ("resources", app.resources, other.resources, ""),
+        ("resources", app.templates, other.templates, ""),
+    ]
+    taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
+
+    def follow(what: str) -> None:
+        """Bring our copies of one list up to date."""
+        if what == "extensions":
+            extension_methods.follow(app, other)
+            return
+        for kind, ours, theirs, lead in pairs:
+            if kind == what:
+                _copy(other, ours, theirs, lead, taken[id(theirs)])
+        app.has_tools |= other.has_tools
+        app.has_prompts |= other.has_prompts
+        app.has_resources |= other.has_resources
+
+    for _, ours, theirs, lead in pairs:
+        for entry in theirs:
+            if (name := lead + _key(entry)) in ours:
+                raise ValueError(f"{name!r} is offered already; mount {other!r} under a prefix")
+    extension_methods.check_mounted(app, other)
+    app._mounts.append(other)
+    other._mounted_in.append(follow)
+    other.streams.followers.append(app.streams)
+    for what in ("tools", "prompts", "resources", "extensions"):
+        follow(what)
+
+
+def _reaches(server: Server, sought: Server) -> bool:
+    return any(each is sought or _reaches(each, sought) for each in server._mounts)
+
+
+def _key(entry: Any) -> str:
+    """Return what an entry is found by in its list."""
+    return entry.uri if isinstance(entry, ResourceEntry) else entry.name
+
+
+def _copy(
+    other: Server, ours: Catalogue[Any], theirs: Catalogue[Any], lead: str, taken: dict[str, Any]
+) -> None:
+    """Add and remove what makes our copies those of `theirs`; `taken` maps names to originals."""
+    wanted = {lead + _key(entry): entry for entry in theirs}
+    for name in [name for name, entry in taken.items() if wanted.get(name) is not entry]:
+        del taken[name]
+        if name in ours:  # or it was removed here by hand
+            ours.remove(name)
+    for name, entry in wanted.items():
+        if name in taken:
+            continue
+        if name in ours:
+            # Whoever registers there knows nothing of us, and is not to be told by an error.
+            _log.warning("%r of %r is not offered: there is one here already", name, other.name)
+            continue
+        renamed = entry.name if isinstance(entry, ResourceEntry) else name
+        copy = msgspec.structs.replace(
+            entry,
+            name=renamed,
+            path=(other, *entry.path),
+            own_name=entry.own_name or entry.name,
+        )
+        ours.add(name, copy)
+        taken[name] = entry
+
+
+# -- options ---------------------------------------------------------------------------------
+
+
+def _shared(arguments: Arguments, options: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return the options that every kind of entry has, and refuse any that is left."""
+    made = {
+        "title": options.pop("title", None),
+        "description": options.pop("description", None) or arguments.description,
+        "icons": icons_of(options.pop("icons", ())),
+        "meta": options.pop("meta", None) or UNSET,
+        "inline": bool(options.pop("inline", False)),
+        "timeout": _seconds(options.pop("timeout", None)),
+        "cache": options.pop("cache", None),
+    }
+    if options:
+        raise TypeError(f"a {kind} has no option {sorted(options)[0]!r}")
+    if made["inline"] and made["timeout"] is not None:
+        raise TypeError(f"a {kind} that runs inline cannot be stopped: give it no timeout")
+    return made
+
+
+def _seconds(timeout: float | None) -> float | None:
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    return timeout
+
+
+def _one_of(option: str, value: Any, known: tuple[str, ...]) -> Any:
+    if value not in known:
+        raise ValueError(f"{option} is one of {', '.join(map(repr, known))}, not {value!r}")
+    return value
+
+
+def _typed(value: Any, kind: Any, option: str) -> Any:
+    """Return an option that is a Struct, or a dict with its members as they are on the wire."""
+    if value is None or value is UNSET:
+        return UNSET
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{option} is a {kind.__name__} or a dict, not {type(value).__name__}")
+    unknown = set(value) - set(kind.__struct_encode_fields__)
+    if unknown:
+        known = ", ".join(kind.__struct_encode_fields__)
+        raise TypeError(f"{option} has no member {sorted(unknown)[0]!r}; there are {known}")
+    return msgspec.convert(value, kind)
+
+
+def _named(name: str | None, handler: Callable[..., Any], kind: str) -> str:
+    chosen = name if name is not None else getattr(handler, "__name__", "")
+    if not isinstance(chosen, str) or not chosen or chosen == "<lambda>":
+        raise ValueError(f"{_title(handler)} needs a name: pass one to register it as a {kind}")
+    _check_name(chosen, kind)
+    return chosen
+
+
+def _check_name(name: str, kind: str) -> None:
+    is_plain = name.isprintable() and not any(map(str.isspace, name))
+    if len(name) > _LONGEST_NAME or not is_plain:
+        raise ValueError(
+            f"{name[:_LONGEST_NAME]!r} cannot name a {kind}: "
+            f"a name has up to {_LONGEST_NAME} characters and no space"
+        )
+
+
+def _check_uri(uri: str, template: object) -> None:
+    scheme, colon, rest = uri.partition(":")
+    if template is None and (not colon or not scheme or not rest or any(map(str.isspace, uri))):
+        raise ValueError(f"{uri!r} is no URI: it needs a scheme, as in 'config://app'")
+
+
+def _title(handler: Callable[..., Any]) -> str:
+    return f"{getattr(handler, '__qualname__', None) or repr(handler)}()"

@@ -1,0 +1,1 @@
+"""Runs a server: standard streams, sockets, keepalive, lifespan."""

@@ -1,0 +1,208 @@
+"""Schemas written by hand: what is refused, what is found wrong, and what is never done."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import socket
+import sys
+from typing import Any
+
+import pytest
+
+from trunkline.server.handlers.schema_validator import BadSchema, SchemaCheck
+
+CANARY = "canary-7f3a"
+
+FORECAST: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "minLength": 2, "maxLength": 20, "pattern": "^[A-Z]"},
+        "days": {"type": "integer", "minimum": 1, "maximum": 14, "multipleOf": 1},
+        "units": {"type": "array", "items": {"enum": ["c", "f"]}, "maxItems": 2},
+        "mode": {"const": "fast"},
+        "near": {"$ref": "#/$defs/place"},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+    "$defs": {"place": {"type": "object", "required": ["lat"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"city": "Rome", "days": 3, "units": ["c"], "near": {"lat": 1}}, None),
+        ({}, 'the value breaks "required": "city" is missing'),
+        ([], 'the value breaks "type": expected object'),
+        ({"city": 7}, '"city" breaks "type": expected string'),
+        ({"city": CANARY}, '"city" breaks "pattern": it does not match the pattern'),
+        ({"city": "R"}, '"city" breaks "minLength": expected at least 2 characters'),
+        ({"city": "R" * 21}, '"city" breaks "maxLength": expected at most 20 characters'),
+        ({"city": "Rome", "days": 99}, '"days" breaks "maximum": expected at most 14'),
+        ({"city": "Rome", "days": 0}, '"days" breaks "minimum": expected at least 1'),
+        (
+            {"city": "Rome", "units": [CANARY]},
+            '"units[0]" breaks "enum": not one of the allowed values',
+        ),
+        ({"city": "Rome", "mode": CANARY}, '"mode" breaks "const": not the one allowed value'),
+        ({"city": "Rome", "near": {}}, '"near" breaks "required": "lat" is missing'),
+        ({"city": "Rome", "cty": 1}, 'the value breaks "additionalProperties": unexpected "cty"'),
+    ],
+)
+def test_a_problem_names_the_place_and_the_keyword_and_not_the_value(
+    value: Any, problem: str | None
+) -> None:
+    found = SchemaCheck(FORECAST).problem(value)
+    assert found == problem
+    assert CANARY not in str(found)
+
+
+def test_the_schema_of_the_author_is_left_as_it_is() -> None:
+    before = copy.deepcopy(FORECAST)
+    check = SchemaCheck(FORECAST)
+    check.problem({})
+    assert before == FORECAST
+    assert repr(check) == "<SchemaCheck>"
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {"items": schema}
+    return schema
+
+
+def doubling(steps: int) -> dict[str, Any]:
+    """References to references: two to the power of `steps` in all."""
+    defs: dict[str, Any] = {
+        f"d{step}": {"allOf": [{"$ref": f"#/$defs/d{step + 1}"}, {"$ref": f"#/$defs/d{step + 1}"}]}
+        for step in range(steps)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{steps}": {"type": "string"}}}
+
+
+def hidden(steps: int) -> dict[str, Any]:
+    schema = doubling(steps)
+    moved = schema.pop("$defs")
+    text = {name: {"allOf": [{"$ref": f"#/x-mine/d{int(name[1:]) + 1}"}] * 2} for name in moved}
+    text[f"d{steps}"] = {"allOf": []}
+    return {"$ref": "#/x-mine/d0", "x-mine": text}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ([], "a JSON Schema is an object"),
+        ("string", "a JSON Schema is an object"),
+        ({"const": 1j}, "no JSON"),
+        ({"type": "strin"}, "not a valid JSON Schema"),
+        ({"minLength": "3"}, "not a valid JSON Schema"),
+        ({"$ref": "https://example.com/schema"}, "nothing is fetched"),
+        ({"$ref": "file:///etc/passwd"}, "nothing is fetched"),
+        ({"$ref": "neighbour.json"}, "nothing is fetched"),
+        ({"items": {"anyOf": [{"$ref": "//example.com/x"}]}}, "nothing is fetched"),
+        ({"$dynamicRef": "https://example.com/schema#x"}, "nothing is fetched"),
+        ({"$id": "https://example.com/root", "$ref": "leaf"}, "nothing is fetched"),
+        ({"$ref": "#/x-mine", "x-mine": {"$ref": "https://example.com/x"}}, "nothing is fetched"),
+        ({"$ref": "#/$defs/none"}, "not a valid JSON Schema"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#"}, "the dialect"),
+        ({"$schema": "https://example.com/mine"}, "the dialect"),
+        ({"pattern": "(?=a)b"}, "not a valid JSON Schema"),
+        ({"pattern": r"(a)\1"}, "not a valid JSON Schema"),
+        ({"description": "x" * 300_000}, "the limit is 262144"),
+        ({"anyOf": [{}] * 10_001}, "more than 10000 subschemas"),
+        (nested(70), "nested more than 64 deep"),
+        (doubling(40), "come to more than 100000"),
+        (hidden(40), "come to more than 100000"),
+    ],
+    ids=lambda each: str(each)[:40],
+)
+def test_a_schema_that_is_not_safe_to_use_is_refused(schema: Any, reason: str) -> None:
+    with pytest.raises(BadSchema, match=reason):
+        SchemaCheck(schema)
+
+
+def test_a_schema_that_contains_itself_as_an_object_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    schema["items"] = schema
+    with pytest.raises(BadSchema, match="has no end"):
+        SchemaCheck(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/text", "$defs": {"text": {"type": "string"}}},
+        {"$ref": "#text", "$defs": {"text": {"$anchor": "text", "type": "string"}}},
+        {
+            "$ref": "text",
+            "$id": "https://example.com/root",
+            "$defs": {"t": {"$id": "text", "type": "string"}},
+        },
+        {"$id": "urn:example:root", "$ref": "#/$defs/text", "$defs": {"text": {"type": "string"}}},
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "$ref": "#/definitions/t",
+            "definitions": {"t": {"type": "string"}},
+        },
+        {"$schema": "https://json-schema.org/draft/2019-09/schema", "type": "string"},
+        {"$ref": "#/x-mine/text", "x-mine": {"text": {"type": "string"}}},
+    ],
+    ids=lambda each: str(each)[:40],
+)
+def test_references_inside_a_schema_are_followed(schema: dict[str, Any]) -> None:
+    check = SchemaCheck(schema)
+    assert check.problem("x") is None
+    assert check.problem(7) == 'the value breaks "type": expected string'
+
+
+def test_an_address_that_is_only_data_is_no_reference() -> None:
+    assert (
+        SchemaCheck({"const": {"$ref": "https://example.com"}}).problem(
+            {"$ref": "https://example.com"}
+        )
+        is None
+    )
+    assert SchemaCheck({"properties": {"$ref": {"type": "string"}}}).problem({"$ref": "x"}) is None
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    tree = SchemaCheck({"type": "object", "properties": {"kids": {"items": {"$ref": "#"}}}})
+    assert tree.problem({"kids": [{"kids": []}]}) is None
+    assert tree.problem({"kids": [{"kids": [3]}]}) == (
+        '"kids[0].kids[0]" breaks "type": expected object'
+    )
+
+
+def test_a_pattern_with_nested_repeats_takes_linear_time() -> None:
+    check = SchemaCheck({"pattern": "^(a+)+$"})
+    # A back-tracking engine would not come back from this one.
+    assert check.problem("a" * 50_000 + "!") == (
+        'the value breaks "pattern": it does not match the pattern'
+    )
+
+
+def test_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> Any:
+        raise AssertionError("somebody opened something")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(builtins, "open", refuse)
+    with pytest.raises(BadSchema):
+        SchemaCheck({"$ref": "http://127.0.0.1:9/schema"})
+    SchemaCheck(FORECAST)
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    with pytest.raises(ImportError, match=r"pip install trunkline\[schema\]"):
+        SchemaCheck({"type": "object"})
+
+
+def test_a_secret_in_a_name_is_not_shown() -> None:
+    name = "sk-live-" + "a" * 30
+    found = SchemaCheck({"additionalProperties": False}).problem({name: 1})
+    assert found is not None
+    assert name not in found

@@ -1,0 +1,211 @@
+"""What cannot work is refused when it is registered, in a sentence that names it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from trunkline import Cache, Client, Context, Server
+from trunkline.server.registry.entries import ToolEntry
+
+
+def app() -> Server:
+    return Server("test", version="1")
+
+
+def call(server: Server, name: str, **arguments: Any) -> Any:
+    async def main() -> Any:
+        async with Client(server, revision="2026-07-28") as client:
+            return (await client.call_tool(name, arguments)).value
+
+    return asyncio.run(main())
+
+
+def test_decorators_return_the_function_unchanged_with_and_without_parentheses() -> None:
+    server = app()
+
+    def one() -> str:
+        return "1"
+
+    def suggest(typed: str) -> list[str]:
+        return [typed]
+
+    assert server.tool(one) is one
+    assert server.tool("two")(one) is one
+    assert server.prompt(one) is one
+    assert server.resource("a://b")(one) is one
+    assert server.complete(prompt="one", argument="x")(suggest) is suggest
+    assert [entry.name for entry in server.tools] == ["one", "two"]
+
+
+def test_options_reach_the_listing() -> None:
+    server = app()
+
+    @server.tool(
+        "named",
+        title="A title",
+        description="What it does.",
+        annotations={"readOnlyHint": True},
+        icons=["https://example.com/i.png"],
+        meta={"com.example/k": 1},
+        timeout=5,
+        cache=Cache(60),
+        deprecated="use other",
+    )
+    def handler() -> str:
+        """Not this."""
+        return ""
+
+    async def main() -> Any:
+        async with Client(server, revision="2025-11-25") as client:
+            return (await client.list_tools())[0]
+
+    tool = asyncio.run(main())
+    assert (tool.name, tool.title) == ("named", "A title")
+    assert tool.description == "Deprecated: use other What it does."
+    assert tool.annotations.read_only_hint is True
+    assert tool.icons[0].src == "https://example.com/i.png"
+    assert tool.meta == {"com.example/k": 1}
+
+
+@pytest.mark.parametrize(
+    ("register", "error", "says"),
+    [
+        (lambda s: s.tool(lambda: 1), ValueError, "needs a name"),
+        (lambda s: s.tool("a b")(lambda: 1), ValueError, "no space"),
+        (lambda s: s.tool("a" * 129)(lambda: 1), ValueError, "128"),
+        (lambda s: s.add_tool("t", lambda: 1, colour="red"), TypeError, "no option 'colour'"),
+        (lambda s: s.add_tool("t", lambda: 1, timeout=0), ValueError, "above 0"),
+        (lambda s: s.add_tool("t", lambda: 1, annotations={"x": 1}), TypeError, "no member 'x'"),
+        (lambda s: s.add_tool("t", lambda: 1, annotations=7), TypeError, "a dict"),
+        (lambda s: s.add_resource("nowhere", lambda: 1), ValueError, "no URI"),
+        (lambda s: s.add_resource("a://{x}", lambda y: 1), TypeError, "variables"),
+        (lambda s: s.add_resource("a://b", lambda y: 1), TypeError, "no variables"),
+        (lambda s: s.add_resource("a://{x", lambda x: 1), ValueError, "every"),
+        (lambda s: s.complete(argument="a")(lambda typed: []), TypeError, "either"),
+        (lambda s: s.complete(prompt="p", argument="a")(lambda: []), TypeError, "typed so far"),
+        (lambda s: s.method("tools/call")(lambda: 1), ValueError, "method of MCP"),
+        (lambda s: s.method("ping")(lambda: 1), ValueError, "method of MCP"),
+        (lambda s: s.remove_tool("t"), LookupError, "no tool 't'"),
+        (lambda s: s.remove_prompt("t"), LookupError, "no prompt 't'"),
+        (lambda s: s.remove_resource("a://b"), LookupError, "no resource"),
+        (lambda s: s.mount(s), ValueError, "mounts"),
+        (lambda _: Server("x", revisions=[]), ValueError, "at least one"),
+        (lambda _: Server("x", revisions=["2020-01-01"]), ValueError, "2020-01-01"),
+    ],
+)
+def test_what_cannot_work_is_refused(register: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        register(app())
+
+
+def test_a_name_is_taken_once() -> None:
+    server = app()
+    server.add_tool("t", lambda: 1)
+    server.add_prompt("p", lambda: "x")
+    server.add_resource("a://b", lambda: "x")
+    for again in (
+        lambda: server.add_tool("t", lambda: 2),
+        lambda: server.add_prompt("p", lambda: "y"),
+        lambda: server.add_resource("a://b", lambda: "y"),
+    ):
+        with pytest.raises(ValueError, match="already"):
+            again()
+
+
+def test_a_mounted_server_is_offered_under_its_prefix_and_followed() -> None:
+    server, other = app(), Server("other")
+
+    @other.tool
+    def forecast(city: str) -> str:
+        return f"sun in {city}"
+
+    server.mount(other, prefix="w")
+    assert call(server, "w_forecast", city="Rome") == "sun in Rome"
+
+    other.add_tool("later", lambda: "late")
+    assert call(server, "w_later") == "late"
+    other.remove_tool("forecast")
+    assert [entry.name for entry in server.tools] == ["w_later"]
+
+    other.remove_tool("later")
+    other.add_tool("later", lambda: "new")
+    assert call(server, "w_later") == "new"
+
+
+def test_what_is_mounted_keeps_its_own_state_and_middleware() -> None:
+    heard: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(_: Server) -> Any:
+        heard.append("opened")
+        yield "state of other"
+        heard.append("closed")
+
+    server, other = app(), Server("other", lifespan=lifespan)
+
+    @server.middleware
+    async def outer(_: Context, proceed: Any) -> Any:
+        heard.append("outer")
+        return await proceed()
+
+    @other.middleware
+    async def inner(_: Context, proceed: Any) -> Any:
+        heard.append("inner")
+        return (await proceed()) + "!"
+
+    @other.tool
+    def look(ctx: Context) -> str:
+        return f"{ctx.state} in {ctx.app.name}"
+
+    server.mount(other, prefix="o")
+    assert call(server, "o_look") == "state of other in other!"
+    assert heard == ["opened", "outer", "inner", "closed"]
+    assert other.state is None
+
+
+def test_two_servers_cannot_mount_each_other_and_names_must_not_clash() -> None:
+    server, other = app(), Server("other")
+    other.mount(server)
+    with pytest.raises(ValueError, match="mounts"):
+        server.mount(other)
+    server.add_tool("t", lambda: 1)
+    third = Server("third")
+    third.add_tool("t", lambda: 2)
+    with pytest.raises(ValueError, match="under a prefix"):
+        server.mount(third)
+    assert isinstance(server.tools.get("t"), ToolEntry)
+
+
+def test_the_lifespan_is_held_open_by_connections_and_its_failure_is_told() -> None:
+    seen: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(_: Server) -> Any:
+        seen.append("open")
+        yield {"db": 1}
+        seen.append("close")
+
+    server = Server("test", lifespan=lifespan)
+
+    @server.tool
+    async def state(ctx: Context) -> dict[str, int]:
+        return ctx.state  # type: ignore[no-any-return]  # whatever the lifespan gave
+
+    async def main() -> None:
+        async with Client(server) as one:
+            assert (await one.call_tool("state")).value == {"db": 1}
+            async with Client(server) as two:
+                assert (await two.call_tool("state")).value == {"db": 1}
+            assert seen == ["open"]
+        for _ in range(100):
+            if seen == ["open", "close"]:
+                break
+            await asyncio.sleep(0.01)
+        assert seen == ["open", "close"]
+
+    asyncio.run(main())
+    assert server.in_flight == 0

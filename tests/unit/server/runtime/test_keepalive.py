@@ -1,0 +1,341 @@
+"""Clients that say nothing: who is asked, who is let be, and who is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.scene import HANDSHAKE, META, WAIT, run, until_async
+from trunkline import Server, SocketLimits
+from trunkline.server.runtime import keepalive
+from trunkline.server.runtime.keepalive import Keeper
+from trunkline.transports.addresses import Unix
+
+
+class Raw:
+    """A client that says only what it is told to."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, **message: Any) -> None:
+        self.writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def ask(self, id: Any, method: str, **params: Any) -> None:
+        self.send(id=id, method=method, params={**params, "_meta": META})
+
+    async def read(self) -> Any:
+        """Return the next message, or None at the end."""
+        async with asyncio.timeout(WAIT):
+            line = await self.reader.readline()
+        return json.loads(line) if line else None
+
+    async def open_session(self) -> None:
+        """Shake hands."""
+        params = {
+            "protocolVersion": HANDSHAKE,
+            "capabilities": {},
+            "clientInfo": {"name": "tests", "version": "1"},
+        }
+        self.send(id="hello", method="initialize", params=params)
+        assert (await self.read())["id"] == "hello"
+        self.send(method="notifications/initialized")
+
+
+class Scene:
+    """A server at a path, and what its handlers wait for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.gate = asyncio.Event()
+        self.app = Server("keeping")
+        self.listening: Any = None
+
+        @self.app.tool
+        async def wait() -> str:
+            await self.gate.wait()
+            return "done"
+
+        @self.app.tool
+        async def large(size: int) -> str:
+            return "x" * size
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Raw]:
+        raw = Raw(*await asyncio.open_unix_connection(str(self.path)))
+        try:
+            yield raw
+        finally:
+            raw.writer.close()
+
+
+@asynccontextmanager
+async def serving(tmp_path: Path, **limits: Any) -> AsyncIterator[Scene]:
+    scene = Scene(tmp_path / "s")
+    async with scene.app.listen(Unix(scene.path), limits=SocketLimits(**limits)) as listening:
+        scene.listening = listening
+        yield scene
+
+
+SHORT = 0.1
+
+
+def test_a_client_that_never_says_anything_is_closed(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with serving(tmp_path, idle=SHORT) as scene, scene.client() as raw:
+            assert await raw.read() is None
+            await until_async(lambda: scene.listening.connections == 0)
+
+    run(script, timers_too=True)
+
+
+def test_a_client_that_fell_silent_is_closed_in_order(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with serving(tmp_path, idle=SHORT) as scene, scene.client() as raw:
+            raw.ask(1, "tools/list")
+            assert "result" in await raw.read()
+            assert await raw.read() is None
+
+    run(script, timers_too=True)
+
+
+def test_a_client_that_says_something_now_and_then_stays(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with serving(tmp_path, idle=0.4) as scene, scene.client() as raw:
+            for n in range(12):
+                raw.ask(n, "tools/list")
+                assert (await raw.read())["id"] == n
+                await asyncio.sleep(0.05)
+            assert await raw.read() is None
+
+    run(script)
+
+
+def test_half_a_message_is_something_said(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with serving(tmp_path, idle=0.4) as scene, scene.client() as raw:
+            for _ in range(12):
+                raw.writer.write(b" ")
+                await asyncio.sleep(0.05)
+            raw.ask(1, "tools/list")
+            assert (await raw.read())["id"] == 1
+
+    run(script)
+
+
+def test_a_call_or_a_stream_that_is_open_keeps_a_silent_client(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with (
+            serving(tmp_path, idle=SHORT) as scene,
+            scene.client() as calling,
+            scene.client() as listening,
+        ):
+            calling.ask("c", "tools/call", name="wait", arguments={})
+            wanted = {"toolsListChanged": True}
+            listening.ask("s", "subscriptions/listen", notifications=wanted)
+            told = await listening.read()
+            assert told["method"] == "notifications/subscriptions/acknowledged"
+            await asyncio.sleep(8 * SHORT)
+            assert scene.listening.connections == 2
+            # 2026-07-28 has no ping, and nobody is sent one.
+            scene.gate.set()
+            assert (await calling.read())["id"] == "c"
+            assert await calling.read() is None
+            listening.send(method="notifications/cancelled", params={"requestId": "s"})
+            while (message := await listening.read()) is not None:
+                assert message.get("method") != "ping"
+
+    run(script, timers_too=True)
+
+
+def test_who_can_be_asked_is_asked_and_stays_while_it_answers(tmp_path: Path) -> None:
+    async def script() -> None:
+        # A client that can be asked is never idle: it need not be guessed at.
+        async with serving(tmp_path, idle=SHORT, keep_alive=2 * SHORT) as scene:
+            async with scene.client() as raw:
+                await raw.open_session()
+                ids = []
+                for n in range(4):
+                    ping = await raw.read()
+                    assert ping["method"] == "ping"
+                    ids.append(ping["id"])
+                    if n % 2:
+                        raw.send(id=ping["id"], result={})
+                    else:  # any answer will do
+                        raw.send(id=ping["id"], error={"code": -32601, "message": "no"})
+                assert len(set(ids)) == 4
+                assert scene.listening.connections == 1
+                # Then it does not answer.
+                assert (await raw.read())["method"] == "ping"
+                assert await raw.read() is None
+            await until_async(lambda: scene.listening.connections == 0)
+
+    run(script, timers_too=True)
+
+
+def test_who_can_be_asked_and_does_not_answer_is_lost_though_a_call_is_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script() -> None:
+        async with serving(tmp_path, idle=None, keep_alive=SHORT) as scene, scene.client() as raw:
+            await raw.open_session()
+            raw.send(id=1, method="tools/call", params={"name": "wait", "arguments": {}})
+            assert (await raw.read())["method"] == "ping"
+            message = await raw.read()
+            while message is not None:  # perhaps what became of the call
+                assert message.get("method") != "ping"
+                message = await raw.read()
+
+    run(script, timers_too=True)
+    assert "the client has not answered for" in caplog.text
+
+
+def test_who_talks_is_not_asked(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with serving(tmp_path, idle=None, keep_alive=0.5) as scene, scene.client() as raw:
+            await raw.open_session()
+            for n in range(15):
+                raw.send(id=n, method="tools/list")
+                assert (await raw.read())["id"] == n
+                await asyncio.sleep(0.05)
+
+    run(script)
+
+
+def test_without_limits_nobody_is_asked_and_nobody_closed(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with (
+            serving(tmp_path, idle=None, keep_alive=None) as scene,
+            scene.client() as raw,
+            scene.client() as silent,
+        ):
+            await raw.open_session()
+            await asyncio.sleep(0.3)
+            assert scene.listening.connections == 2
+            raw.send(id=1, method="ping")
+            assert (await raw.read())["id"] == 1
+            assert silent.reader._buffer == b""  # type: ignore[attr-defined]
+            loop = asyncio.get_running_loop()
+            looking = [each for each in loop._scheduled if "Keeper" in repr(each)]  # type: ignore[attr-defined]
+            assert looking == []
+
+    run(script, timers_too=True)
+
+
+def test_without_pings_a_client_of_the_handshake_may_be_idle_too(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with serving(tmp_path, idle=SHORT, keep_alive=None) as scene, scene.client() as raw:
+            await raw.open_session()
+            assert await raw.read() is None
+
+    run(script)
+
+
+def test_a_client_that_reads_nothing_is_lost_whatever_it_has_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.transports.sockets._PATIENCE", 0.05)
+
+    async def script() -> None:
+        async with serving(tmp_path, idle=SHORT) as scene:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stuck:
+                stuck.connect(str(scene.path))
+                call = {"name": "large", "arguments": {"size": 5_000_000}, "_meta": META}
+                wait = {"name": "wait", "arguments": {}, "_meta": META}
+                for id, params in ((1, call), (2, wait)):
+                    message = {"jsonrpc": "2.0", "id": id, "method": "tools/call"}
+                    stuck.sendall(json.dumps({**message, "params": params}).encode() + b"\n")
+                await until_async(lambda: scene.listening.connections == 1)
+                await until_async(lambda: scene.listening.connections == 0)
+
+    run(script, timers_too=True)
+    assert "the client has read nothing for" in caplog.text
+
+
+@pytest.mark.parametrize("revision", ["2026-07-28", HANDSHAKE])
+def test_a_client_that_reads_slowly_gets_all_of_it(
+    tmp_path: Path, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says nothing and has nothing open, and comes to no question before it has read all."""
+    monkeypatch.setattr("trunkline.transports.sockets._PATIENCE", 0.02)
+
+    async def script() -> None:
+        async with serving(tmp_path, idle=0.2, keep_alive=0.2) as scene, scene.client() as raw:
+            params: dict[str, Any] = {"name": "large", "arguments": {"size": 8_000_000}}
+            if revision == HANDSHAKE:
+                await raw.open_session()
+            else:
+                params["_meta"] = META
+            raw.send(id=1, method="tools/call", params=params)
+            got = 0
+            while got < 8_000_000:
+                got += len(part := await raw.reader.read(200_000))
+                assert part, f"it was closed after {got} bytes"
+                await asyncio.sleep(0.02)
+
+    run(script)
+
+
+# By itself
+
+
+class Stub:
+    """What a keeper looks at."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.session = None
+        self.is_busy = False
+        self.received = self.backlog = self.written = 0
+        self.peer = ""
+        self.ends: list[Any] = []
+
+    def end(self, why: Any = None) -> None:
+        self.ends.append(why)
+
+
+def test_a_keeper_that_was_stopped_looks_no_more() -> None:
+    async def script() -> None:
+        stub: Any = Stub()
+        keeper = Keeper(stub, stub, SocketLimits(idle=0.02))
+        keeper.stop()
+        keeper.start()
+        keeper.stop()
+        keeper.stop()
+        await asyncio.sleep(0.1)
+        assert stub.ends == []
+
+    run(script, timers_too=True)
+
+
+def test_an_end_is_told_once_and_then_nobody_looks() -> None:
+    async def script() -> None:
+        stub: Any = Stub()
+        keeper = Keeper(stub, stub, SocketLimits(idle=0.02))
+        keeper.start()
+        await until_async(lambda: stub.ends)
+        await asyncio.sleep(0.1)
+        assert stub.ends == [None]
+
+    run(script, timers_too=True)
+
+
+def test_it_looks_some_times_in_the_time_that_is_to_be_noticed() -> None:
+    async def script() -> None:
+        stub: Any = Stub()
+        for limits, step in (
+            (SocketLimits(idle=8, keep_alive=4), 4 / keepalive._LOOKS),
+            (SocketLimits(idle=None, keep_alive=4), 4 / keepalive._LOOKS),
+            (SocketLimits(idle=2, keep_alive=None), 2 / keepalive._LOOKS),
+            (SocketLimits(idle=None, keep_alive=None), None),
+        ):
+            assert Keeper(stub, stub, limits)._step == step
+
+    run(script)

@@ -1,0 +1,540 @@
+"""Who is told of what, in both eras, and how a stream of changes ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.unit.server import wire as wires
+from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
+from trunkline import Context, Server, ServerLimits
+from trunkline.jsonrpc import Policy
+from trunkline.mcp.types import TaskStatusNotificationParams
+from trunkline.server.dispatch.connection import MOST_BACKLOG
+
+KEY = "io.modelcontextprotocol/subscriptionId"
+ALL = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+NOTES = {"resourceSubscriptions": ["note://1"]}
+
+
+def make(**options: Any) -> Server:
+    app = Server("test", **options)
+    app.add_tool("first", lambda: 1)
+    app.add_prompt("ask", lambda: "?")
+    app.add_resource("note://{n}", lambda n: n)
+    return app
+
+
+@asynccontextmanager
+async def connected(app: Server, revision: str = "2025-11-25") -> AsyncIterator[Wire]:
+    """A connection on which what is sent is served before `send` returns."""
+    async with wires.connected(app, revision) as wire:
+        async with asyncio.timeout(WAIT):
+            while not wire.far.is_connected:
+                await asyncio.sleep(0)
+        yield wire
+
+
+def listen(wire: Wire, id: Any, **notifications: Any) -> None:
+    wire.ask(id, "subscriptions/listen", {"notifications": notifications, "_meta": META})
+
+
+def of_stream(wire: Wire, id: Any) -> list[Any]:
+    """Return the notifications of one stream, without its acknowledgement."""
+    return [
+        each
+        for each in wire.got
+        if each.get("params", {}).get("_meta", {}).get(KEY) == id
+        and type(each["params"]["_meta"][KEY]) is type(id)
+        and not each["method"].endswith("acknowledged")
+    ]
+
+
+async def settled(app: Server) -> None:
+    """Wait until all that was told has been sent."""
+    fanout = app.streams._fanout
+    async with asyncio.timeout(WAIT):
+        while fanout is not None and (fanout._is_busy or fanout._gathered):
+            await asyncio.sleep(0.002)
+
+
+def is_forgotten(app: Server) -> bool:
+    return not app.streams._listeners and not app.streams._ears
+
+
+# -- being told ------------------------------------------------------------------------------
+
+
+def test_every_notification_of_a_stream_has_the_id_of_its_request_as_it_was_typed() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, 7, toolsListChanged=True)
+            listen(wire, "7", promptsListChanged=True, **NOTES)
+            app.add_tool("more", lambda: 1)
+            app.add_prompt("more", lambda: "")
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            number, text = of_stream(wire, 7), of_stream(wire, "7")
+            assert [each["method"] for each in number] == ["notifications/tools/list_changed"]
+            assert [each["method"] for each in text] == [
+                "notifications/resources/updated",
+                "notifications/prompts/list_changed",
+            ]
+            assert text[0]["params"] == {"uri": "note://1", "_meta": {KEY: "7"}}
+            assert number[0]["params"] == {"_meta": {KEY: 7}}
+
+    asyncio.run(main())
+    assert is_forgotten(app)
+
+
+def test_a_stream_brings_nothing_that_it_did_not_ask_for() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, 1, promptsListChanged=True, toolsListChanged=False, **NOTES)
+            app.add_tool("more", lambda: 1)
+            app.add_resource("other://x", lambda: 1)
+            app.notify_resource_updated("note://2")
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            assert [each["params"].get("uri") for each in of_stream(wire, 1)] == ["note://1"]
+
+    asyncio.run(main())
+
+
+def test_both_eras_hear_of_one_change_on_one_connection() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app) as wire:
+            wire.ask(1, "resources/subscribe", {"uri": "note://1"})
+            await wire.answer(1)
+            listen(wire, 2, **NOTES)
+            wire.got.clear()
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            plain, own = wire.got
+            assert plain["params"] == {"uri": "note://1"}
+            assert own["params"] == {"uri": "note://1", "_meta": {KEY: 2}}
+
+    asyncio.run(main())
+
+
+def test_each_stream_of_a_connection_is_told() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            for id in range(5):
+                listen(wire, id, toolsListChanged=True)
+            wire.got.clear()
+            app.add_tool("more", lambda: 1)
+            await settled(app)
+            assert [each["params"]["_meta"][KEY] for each in wire.got] == [0, 1, 2, 3, 4]
+
+    asyncio.run(main())
+
+
+def test_a_session_that_unsubscribes_hears_no_more_and_may_subscribe_again() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app) as wire:
+            for id, method in enumerate(["subscribe", "subscribe", "unsubscribe", "unsubscribe"]):
+                wire.ask(id, f"resources/{method}", {"uri": "note://1"})
+                assert (await wire.answer(id))["result"] == {}
+            wire.got.clear()
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            assert wire.got == []
+            wire.ask("again", "resources/subscribe", {"uri": "note://1"})
+            await wire.answer("again")
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            assert wire.got[-1]["params"] == {"uri": "note://1"}
+
+    asyncio.run(main())
+
+
+def test_a_session_is_told_of_lists_once_it_said_that_it_is_ready() -> None:
+    app = make()
+
+    async def main() -> None:
+        wire = Wire()
+        serving = asyncio.create_task(app.serve(wire.far))
+        await wire.near.connect()
+        info = {"name": "t", "version": "1"}
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+        wire.ask(0, "initialize", params)
+        await wire.answer(0)
+        app.add_tool("early", lambda: 1)
+        await settled(app)
+        assert len(wire.got) == 1
+        wire.tell("notifications/initialized")
+        wire.tell("notifications/initialized")
+        app.add_tool("late", lambda: 1)
+        await settled(app)
+        assert [each.get("method") for each in wire.got[1:]] == ["notifications/tools/list_changed"]
+        await wire.near.close()
+        await asyncio.wait_for(serving, WAIT)
+
+    asyncio.run(main())
+
+
+def test_changes_may_be_told_from_any_thread_and_while_nobody_is_served() -> None:
+    app = make()
+    app.notify_resource_updated("note://1")
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, 1, **NOTES, **ALL)
+
+            def work() -> None:
+                app.notify_resource_updated("note://1")
+                app.add_tool("threaded", lambda: 1)
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            await asyncio.sleep(0)
+            await settled(app)
+            assert [each["method"] for each in of_stream(wire, 1)] == [
+                "notifications/resources/updated",
+                "notifications/tools/list_changed",
+            ]
+        app.notify_resource_updated("note://1")
+
+    asyncio.run(main())
+    app.notify_resource_updated("note://1")
+    app.remove_tool("threaded")
+
+
+def test_a_server_may_be_served_again_on_another_loop() -> None:
+    app = make()
+
+    async def abandon() -> None:
+        # Its loop ends while there is still something to tell.
+        wire = Wire()
+        serving = asyncio.ensure_future(app.serve(wire.far))
+        await wire.near.connect()
+        listen(wire, 1, toolsListChanged=True, **NOTES)
+        await wire.until(1)
+        app.notify_resource_updated("note://1")
+        app.add_tool("abandoned", lambda: 1)
+        serving.cancel()
+        await asyncio.wait([serving])
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, 1, toolsListChanged=True, **NOTES)
+            app.notify_resource_updated("note://1")
+            app.add_tool(f"tool_{len(app.tools)}", lambda: 1)
+            await settled(app)
+            assert len(of_stream(wire, 1)) == 2
+
+    for script in (abandon, main, main):
+        asyncio.run(script())
+    assert is_forgotten(app)
+
+
+def test_what_a_mounted_server_tells_of_its_resources_reaches_clients() -> None:
+    app, inner = make(), Server("inner")
+    inner.add_resource("inner://x", lambda: 1)
+    app.mount(inner)
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, 1, resourceSubscriptions=["inner://x"], resourcesListChanged=True)
+            inner.notify_resource_updated("inner://x")
+            inner.add_resource("inner://y", lambda: 1)
+            await settled(app)
+            assert [each["method"] for each in of_stream(wire, 1)] == [
+                "notifications/resources/updated",
+                "notifications/resources/list_changed",
+            ]
+
+    asyncio.run(main())
+
+
+def test_names_are_spoken_as_the_policy_has_it() -> None:
+    app = make(policy=Policy.mcp().but(method_names="emit-bare"))
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire, connected(app) as old:
+            listen(wire, 1, toolsListChanged=True)
+            app.add_tool("more", lambda: 1)
+            await settled(app)
+            names = [each["method"] for each in wire.got + old.got]
+            bare = "tools/list_changed"
+            assert names == ["subscriptions/acknowledged", bare, bare]
+
+    asyncio.run(main())
+
+
+def test_tasks_are_told_of_on_streams_that_name_them() -> None:
+    app = make()
+    app.streams.honoured_task_ids = lambda _connection, _caller, ids: ids
+    params = TaskStatusNotificationParams("then", "now", "working", "t1", ttl_ms=None)
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, 1, taskIds=["t1"])
+            listen(wire, 2, taskIds=["t2"])
+            app.streams.task_changed("t1", params)
+            await settled(app)
+            (told,) = of_stream(wire, 1)
+            assert told["method"] == "notifications/tasks"
+            assert told["params"]["taskId"] == "t1"
+            assert told["params"]["ttlMs"] is None
+            assert of_stream(wire, 2) == []
+
+    asyncio.run(main())
+
+
+# -- ending ----------------------------------------------------------------------------------
+
+
+def test_a_cancelled_stream_gets_nothing_more_and_no_answer() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, 1, **NOTES)
+            listen(wire, 2, **NOTES)
+            app.notify_resource_updated("note://1")
+            wire.tell("notifications/cancelled", {"requestId": 1, "_meta": META})
+            await settled(app)
+            assert of_stream(wire, 1) == []
+            assert len(of_stream(wire, 2)) == 1
+            # Its id is free again, and so is its place.
+            listen(wire, 1, **NOTES)
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            assert len(of_stream(wire, 1)) == 1
+            assert not [each for each in wire.got if "result" in each or "error" in each]
+
+    asyncio.run(main())
+
+
+def test_a_cancel_that_names_no_stream_changes_none() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, 1, **NOTES)
+            for id in ("1", 99):
+                wire.tell("notifications/cancelled", {"requestId": id, "_meta": META})
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            assert len(of_stream(wire, 1)) == 1
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_ends_takes_its_streams_along() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as other:
+            listen(other, 1, **NOTES)
+            async with connected(app) as wire:
+                wire.ask(1, "resources/subscribe", {"uri": "note://1"})
+                await wire.answer(1)
+                listen(wire, 2, **ALL, **NOTES)
+                app.notify_resource_updated("note://1")
+            assert len(app.streams._ears) == 1
+            await settled(app)
+            assert len(of_stream(other, 1)) == 1
+
+    asyncio.run(main())
+    assert is_forgotten(app)
+
+
+def test_a_server_that_stops_answers_its_streams_at_once() -> None:
+    app = make()
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.tool
+    async def hold() -> str:
+        began.set()
+        await go_on.wait()
+        return "held"
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, "s", **ALL)
+            wire.ask(1, "tools/call", {"name": "hold", "_meta": META})
+            await began.wait()
+            app.stop()
+            answer = await wire.answer("s")
+            assert answer["result"]["resultType"] == "complete"
+            assert answer["result"].keys() == {"resultType", "_meta"}
+            assert answer["result"]["_meta"][KEY] == "s"
+            listen(wire, "late", **ALL)
+            assert "retryAfterMs" in (await wire.answer("late"))["error"]["data"]
+            # The handler is still at work, and is answered for after the stream.
+            go_on.set()
+            assert "result" in await wire.answer(1)
+            assert len([each for each in wire.got if each.get("id") == "s"]) == 1
+
+    asyncio.run(main())
+    assert is_forgotten(app)
+
+
+def test_after_the_end_of_input_streams_hear_what_handlers_still_change_and_are_answered() -> None:
+    app = make()
+
+    @app.tool
+    async def touch(ctx: Context) -> str:
+        await asyncio.sleep(0.01)
+        ctx.app.add_tool("touched", lambda: 1)
+        ctx.app.notify_resource_updated("note://1")
+        return "done"
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            listen(wire, "s", toolsListChanged=True, **NOTES)
+            wire.ask(1, "tools/call", {"name": "touch", "_meta": META})
+            wire.far.on_error(None)  # nothing more comes; it still reads
+            answer = await wire.answer("s")
+            assert answer["result"]["_meta"][KEY] == "s"
+            assert {each["method"] for each in of_stream(wire, "s")} == {
+                "notifications/resources/updated",
+                "notifications/tools/list_changed",
+            }
+            assert wire.got[-1] is answer
+            assert "result" in await wire.answer(1)
+
+    asyncio.run(main())
+    assert is_forgotten(app)
+
+
+def test_a_session_hears_what_was_changed_at_the_last() -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app) as wire:
+            app.add_tool("last", lambda: 1)
+            wire.far.on_error(None)
+            (told,) = await wire.until(1)
+            assert told["method"] == "notifications/tools/list_changed"
+
+    asyncio.run(main())
+
+
+def test_a_stream_whose_client_reads_too_slowly_is_dropped_with_a_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as slow, connected(app, PER_REQUEST) as quick:
+            listen(slow, 5, **NOTES)
+            listen(quick, 5, **NOTES)
+            slow.far.backlog = MOST_BACKLOG + 1
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            slow.far.backlog = 0
+            (ended,) = of_stream(slow, 5)
+            assert ended["method"] == "notifications/cancelled"
+            assert ended["params"]["requestId"] == 5
+            assert "too slowly" in ended["params"]["reason"]
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            assert len(of_stream(slow, 5)) == 1
+            assert len(of_stream(quick, 5)) == 2
+            # It may come back, under the same id: the old request is not open any more.
+            listen(slow, 5, **NOTES)
+            app.notify_resource_updated("note://1")
+            await settled(app)
+            assert len(of_stream(slow, 5)) == 2
+            assert not [each for each in slow.got if "error" in each]
+
+    asyncio.run(main())
+    assert "stream 5 was dropped" in caplog.text
+
+
+def test_a_session_that_reads_too_slowly_loses_its_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = make()
+
+    async def main() -> None:
+        async with connected(app) as wire:
+            wire.far.backlog = MOST_BACKLOG + 1
+            app.add_tool("more", lambda: 1)
+            async with asyncio.timeout(WAIT):
+                while not wire.ended:
+                    await asyncio.sleep(0.005)
+            assert wire.got == []
+
+    asyncio.run(main())
+    assert "does not read" in caplog.text
+    assert is_forgotten(app)
+
+
+# -- bounds ----------------------------------------------------------------------------------
+
+
+def test_streams_take_no_place_among_handlers() -> None:
+    app = make(limits=ServerLimits(in_flight=1, in_flight_overall=1))
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire:
+            for id in range(5):
+                listen(wire, id, **ALL)
+            assert app.in_flight == 0
+            assert len(asyncio.all_tasks()) == 2  # this one, and the one that serves
+            wire.ask("call", "tools/call", {"name": "first", "_meta": META})
+            assert "result" in await wire.answer("call")
+
+    asyncio.run(main())
+
+
+def test_a_connection_has_so_many_streams_and_no_more() -> None:
+    app = make(limits=ServerLimits(streams=2))
+
+    async def main() -> None:
+        async with connected(app, PER_REQUEST) as wire, connected(app, PER_REQUEST) as other:
+            for id in range(3):
+                listen(wire, id, **NOTES)
+            error = (await wire.answer(2))["error"]
+            assert "2 streams" in error["message"]
+            listen(other, 0, **NOTES)
+            assert other.got[0]["method"] == "notifications/subscriptions/acknowledged"
+            wire.tell("notifications/cancelled", {"requestId": 0, "_meta": META})
+            listen(wire, 3, **NOTES)
+            assert wire.got[-1]["params"]["_meta"] == {KEY: 3}
+
+    asyncio.run(main())
+
+
+def test_a_connection_names_so_many_things_and_no_more() -> None:
+    app = make(limits=ServerLimits(subscriptions=3))
+
+    async def main() -> None:
+        async with connected(app) as wire:
+            for id in range(2):
+                wire.ask(id, "resources/subscribe", {"uri": f"note://{id}"})
+                assert (await wire.answer(id))["result"] == {}
+            listen(wire, "two", resourceSubscriptions=["note://1", "note://2"], **ALL)
+            assert "3 subscriptions" in (await wire.answer("two"))["error"]["message"]
+            listen(wire, "one", resourceSubscriptions=["note://1", "note://1"], **ALL)
+            assert wire.got[-1]["params"]["_meta"] == {KEY: "one"}
+            wire.ask("more", "resources/subscribe", {"uri": "note://9"})
+            assert "3 subscriptions" in (await wire.answer("more"))["error"]["message"]
+            wire.ask("same", "resources/subscribe", {"uri": "note://1"})
+            assert (await wire.answer("same"))["result"] == {}
+            wire.ask("less", "resources/unsubscribe", {"uri": "note://1"})
+            wire.ask("again", "resources/subscribe", {"uri": "note://9"})
+            assert (await wire.answer("again"))["result"] == {}
+
+    asyncio.run(main())

@@ -1,0 +1,134 @@
+"""Tasks on the wire: each revision gets its own names, and what belongs to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET, Raw, ValidationError, to_builtins
+from msgspec.json import decode, encode
+
+from tests.unit.server.task_talk import CORE, RELATED
+from tests.unit.server.tasks.test_records import record
+from tests.unit.server.wire import PER_REQUEST
+from trunkline import Server
+from trunkline.jsonrpc.messages import ErrorObject
+from trunkline.judge import judge_type
+from trunkline.mcp import CallToolResult, ProgressNotificationParams, TextContent
+from trunkline.server.tasks import wire as forms
+from trunkline.spec.revisions import REVISIONS
+
+APP = Server("test", version="1")
+QUESTION = Raw(b'{"method":"roots/list"}')
+
+
+def told(value: Any) -> Any:
+    """What goes over the wire."""
+    return decode(encode(value))
+
+
+def test_a_revision_has_tasks_in_its_core_or_as_an_extension_or_not() -> None:
+    assert {each: forms.form_of(each) for each in REVISIONS} == {
+        "2024-11-05": None,
+        "2025-03-26": None,
+        "2025-06-18": None,
+        CORE: "core",
+        PER_REQUEST: "extension",
+    }
+
+
+@pytest.mark.parametrize("revision", [CORE, PER_REQUEST])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"ttl": None},
+        {"status": "input_required", "questions": {"a": QUESTION}},
+        {"status": "completed", "result": Raw(b'{"content":[]}')},
+        {"status": "failed", "error": Raw(b'{"code":-32603,"message":"no"}')},
+        {"status": "cancelled", "status_message": "The task was cancelled."},
+    ],
+)
+def test_what_is_sent_is_what_the_revision_says_it_is(revision: str, facts: Any) -> None:
+    surface, made = APP.surface(revision), record(**facts)
+    sent = {
+        "GetTaskResult": forms.shown(made, surface),
+        "TaskStatusNotificationParams": forms.notification(made, surface),
+        "CancelTaskResult": forms.cancelled(made, surface),
+        "CreateTaskResult": forms.created(record(), surface),
+    }
+    if revision == CORE:
+        sent["ListTasksResult"] = forms.listed([made, record()], "next", surface)
+    for name, value in sent.items():
+        assert list(judge_type(told(value), name, revision)) == [], name
+
+
+def test_the_names_of_one_form_are_not_in_the_other() -> None:
+    made = record()
+    core = told(forms.shown(made, APP.surface(CORE)))
+    extension = told(forms.shown(made, APP.surface(PER_REQUEST)))
+    assert (core["ttl"], core["pollInterval"]) == (60_000, 1000)
+    assert (extension["ttlMs"], extension["pollIntervalMs"]) == (60_000, 1000)
+    assert {"ttlMs", "pollIntervalMs", "resultType", "_meta"}.isdisjoint(core)
+    assert {"ttl", "pollInterval"}.isdisjoint(extension)
+
+
+@pytest.mark.parametrize(
+    ("raw", "seconds"),
+    [
+        (b"{}", None),
+        (b'{"ttl":1500}', 1.5),
+        (b'{"ttl":1500.0}', 1.5),
+        (b'{"ttl":1.5e3}', 1.5),
+        (b'{"ttl":1' + b"0" * 400 + b"}", 10**9),
+        (b'{"ttl":1e300}', 10**9),
+    ],
+)
+def test_how_long_a_task_is_to_be_kept_is_asked_in_milliseconds(
+    raw: bytes, seconds: float | None
+) -> None:
+    assert forms.read_ttl(Raw(raw)) == seconds
+
+
+@pytest.mark.parametrize("raw", [b"null", b"7", b'{"ttl":0}', b'{"ttl":1.5}', b'{"ttl":"x"}'])
+def test_what_asks_for_no_time_is_refused(raw: bytes) -> None:
+    with pytest.raises(ValidationError):
+        forms.read_ttl(Raw(raw))
+
+
+def test_an_outcome_makes_of_a_task_what_its_form_has_for_it() -> None:
+    surface = APP.surface(PER_REQUEST)
+    fine = CallToolResult([TextContent("x")])
+    broken = CallToolResult([TextContent("x")], is_error=True)
+    error = ErrorObject(-32603, "no" * 1000)
+    for form in ("core", "extension"):
+        assert forms.outcome_of(fine, form, surface).status == "completed"
+        failed = forms.outcome_of(error, form, surface)
+        assert failed.status == "failed"
+        assert failed.result is UNSET
+        assert len(failed.message) == 200
+    assert forms.outcome_of(broken, "core", surface).status == "failed"
+    assert forms.outcome_of(broken, "core", surface).result is not UNSET
+    assert forms.outcome_of(broken, "extension", surface).status == "completed"
+
+
+def test_an_outcome_that_cannot_be_written_is_a_failure() -> None:
+    surface = APP.surface(PER_REQUEST)
+    broken = CallToolResult([TextContent("\ud800")])
+    outcome = forms.outcome_of(broken, "extension", surface)
+    assert (outcome.status, outcome.message) == ("failed", "The result cannot be written.")
+
+
+def test_a_payload_names_its_task_where_the_revision_has_that() -> None:
+    made = record(status="completed", result=Raw(b'{"content":[],"_meta":{"com.example/a":1}}'))
+    core = forms.payload(made, APP.surface(CORE))
+    assert core["_meta"] == {"com.example/a": 1, RELATED: {"taskId": made.id}}
+    assert "_meta" in forms.payload(made, APP.surface(PER_REQUEST))
+    assert RELATED not in forms.payload(made, APP.surface(PER_REQUEST))["_meta"]
+
+
+def test_a_message_of_a_task_keeps_its_own_meta() -> None:
+    params = ProgressNotificationParams(1, "t", meta={"com.example/a": 1})
+    named = forms.message_of(params, "id", APP.surface(CORE))
+    assert to_builtins(named)["_meta"] == {"com.example/a": 1, RELATED: {"taskId": "id"}}
+    assert forms.message_of(params, "id", APP.surface(PER_REQUEST)) is params
