@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from trunkline import Server, Stdio, TrunklineError
-from trunkline.client.sync import SyncClient
+from trunkline.client.sync.client import SyncClient
 
 HERE = Path(__file__).parent
 SERVER = Stdio([sys.executable, "-u", str(HERE / "server.py"), '{"grace": 0.2}'])

@@ -17,7 +17,7 @@ import pytest
 
 from tests.faults.scene import WAIT, Piped, address, children, nothing_left, piped, until
 from trunkline import ConnectionLost
-from trunkline.client.sync import SyncClient
+from trunkline.client.sync.client import SyncClient
 
 NOTHING_LEFT = "0 children, 1 threads"
 

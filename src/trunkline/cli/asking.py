@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..client.forms import Misfit, defaults, fit
+from ..client.server_requests.form_validation import Misfit, defaults, fit
 from ..errors import visible
 from ..redaction import is_secret_name
 from .progress import somebody_is_there

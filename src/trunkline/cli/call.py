@@ -20,7 +20,7 @@ from .verbs import Misuse
 
 if TYPE_CHECKING:
     from ..client.client import Client
-    from ..client.results import ToolResult
+    from ..client.requests.tool_result import ToolResult
     from ..mcp.types import Tool
     from .progress import Console
 

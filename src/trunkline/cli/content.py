@@ -22,7 +22,7 @@ from .screen import tell
 if TYPE_CHECKING:
     from io import RawIOBase
 
-    from ..client.results import ToolResult
+    from ..client.requests.tool_result import ToolResult
     from ..mcp.types import ContentBlock, ResourceContents
 
 __all__ = ["Shelf", "blocks_shown", "contents_shown", "json_text", "plain", "result_shown"]

@@ -22,7 +22,7 @@ from ..spec.kinds import ErrorKind
 
 if TYPE_CHECKING:
     from ..client.client import Client
-    from ..client.listing import Page
+    from ..client.requests.pagination import Page
 
 __all__ = ["FORMAT", "KINDS", "listing_of"]
 
@@ -89,7 +89,7 @@ async def _entries(client: Client, member: str, method: str) -> list[Any]:
     if getattr(client.server_capabilities, capability) is UNSET:
         return []
     # Imported here, as by the client itself.
-    from ..client.listing import every
+    from ..client.requests.pagination import every
 
     async def get(cursor: str | None, left: float) -> Page:
         return _page(await _asked(client, method, cursor, left), member)
@@ -110,7 +110,7 @@ async def _asked(client: Client, method: str, cursor: str | None, left: float) -
 
 
 def _page(result: dict[str, Any], member: str) -> Page:
-    from ..client.listing import Page
+    from ..client.requests.pagination import Page
 
     items = result.get(member)
     if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .calls import Call
-    from .changes import ChangeStream
     from .client import Client
     from .extensions import ClientExtension
-    from .listening import Change, ChangeFilter
-    from .results import ToolResult
-    from .sync import SyncClient
-    from .sync_calls import SyncCall, SyncChangeStream, SyncTaskCall
-    from .task_calls import TaskCall
+    from .requests.call import Call
+    from .requests.tool_result import ToolResult
+    from .subscriptions.dispatch import Change, ChangeFilter
+    from .subscriptions.stream import ChangeStream
+    from .sync.client import SyncClient
+    from .sync.handles import SyncCall, SyncChangeStream, SyncTaskCall
+    from .tasks.task_call import TaskCall
 
 __all__ = [
     "Call",
@@ -36,18 +36,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Call": "calls",
-    "Change": "listening",
-    "ChangeFilter": "listening",
-    "ChangeStream": "changes",
+    "Call": "requests.call",
+    "Change": "subscriptions.dispatch",
+    "ChangeFilter": "subscriptions.dispatch",
+    "ChangeStream": "subscriptions.stream",
     "Client": "client",
     "ClientExtension": "extensions",
-    "SyncCall": "sync_calls",
-    "SyncChangeStream": "sync_calls",
-    "SyncClient": "sync",
-    "SyncTaskCall": "sync_calls",
-    "TaskCall": "task_calls",
-    "ToolResult": "results",
+    "SyncCall": "sync.handles",
+    "SyncChangeStream": "sync.handles",
+    "SyncClient": "sync.client",
+    "SyncTaskCall": "sync.handles",
+    "TaskCall": "tasks.task_call",
+    "ToolResult": "requests.tool_result",
 }
 
 

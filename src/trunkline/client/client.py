@@ -37,7 +37,14 @@ from ..mcp.types import (
 )
 from ..redaction import show
 from ..spec.revisions import LATEST, REVISIONS
-from .answering import (
+from .connect.capabilities import capabilities, extended
+from .connect.negotiation import Offer, agree
+from .connect.targets import Given, forget, outlives, remember, remembered, target_of
+from .diagnostics import Complaints, log
+from .options import LEVELS, Validate, check_choice, check_count, check_seconds
+from .requests.cache import Cache, fresh_until
+from .requests.decode import INPUT_REQUIRED, read
+from .server_requests.handlers import (
     AT_ONCE,
     Answering,
     Handlers,
@@ -47,10 +54,8 @@ from .answering import (
     Roots,
     as_root,
 )
-from .caching import Cache, fresh_until
-from .declaring import capabilities, extended
-from .failures import Complaints, log
-from .notices import (
+from .session import CLOSED, Agreement, Era, OnProgress, Question, Session
+from .subscriptions.notifications import (
     Listeners,
     Notices,
     OnListChanged,
@@ -58,17 +63,12 @@ from .notices import (
     OnNotification,
     OnResourceUpdated,
 )
-from .opening import Offer, agree
-from .options import LEVELS, Validate, check_choice, check_count, check_seconds
-from .reading import INPUT_REQUIRED, read
-from .session import CLOSED, Agreement, Era, OnProgress, Question, Session
-from .targets import Given, forget, outlives, remember, remembered, target_of
-from .tasks import TASK, TaskVerbs
+from .tasks.methods import TASK, TaskVerbs
 
 if TYPE_CHECKING:
-    from .checks import Checks
     from .extensions import Extensions
-    from .threads import Threads
+    from .server_requests.handler_threads import Threads
+    from .validation import Checks
 
 __all__ = ["Client"]
 
@@ -297,7 +297,7 @@ class Client(TaskVerbs):
     @cached_property
     def _threads(self) -> Threads:
         """The threads of handlers that are no coroutines, made when the first needs one."""
-        from .threads import Threads
+        from .server_requests.handler_threads import Threads
 
         return Threads(AT_ONCE)
 
@@ -306,7 +306,7 @@ class Client(TaskVerbs):
         if self._validate == "off":
             return None
         # Imported here, as above: it is for those who write servers.
-        from .checks import Checks
+        from .validation import Checks
 
         return Checks(transport, complaints, raises=self._validate == "raise")
 

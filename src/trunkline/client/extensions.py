@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from ..jsonrpc.messages import Shown
 from ..mcp.extensions import check_id, result_types_of, settings_of
-from .resolving import Resolver
+from .requests.resolving import Resolver
 
 __all__ = ["ClientExtension", "Declared", "Extensions", "declared"]
 

@@ -57,17 +57,17 @@ from ..mcp.types import (
 )
 from ..redaction import show
 from ..transports.base import HIGH_WATER, Frame, Transport
-from .answering import Answering
-from .failures import Complaints, current_task
-from .listening import Streams
-from .notices import Notices
-from .permitted import sendable
-from .questions import OnProgress, Question, Waiter
-from .waiting import Waiting, Watch
+from .diagnostics import Complaints, current_task
+from .requests.method_checks import sendable
+from .requests.request import OnProgress, Question, Waiter
+from .requests.timeouts import Waiting, Watch
+from .server_requests.handlers import Answering
+from .subscriptions.dispatch import Streams
+from .subscriptions.notifications import Notices
 
 if TYPE_CHECKING:
-    from .asked import Answers
-    from .checks import Checks
+    from .server_requests.incoming import Answers
+    from .validation import Checks
 
 __all__ = [
     "CLOSED",
@@ -601,7 +601,7 @@ class Session:
         else:
             if self._answers is None:
                 # Imported here: most servers ask nothing.
-                from .asked import Answers
+                from .server_requests.incoming import Answers
 
                 self._answers = Answers(self.answering, self._complaints, self._think)
             is_busy = not self._is_read(asked.id)
@@ -668,7 +668,7 @@ class Session:
         """Take the answer to a call that nobody waits for."""
         if reply.error is UNSET and self._end is None:
             # Imported here: most answers come in time.
-            from .aside import end_task_of
+            from .tasks.cleanup import end_task_of
 
             end_task_of(self, reply.result)
 

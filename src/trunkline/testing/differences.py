@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, to_builtins
 from msgspec.json import encode
 
-from ..client.results import ToolResult
+from ..client.requests.tool_result import ToolResult
 from ..mcp.shaping import narrow
 from ..mcp.types import CallToolResult
 from ..redaction import show

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias
 from msgspec import Raw, Struct, field
 from msgspec.json import encode
 
-from ..client.reading import read
-from ..client.results import tool_result
+from ..client.requests.decode import read
+from ..client.requests.tool_result import tool_result
 from ..errors import PeerError
 from ..mcp.types import (
     ClientCapabilities,

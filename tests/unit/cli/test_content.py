@@ -21,7 +21,7 @@ from trunkline.cli.content import (
     plain,
     result_shown,
 )
-from trunkline.client.results import tool_result
+from trunkline.client.requests.tool_result import tool_result
 from trunkline.mcp import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from trunkline.mcp.types import ResourceContents
 

@@ -17,7 +17,7 @@ from tests.unit.client.scripted import (
     run,
     text,
 )
-from trunkline.client import Client, failures
+from trunkline.client import Client, diagnostics
 from trunkline.client import session as sessions
 from trunkline.errors import (
     ConnectionLost,
@@ -621,7 +621,7 @@ def test_a_close_that_is_cancelled_closes_all_the_same() -> None:
 def test_a_handler_that_will_not_end_does_not_keep_the_connection_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(failures, "GRACE", 5.0)
+    monkeypatch.setattr(diagnostics, "GRACE", 5.0)
 
     async def main() -> None:
         async def stubborn(params: Any) -> Any:
@@ -760,7 +760,7 @@ def test_a_server_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
             text: caplog.text.count(text)
             for text in ("no message", "never asked", "ValueError: mine")
         }
-        assert set(counts.values()) == {failures.TOLD}
+        assert set(counts.values()) == {diagnostics.TOLD}
         assert "270 more complaints" in caplog.text
 
     run(main())

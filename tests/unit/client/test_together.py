@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tests.unit.client.scripted import run
 from trunkline import Client, Context, Server, ToolError
-from trunkline.client.targets import target_of
+from trunkline.client.connect.targets import target_of
 from trunkline.errors import ConnectionLost, PeerError, TimedOut, ToolFailed, TransportError
 from trunkline.judge import Conversation
 from trunkline.mcp import CreateMessageResult, TextContent

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.certificates import PASSWORD
-from trunkline.client.targets import forget, remember, remembered, target_of
+from trunkline.client.connect.targets import forget, remember, remembered, target_of
 from trunkline.transports.addresses import Tcp, Tls, Unix, parse_address
 
 

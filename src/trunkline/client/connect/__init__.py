@@ -1,0 +1,1 @@
+"""Opens a session: targets, version negotiation, declared capabilities."""

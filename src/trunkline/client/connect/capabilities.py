@@ -1,0 +1,88 @@
+"""What a client declares of itself: what it was given a handler for, and its extensions.
+
+Which of that a revision knows is a row of the specification; nothing else is sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, UnsetType
+
+from ...mcp.shaping import narrow
+from ...mcp.types import (
+    ClientCapabilities,
+    ClientCapabilitiesElicitation,
+    ClientCapabilitiesRoots,
+    ClientCapabilitiesSampling,
+)
+from ...spec import lookup
+from ...spec.mcp.tasks_extension import EXTENSION as TASKS
+from ..server_requests.handlers import Handlers
+
+if TYPE_CHECKING:
+    from ..extensions import Extensions
+    from ..requests.resolving import Resolver
+
+__all__ = ["TASKS", "capabilities", "extended"]
+
+
+def extended(
+    extensions: Extensions | None, *, tasks: bool
+) -> tuple[dict[str, dict[str, Any]], dict[str, Resolver]]:
+    """Return the extensions to declare, and who completes the results of their types.
+
+    That of tasks is among them if it is wanted.
+
+    Raises:
+        ValueError: an id is none, or comes twice.
+        TypeError: settings are no JSON object, or something is no extension.
+    """
+    settings: dict[str, dict[str, Any]] = {}
+    resolvers: dict[str, Resolver] = {}
+    if extensions is not None:
+        # Imported here: most clients bring none.
+        from ..extensions import declared
+
+        settings, resolvers = declared(extensions)
+    if tasks:
+        settings.setdefault(TASKS, {})
+    return settings, resolvers
+
+
+def capabilities(
+    handlers: Handlers,
+    experimental: dict[str, dict[str, Any]] | None,
+    extensions: dict[str, dict[str, Any]],
+    revision: str,
+) -> ClientCapabilities:
+    """Return what to declare to a server of `revision`."""
+    found = ClientCapabilities(
+        elicitation=_elicitation(handlers, revision),
+        experimental=UNSET if experimental is None else experimental,
+        extensions=extensions or UNSET,
+        roots=UNSET if handlers.roots is None else ClientCapabilitiesRoots(list_changed=True),
+        sampling=_sampling(handlers, revision),
+    )
+    return narrow(found, revision)
+
+
+def _elicitation(handlers: Handlers, revision: str) -> ClientCapabilitiesElicitation | UnsetType:
+    form, url = (_if_known(f"elicitation.{mode}", revision) for mode in ("form", "url"))
+    if handlers.on_elicit_url is None:
+        url = UNSET
+    if handlers.on_elicit is None:
+        # Without a mode it would mean forms, which nobody fills in.
+        return UNSET if url is UNSET else ClientCapabilitiesElicitation(url=url)
+    return ClientCapabilitiesElicitation(form=form, url=url)
+
+
+def _sampling(handlers: Handlers, revision: str) -> ClientCapabilitiesSampling | UnsetType:
+    if handlers.on_sample is None:
+        return UNSET
+    tools = _if_known("sampling.tools", revision) if handlers.sampling_tools else UNSET
+    return ClientCapabilitiesSampling(tools=tools)
+
+
+def _if_known(name: str, revision: str) -> dict[str, Any] | UnsetType:
+    return UNSET if lookup.capability(name, revision, "client") is None else {}

@@ -1,0 +1,321 @@
+"""Find out which revision a server speaks, and open the conversation in it.
+
+A server belongs to one of two eras, or to both: to the handshake, which begins with
+`initialize`, or to the one in which each request stands for itself and `server/discover`
+tells what there is. Which, it has to be asked.
+
+The rules that live here, and only here:
+
+* The first question is `server/discover`. A result, or an error that only the
+  per-request era has, settles it; any other error, whatever its code, is that of a server
+  of the handshake.                 [MCP 2026-07-28, basic/transports/stdio]
+* A server that says nothing is asked in the other way as well; whichever is answered first
+  counts, and what comes later is not needed. So it is with one that is known to shake hands
+  and does not: it may have become another.
+* The version in the answer to `initialize` has to be one that we can speak: nothing is
+  assumed.                                            [MCP 2025-11-25, basic/lifecycle]
+* `initialize` is never cancelled.        [MCP 2025-11-25, basic/utilities/cancellation]
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, NoReturn
+
+from msgspec import UNSET, Raw, UnsetType, ValidationError, convert, field
+
+from ...errors import PeerError, RemoteProtocolError
+from ...jsonrpc.ledger import Pending
+from ...mcp.meta import SERVER_INFO, request_meta
+from ...mcp.shaping import narrow
+from ...mcp.types import (
+    ClientCapabilities,
+    Implementation,
+    InitializeRequestParams,
+    InitializeResult,
+    ServerCapabilities,
+    Wire,
+)
+from ...spec.kinds import ErrorKind
+from ...spec.profiles import profile
+from ...spec.revisions import LATEST, REVISIONS
+from ..requests.decode import PER_REQUEST, read
+from ..session import Agreement, Era, Session
+
+__all__ = ["Offer", "agree", "per_request_meta"]
+
+
+def _handshakes(revisions: Iterable[str]) -> list[str]:
+    """Return those revisions that begin with a handshake."""
+    return [each for each in revisions if not PER_REQUEST.holds(each)]
+
+
+_NEWEST_HANDSHAKE: Final = max(_handshakes(REVISIONS))
+
+
+class Offer(NamedTuple):
+    """What a client says of itself, and what it will settle for."""
+
+    # The one revision that will do, or None for any.
+    pinned: str | None
+    info: Implementation
+    # What to declare, by revision.
+    declared: Callable[[str], ClientCapabilities]
+    # How long a server may say nothing before it is asked in the other way as well.
+    probe_timeout: float
+
+    @property
+    def revisions(self) -> tuple[str, ...]:
+        """The revisions that will do."""
+        return REVISIONS if self.pinned is None else (self.pinned,)
+
+
+class _Discovered(Wire, frozen=True):
+    """A result of `server/discover`, as far as it decides something."""
+
+    supported_versions: list[str]
+    capabilities: ServerCapabilities = ServerCapabilities()
+    instructions: str | UnsetType | None = UNSET
+    result_type: str = "complete"
+    meta: dict[str, Any] | UnsetType | None = field(default=UNSET, name="_meta")
+
+
+async def agree(session: Session, offer: Offer, remembered: Era | None) -> bytes | None:
+    """Open a conversation; return the result of `server/discover`, if that is what opened it.
+
+    Raises:
+        RemoteProtocolError: there is no revision that both sides speak.
+        PeerError: the server refused.
+        ConnectionLost: the connection ended meanwhile.
+    """
+    pinned = offer.pinned
+    if pinned is not None and not PER_REQUEST.holds(pinned):
+        await _shake_hands(session, offer, pinned)
+        return None
+    if pinned is not None:
+        asked = _ask(session, offer, pinned)
+        await asyncio.wait([asked.waiter])
+        return await _follow(session, offer, asked)
+    if remembered == "handshake":
+        return await _shake_hands_again(session, offer)
+    return await _probe(session, offer)
+
+
+def per_request_meta(offer: Offer, revision: str) -> Mapping[str, Any]:
+    """Return what every request of the per-request era carries, by its names on the wire."""
+    return request_meta(revision, offer.info, offer.declared(revision))
+
+
+# -- the per-request era ---------------------------------------------------------------------
+
+
+def _ask(session: Session, offer: Offer, revision: str) -> Pending:
+    params = {"_meta": per_request_meta(offer, revision)}
+    return session.probe("server/discover", params)
+
+
+async def _probe(session: Session, offer: Offer) -> bytes | None:
+    asked = _ask(session, offer, LATEST)
+    await asyncio.wait([asked.waiter], timeout=offer.probe_timeout)
+    if asked.waiter.done():
+        return await _follow(session, offer, asked)
+    return await _race(session, offer, asked)
+
+
+async def _shake_hands_again(session: Session, offer: Offer) -> bytes | None:
+    """Open a conversation with a server that shook hands when it was last connected to."""
+    opened = _introduce(session, offer, _NEWEST_HANDSHAKE)
+    await asyncio.wait([opened.waiter], timeout=offer.probe_timeout)
+    if not opened.waiter.done():
+        return await _race(session, offer, _ask(session, offer, LATEST), opened)
+    try:
+        _conclude(session, offer, opened.waiter.result(), _NEWEST_HANDSHAKE)
+    except (PeerError, RemoteProtocolError):
+        return await _probe(session, offer)  # it is not what it was: find out again
+    return None
+
+
+async def _race(
+    session: Session, offer: Offer, asked: Pending, opened: Pending | None = None
+) -> bytes | None:
+    """Go by the first answer that settles it: to the one question or to the other."""
+    if opened is None:
+        opened = _introduce(session, offer, _NEWEST_HANDSHAKE)
+    waiting: set[asyncio.Future[Any]] = {asked.waiter, opened.waiter}
+    refusal: PeerError | None = None
+    while waiting:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if asked.waiter in done:
+            found = _discovered(asked)
+            agreement = _decided(found, offer)
+            if agreement is not None:
+                session.forget(opened)
+                return _settle(session, agreement, asked)
+        if opened.waiter in done:
+            try:
+                raw = opened.waiter.result()
+            except PeerError as error:
+                refusal = error
+            else:
+                session.forget(asked)
+                _conclude(session, offer, raw, _NEWEST_HANDSHAKE)
+                return None
+    if refusal is None:
+        _no_common(offer, ())
+    raise refusal
+
+
+async def _follow(session: Session, offer: Offer, asked: Pending) -> bytes | None:
+    """Go on by what `server/discover` was answered with."""
+    found = _discovered(asked)
+    agreement = _decided(found, offer)
+    if agreement is not None:
+        return _settle(session, agreement, asked)
+    if isinstance(found, _Discovered):
+        await _fall_back(session, offer, found.supported_versions)
+    elif _modern_kind(found) == ErrorKind.UNSUPPORTED_PROTOCOL_VERSION:
+        await _fall_back(session, offer, _supported(found))
+    elif offer.pinned is not None:
+        raise found
+    else:
+        await _shake_hands(session, offer, _NEWEST_HANDSHAKE)
+    return None
+
+
+def _discovered(asked: Pending) -> _Discovered | PeerError | RemoteProtocolError:
+    """Return what was discovered, or why nothing was; a lost connection raises."""
+    try:
+        raw: Raw = asked.waiter.result()
+    except (PeerError, RemoteProtocolError) as error:
+        return error
+    try:
+        found: _Discovered = read(raw, _Discovered, "server/discover", LATEST)
+    except RemoteProtocolError:
+        # Some servers answer whatever they do not know with something empty.
+        return RemoteProtocolError(
+            "mcp.version.discover-fields", expected="a result of server/discover"
+        )
+    return found
+
+
+def _decided(
+    found: _Discovered | PeerError | RemoteProtocolError, offer: Offer
+) -> Agreement | None:
+    """Return what there is to agree on in the per-request era, or None where nothing is."""
+    if isinstance(found, _Discovered):
+        revision = _best(found.supported_versions, offer)
+        if not revision:
+            return None
+        return Agreement(
+            revision,
+            "per_request",
+            _server_info(found.meta),
+            found.capabilities,
+            found.instructions or None,
+            found,
+            per_request_meta(offer, revision),
+        )
+    if _modern_kind(found) in (None, ErrorKind.UNSUPPORTED_PROTOCOL_VERSION):
+        return None
+    # A server of this era that will not say what it has: each request will tell.
+    revision = offer.pinned or LATEST
+    return Agreement(revision, "per_request", meta=per_request_meta(offer, revision))
+
+
+def _settle(session: Session, agreement: Agreement, asked: Pending) -> bytes | None:
+    """Agree; return what was discovered, if anything was."""
+    session.agree(agreement)
+    return None if agreement.opening is None else bytes(asked.waiter.result())
+
+
+def _best(supported: Iterable[str], offer: Offer) -> str:
+    """Return the newest revision of the per-request era that both speak, or nothing."""
+    common = set(supported).intersection(offer.revisions)
+    return max(filter(PER_REQUEST.holds, common), default="")
+
+
+async def _fall_back(session: Session, offer: Offer, supported: Iterable[str]) -> None:
+    """Shake hands in the newest revision that a server of both eras named."""
+    common = set(supported).intersection(offer.revisions)
+    best = max(_handshakes(common), default="")
+    if not best:
+        _no_common(offer, supported)
+    await _shake_hands(session, offer, best)
+
+
+def _no_common(offer: Offer, supported: Iterable[str]) -> NoReturn:
+    raise RemoteProtocolError(
+        "mcp.version.none-reported",
+        got=", ".join(sorted(supported)) or "no version at all",
+        expected=f"a server that speaks {' or '.join(reversed(offer.revisions))}",
+    )
+
+
+def _modern_kind(error: PeerError | RemoteProtocolError) -> str | None:
+    """Return the symbol of an error that only the per-request era has."""
+    if isinstance(error, RemoteProtocolError):
+        return None
+    codes = profile("mcp")
+    for kind in (
+        ErrorKind.UNSUPPORTED_PROTOCOL_VERSION,
+        ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY,
+        ErrorKind.HEADER_MISMATCH,
+    ):
+        if codes.number(kind, LATEST) == error.code:
+            return kind
+    return None
+
+
+def _supported(error: PeerError | RemoteProtocolError) -> list[str]:
+    """Return the versions that an error names."""
+    data = getattr(error, "data", None)
+    supported = data.get("supported") if isinstance(data, dict) else None
+    return [each for each in supported if type(each) is str] if type(supported) is list else []
+
+
+def _server_info(meta: Any) -> Implementation | None:
+    """Return who a server says it is, for display; whatever is wrong with it, no matter."""
+    try:
+        return convert(meta.get(SERVER_INFO), Implementation) if type(meta) is dict else None
+    except ValidationError:
+        return None
+
+
+# -- the handshake era -----------------------------------------------------------------------
+
+
+async def _shake_hands(session: Session, offer: Offer, revision: str) -> None:
+    opened = _introduce(session, offer, revision)
+    await asyncio.wait([opened.waiter])
+    _conclude(session, offer, opened.waiter.result(), revision)
+
+
+def _introduce(session: Session, offer: Offer, revision: str) -> Pending:
+    info = narrow(offer.info, revision)
+    params = InitializeRequestParams(offer.declared(revision), info, revision)
+    return session.probe("initialize", params)
+
+
+def _conclude(session: Session, offer: Offer, raw: Raw, asked_for: str) -> None:
+    result: InitializeResult = read(raw, InitializeResult, "initialize", asked_for)
+    revision = result.protocol_version
+    if revision not in offer.revisions or PER_REQUEST.holds(revision):
+        usable = ", ".join(_handshakes(reversed(offer.revisions)))
+        raise RemoteProtocolError(
+            "mcp.version.disconnects",
+            where="/protocolVersion",
+            got=revision,
+            expected=f"{asked_for}, which was asked for, or another that we speak: {usable}",
+        )
+    session.agree(
+        Agreement(
+            revision,
+            "handshake",
+            result.server_info,
+            result.capabilities,
+            result.instructions or None,
+            result,
+        )
+    )
+    session.notify("notifications/initialized")

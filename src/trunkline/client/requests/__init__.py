@@ -1,0 +1,1 @@
+"""Requests to the server: methods, pagination, caching, timeouts, decoding of results."""

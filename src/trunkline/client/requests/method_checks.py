@@ -1,0 +1,115 @@
+"""What a client may send in one revision, and what to say of what it may not.
+
+The facts are the rows of the specification. A name that no revision has is somebody's own
+and may be sent; one that another revision has is a mistake that the server would only answer
+with "method not found".
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+from msgspec import UNSET, Struct
+
+from ...errors import LocalProtocolError
+from ...spec import lookup
+from ...spec.revisions import REVISIONS
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+__all__ = ["check_declared", "check_method", "check_sendable", "declares", "refuse", "sendable"]
+
+
+@lru_cache(maxsize=2 * len(REVISIONS))
+def sendable(revision: str, kind: Literal["request", "notification"]) -> frozenset[str]:
+    """Return what a client may send in `revision`."""
+    return frozenset(
+        row.name
+        for row in lookup.methods(revision)
+        if row.kind == kind and row.form == "wire" and "client" in row.senders
+    )
+
+
+def check_method(method: str, revision: str, kind: Literal["request", "notification"]) -> None:
+    """Refuse a method that a client of `revision` does not send.
+
+    Raises:
+        LocalProtocolError: the text says which revisions have it, and what to do instead.
+    """
+    if method not in sendable(revision, kind) and _is_known(method):
+        refuse(method, revision)
+
+
+def check_sendable(
+    method: str, kind: type[Struct] | None, session: Session, *, strict: bool
+) -> None:
+    """Refuse what a session cannot send: a verb it lacks, and if `strict` what nobody declared.
+
+    A verb is a request whose params have a `kind`; of others `check_method` has judged.
+
+    Raises:
+        LocalProtocolError: the text says why.
+    """
+    if kind is not None and method not in session.methods:
+        refuse(method, session.revision)
+    if strict and session.agreement is not None:
+        check_declared(method, session.revision, session.agreement.capabilities)
+
+
+def refuse(method: str, revision: str) -> NoReturn:
+    """Raise why a method of the specification cannot be sent in `revision`."""
+    if lookup.method(method, revision) is not None:
+        rule = "mcp.method.direction"
+    elif lookup.method_status(method, revision) == "removed":
+        rule = "mcp.method.no-longer"
+    else:
+        rule = "mcp.method.not-yet"
+    raise LocalProtocolError(
+        rule, where="/method", got=method, expected=lookup.explain_method(method, revision)
+    )
+
+
+def check_declared(method: str, revision: str, capabilities: Struct) -> None:
+    """Refuse a method for which the server declared no capability.
+
+    Raises:
+        LocalProtocolError: the text names the capability.
+    """
+    row = lookup.method(method, revision)
+    if row is None or "server" not in row.declared_by("client"):
+        return
+    if not declares(capabilities, row.capability):
+        raise LocalProtocolError(
+            "mcp.capability.negotiated-only",
+            where="/method",
+            got=method,
+            expected=f"a server that declares the capability {row.capability}",
+        )
+
+
+def declares(capabilities: Struct, path: str) -> bool:
+    """Say whether a capability was declared, by its path such as `tools.listChanged`."""
+    held: object = capabilities
+    while path:
+        # What is left of the path may be one name: those of extensions have dots in them.
+        if isinstance(held, dict) and path in held:
+            return held[path] is not False
+        step, _, path = path.partition(".")
+        held = held.get(step, UNSET) if isinstance(held, dict) else _member(held, step)
+        if held is UNSET or held is False:
+            return False
+    return True
+
+
+def _member(value: object, name: str) -> object:
+    """Return a member of a Struct by its name on the wire."""
+    if isinstance(value, Struct):
+        names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
+        return getattr(value, names.get(name, ""), UNSET)
+    return UNSET
+
+
+def _is_known(method: str) -> bool:
+    return any(lookup.method(method, revision) is not None for revision in REVISIONS)

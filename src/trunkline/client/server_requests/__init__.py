@@ -1,0 +1,1 @@
+"""Requests from the server: elicitation, sampling and roots handlers."""

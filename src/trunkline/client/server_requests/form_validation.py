@@ -1,0 +1,197 @@
+"""What a user filled in, held against the form that a server sent.
+
+A form is a flat JSON Schema: texts, numbers, booleans, and choices of one or several texts. It
+is a server's text, so a part of it that makes no sense asks for nothing, and no pattern of it is
+ever run.
+
+The rules that live here, and only here:
+
+* A field that was left out has its default.       [MCP 2025-11-25, client/elicitation]
+  A default that its own field would refuse is none.
+* A field is required, or may be left out; None is left out.
+* A field that the form does not have is a mistake of whoever filled it in.
+* A choice is spelt `enum` or `oneOf`, a choice of several within `items`, there as `anyOf`.
+  `enumNames`, and titles, are for display.        [MCP 2026-07-28, client/elicitation]
+
+An answer is a user's: what is said of it names the field, and hides what may be a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any, Final, TypeAlias
+
+from ...redaction import HIDDEN, is_secret_name, show
+
+__all__ = ["Misfit", "defaults", "fit"]
+
+# What a value has to be, in words, or None where it is just that.
+_Fault: TypeAlias = str | None
+
+# Of long lists of choices an error shows none: the reader has them in the form.
+_CHOICES_SHOWN: Final = 20
+
+
+class Misfit(ValueError):
+    """What was filled in does not fit the form; the text names the field and what it takes."""
+
+
+def fit(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content to send for a form: what was filled in, and defaults for the rest.
+
+    Raises:
+        Misfit: a field is missing, unknown, or holds what the form does not take.
+    """
+    fields = _fields(schema)
+    filled = {name: value for name, value in content.items() if value is not None}
+    for name in filled:
+        if name not in fields:
+            there = ", ".join(map(show, fields)) if len(fields) <= _CHOICES_SHOWN else "others"
+            raise Misfit(f"the form has no field {show(name)}, but {there or 'none at all'}")
+    made = defaults(schema)
+    for name, value in filled.items():
+        fault = _fault(fields[name], value)
+        if fault is not None:
+            raise Misfit(f"the field {show(name)} takes {fault}, not {_shown(name, value)}")
+        made[name] = _sent(fields[name], value)
+    for name in _required(schema):
+        if name in fields and name not in made:
+            raise Misfit(f"the field {show(name)} is required, and has nothing in it")
+    # In the order of the form, whichever came from where.
+    return {name: made[name] for name in fields if name in made}
+
+
+def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a form holds before anybody has filled it in."""
+    return {
+        name: _sent(field, field["default"])
+        for name, field in _fields(schema).items()
+        if field.get("default") is not None and _fault(field, field["default"]) is None
+    }
+
+
+def _fields(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    properties = schema.get("properties")
+    if type(properties) is not dict:
+        return {}
+    return {name: field for name, field in properties.items() if type(field) is dict}
+
+
+def _required(schema: Mapping[str, Any]) -> list[str]:
+    names = schema.get("required")
+    return [name for name in names if type(name) is str] if type(names) is list else []
+
+
+def _fault(field: dict[str, Any], value: Any) -> _Fault:
+    choices = _choices(field, "oneOf")
+    if choices is not None:
+        return None if type(value) is str and value in choices else _one_of(choices)
+    check = _CHECKS.get(field["type"]) if type(field.get("type")) is str else None
+    if check is not None:
+        return check(field, value)
+    # A kind of field that no revision has: what JSON has for a single value will do.
+    return None if isinstance(value, str | bool | int | float) else "a single value"
+
+
+def _choices(field: dict[str, Any], titled: str) -> list[str] | None:
+    """Return what one may choose from, or None where the field leaves it open."""
+    plain, named = field.get("enum"), field.get(titled)
+    if type(plain) is list:
+        return [each for each in plain if type(each) is str]
+    if type(named) is list:
+        consts = (each.get("const") for each in named if type(each) is dict)
+        return [each for each in consts if type(each) is str]
+    return None
+
+
+def _one_of(choices: list[str]) -> str:
+    if not choices or len(choices) > _CHOICES_SHOWN:
+        return "one of its choices"
+    return f"one of {', '.join(map(show, choices))}"
+
+
+def _text(field: dict[str, Any], value: Any) -> _Fault:
+    if type(value) is not str:
+        return "a text"
+    least, most = _count(field, "minLength"), _count(field, "maxLength")
+    if least is not None and len(value) < least:
+        return f"at least {least} characters"
+    if most is not None and len(value) > most:
+        return f"at most {most} characters"
+    return _format(field.get("format"), value)
+
+
+def _format(name: Any, value: str) -> _Fault:
+    if type(name) is not str:
+        return None
+    # Imported here: few forms have one, and fewer programs a form.
+    from ...judge.formats import FORMATS
+
+    called, has_it = FORMATS.get(name, ("", None))
+    return None if has_it is None or has_it(value) else called
+
+
+def _number(field: dict[str, Any], value: Any) -> _Fault:
+    if not _is_number(value):
+        return "a number"
+    least, most = field.get("minimum"), field.get("maximum")
+    if _is_number(least) and value < least:
+        return f"at least {show(least)}"
+    if _is_number(most) and value > most:
+        return f"at most {show(most)}"
+    return None
+
+
+def _integer(field: dict[str, Any], value: Any) -> _Fault:
+    if not _is_number(value) or value != int(value):
+        return "an integer"
+    return _number(field, value)
+
+
+def _boolean(field: dict[str, Any], value: Any) -> _Fault:
+    return None if type(value) is bool else "true or false"
+
+
+def _several(field: dict[str, Any], value: Any) -> _Fault:
+    if type(value) is not list or any(type(each) is not str for each in value):
+        return "a list of texts"
+    items = field.get("items")
+    choices = _choices(items, "anyOf") if type(items) is dict else None
+    if choices is not None and not set(value) <= set(choices):
+        return f"a list, each {_one_of(choices)}"
+    least, most = _count(field, "minItems"), _count(field, "maxItems")
+    if least is not None and len(value) < least:
+        return f"at least {least} of its choices"
+    if most is not None and len(value) > most:
+        return f"at most {most} of its choices"
+    return None
+
+
+_CHECKS: Final[dict[str, Callable[[dict[str, Any], Any], _Fault]]] = {
+    "string": _text,
+    "number": _number,
+    "integer": _integer,
+    "boolean": _boolean,
+    "array": _several,
+}
+
+
+def _is_number(value: Any) -> bool:
+    # A boolean is an integer to Python alone, and JSON has no infinity.
+    return type(value) is int or (type(value) is float and isfinite(value))
+
+
+def _count(field: dict[str, Any], name: str) -> int | None:
+    found = field.get(name)
+    return found if type(found) is int else None
+
+
+def _sent(field: dict[str, Any], value: Any) -> Any:
+    """Return 3 for 3.0 where an integer is meant: to some readers they are not one number."""
+    is_whole = type(value) is float and field.get("type") == "integer"
+    return int(value) if is_whole else value
+
+
+def _shown(name: str, value: Any) -> str:
+    return HIDDEN if is_secret_name(name) else show(value)

@@ -1,0 +1,335 @@
+"""Answers to what a server asks: roots, a message of a model, what a user says.
+
+One question in, one answer out, whichever way they travel: as requests of the handshake era
+(`asked`), or within results after it (`rounds`).
+
+The rules that live here, and only here:
+
+* What the client did not declare is not answered: neither a mode of elicitation nor tools for
+  its model.      [MCP 2025-11-25, client/elicitation, client/sampling]
+* An elicitation without a mode is a form.        [MCP 2025-11-25, client/elicitation]
+* A message with results of tools has nothing else in it, and answers all uses of tools in the
+  message before it, and no others.               [MCP 2025-11-25, client/sampling]
+* An answer that does not fit its form is not given; fields that were left out are filled in by
+  their defaults. To go to a page is consent, and has no content.
+* An address is shown to the user by the handler, or not at all: nothing is opened here.
+                                                  [MCP 2026-07-28, client/elicitation]
+* Such an address is one of http or https, and names a host. To open any other may run a script
+  or show a file, so no handler is called for it.
+* A root is a `file://` URI; any other is not sent.              [MCP 2025-11-25, client/roots]
+* A plain function may wait for a user, so it gets a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ...errors import RemoteProtocolError
+from ...jsonrpc.faults import UNREADABLE
+from ...mcp.shaping import narrow
+from ...mcp.tables import params_type
+from ...mcp.types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestParams,
+    ElicitResult,
+    ListRootsResult,
+    Root,
+    SamplingMessage,
+    ToolResultContent,
+    ToolUseContent,
+)
+from ...redaction import show
+from ...spec import lookup
+from ..diagnostics import current_task, outlast
+from ..requests.decode import decoder, where_and_what
+
+if TYPE_CHECKING:
+    from .handler_threads import Threads
+
+__all__ = [
+    "AT_ONCE",
+    "Answering",
+    "Handlers",
+    "OnElicit",
+    "OnElicitUrl",
+    "OnSample",
+    "Roots",
+    "as_root",
+]
+
+T = TypeVar("T")
+
+Action: TypeAlias = Literal["accept", "decline", "cancel"]
+RootsGiven: TypeAlias = Iterable[Root | str]
+Roots: TypeAlias = RootsGiven | Callable[[], RootsGiven | Awaitable[RootsGiven]]
+OnSample: TypeAlias = Callable[
+    [CreateMessageRequestParams], CreateMessageResult | Awaitable[CreateMessageResult]
+]
+Elicited: TypeAlias = ElicitResult | dict[str, Any] | Action | None
+OnElicit: TypeAlias = Callable[[ElicitRequestParams], Elicited | Awaitable[Elicited]]
+Visited: TypeAlias = ElicitResult | bool | Action | None
+OnElicitUrl: TypeAlias = Callable[[ElicitRequestParams], Visited | Awaitable[Visited]]
+
+# A server decides how much it asks at a time; nobody has so many users to answer.
+AT_ONCE: Final = 100
+
+
+class Handlers(NamedTuple):
+    """What a client can answer, and by whom."""
+
+    roots: Roots | None = None
+    on_sample: OnSample | None = None
+    on_elicit: OnElicit | None = None
+    on_elicit_url: OnElicitUrl | None = None
+    # Whether `on_sample` lets its model use the tools that a server brings along.
+    sampling_tools: bool = False
+
+
+class Answering:
+    """Reads and answers the questions of one server, and knows what is being answered."""
+
+    __slots__ = ("_handlers", "_running", "_threads")
+
+    def __init__(self, handlers: Handlers, threads: Callable[[], Threads]) -> None:
+        self._handlers = handlers
+        # Asked for when a handler needs one: all connections of a client share them.
+        self._threads = threads
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def answers(self, method: str) -> bool:
+        """Say whether there is somebody to answer a method."""
+        given = self._handlers
+        if method == "elicitation/create":
+            return given.on_elicit is not None or given.on_elicit_url is not None
+        by = {"roots/list": given.roots, "sampling/createMessage": given.on_sample}
+        return by.get(method) is not None
+
+    def read(self, method: str, raw: Raw | UnsetType, revision: str, where: str) -> Any:
+        """Return the params of a question, which are at the place `where` of a message.
+
+        Raises:
+            RemoteProtocolError: it may not be asked like this; the text says why.
+        """
+        kind = params_type(method, revision)
+        # Some servers write null for what is absent.
+        given = b"{}" if raw is UNSET or bytes(raw) == b"null" else raw
+        try:
+            params = decoder(kind)(given)
+        except UNREADABLE as error:
+            place, what = where_and_what(error)
+        else:
+            if isinstance(params, ElicitRequestParams):
+                self._check_mode(params, revision, where)
+            elif isinstance(params, CreateMessageRequestParams):
+                self._check_tools(params, revision, where)
+            return params
+        rule = "mcp.type.required" if "missing required" in what else "mcp.type.json-type"
+        raise RemoteProtocolError(
+            rule, where=where + place, expected=f"the params of {method}: {what}"
+        )
+
+    async def answer(self, method: str, params: Any, revision: str) -> Struct:
+        """Return the answer to a question that `read` has read, for a server of `revision`.
+
+        Raises:
+            Misfit: it does not fit the form that was sent.
+            NoThreadFree: there are too many handlers at work.
+            TypeError: the handler gave something that is no answer.
+            Exception: what a handler raises comes out as it is.
+        """
+        answer: Struct
+        if isinstance(params, ElicitRequestParams):
+            answer = await self._elicit(params)
+        elif isinstance(params, CreateMessageRequestParams):
+            answer = await self._sample(params)
+        else:
+            answer = await self._list_roots()
+        return narrow(answer, revision)
+
+    # -- what is under way -------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as much is being answered as may be."""
+        return len(self._running) >= AT_ONCE
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Answer in a task of its own, so that a user who thinks keeps nobody waiting."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def stop(self) -> None:
+        """Stop all that runs: there is nobody to answer any more."""
+        current = current_task()
+        for task in list(self._running):
+            if task is not current:
+                task.cancel()
+
+    async def end(self, caller: asyncio.Task[Any] | None = None) -> None:
+        """Wait until all that was stopped has ended, apart from who waits for this."""
+        await outlast(task for task in self._running if task is not caller)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # Looked at: whoever began it may wait no more.
+            task.exception()
+
+    # -- what may be asked -------------------------------------------------------------------
+
+    def _check_mode(self, params: ElicitRequestParams, revision: str, where: str) -> None:
+        mode, is_declared = "form", self._handlers.on_elicit is not None
+        if params.mode == "url":
+            has_pages = lookup.capability("elicitation.url", revision, "client") is not None
+            mode, is_declared = "url", has_pages and self._handlers.on_elicit_url is not None
+        if not is_declared:
+            raise RemoteProtocolError(
+                "mcp.elicitation.declared-mode",
+                where=f"{where}/mode",
+                got=mode,
+                expected="a mode of elicitation that this client has declared",
+            )
+        if mode == "url":
+            _check_address(params.url, f"{where}/url")
+        elif params.requested_schema is UNSET:
+            raise RemoteProtocolError(
+                "mcp.type.required", where=f"{where}/requestedSchema", expected="a form"
+            )
+
+    def _check_tools(self, params: CreateMessageRequestParams, revision: str, where: str) -> None:
+        if lookup.capability("sampling.tools", revision, "client") is None:
+            return
+        brings = params.tools is not UNSET or params.tool_choice is not UNSET
+        if brings and not self._handlers.sampling_tools:
+            raise RemoteProtocolError(
+                "mcp.capability.negotiated-only",
+                where=f"{where}/tools",
+                expected="none: this client has not declared sampling.tools",
+            )
+        _check_balance(params.messages, f"{where}/messages")
+
+    # -- who answers -------------------------------------------------------------------------
+
+    async def _list_roots(self) -> ListRootsResult:
+        roots = self._handlers.roots
+        given: RootsGiven = await self._call(roots) if callable(roots) else roots or ()
+        return ListRootsResult([as_root(each) for each in given])
+
+    async def _sample(self, params: CreateMessageRequestParams) -> CreateMessageResult:
+        given = await self._call(self._handlers.on_sample, params)
+        if not isinstance(given, CreateMessageResult):
+            _no_answer("on_sample", "a CreateMessageResult", given)
+        return given
+
+    async def _elicit(self, params: ElicitRequestParams) -> ElicitResult:
+        if params.mode == "url":
+            given = await self._call(self._handlers.on_elicit_url, params)
+            if type(given) is bool:
+                given = "accept" if given else "decline"
+            answer = _elicited(given, "on_elicit_url", "True or False")
+        else:
+            given = await self._call(self._handlers.on_elicit, params)
+            if isinstance(given, dict):
+                given = ElicitResult("accept", content=given)
+            answer = _elicited(given, "on_elicit", "a dict")
+            if answer.action == "accept":
+                # Imported here: few servers have forms to fill in.
+                from .form_validation import fit
+
+                schema = {} if params.requested_schema is UNSET else params.requested_schema
+                content = {} if answer.content is UNSET else answer.content
+                return ElicitResult("accept", answer.meta, fit(schema, content))
+        return ElicitResult(answer.action, answer.meta)
+
+    async def _call(self, handler: Any, *args: Any) -> Any:
+        """Return what a handler gives, wherever it has to run."""
+        if inspect.iscoroutinefunction(handler):
+            return await handler(*args)
+        given = await self._threads().run(partial(handler, *args))
+        return await given if inspect.isawaitable(given) else given
+
+
+def as_root(given: Root | str) -> Root:
+    """Return a root as it is sent.
+
+    Raises:
+        ValueError: it is no `file://` URI.
+    """
+    root = given if isinstance(given, Root) else Root(given)
+    # A scheme is the same in capitals.  [RFC 3986, section 3.1]
+    if not isinstance(root.uri, str) or not root.uri.lower().startswith("file://"):
+        raise ValueError(f"a root is a file:// URI, not {show(root.uri)}")
+    return root
+
+
+def _elicited(given: Any, handler: str, also: str) -> ElicitResult:
+    if given is None:
+        return ElicitResult("decline")
+    if given in ("accept", "decline", "cancel"):
+        return ElicitResult(given)
+    if not isinstance(given, ElicitResult):
+        _no_answer(handler, f"an ElicitResult, {also}, an action by its name or None", given)
+    return given
+
+
+def _no_answer(handler: str, expected: str, given: Any) -> NoReturn:
+    raise TypeError(f"{handler} returns {expected}, not {type(given).__name__}")
+
+
+def _check_address(url: str | UnsetType, where: str) -> None:
+    if url is UNSET or not _is_page(url):
+        rule = "mcp.type.required" if url is UNSET else "mcp.type.format"
+        expected = "the address of a page, by http or https and with a host"
+        raise RemoteProtocolError(rule, where=where, expected=expected)
+
+
+def _is_page(url: str) -> bool:
+    # Imported here: few servers send their users anywhere.
+    from urllib.parse import urlsplit
+
+    from ...judge.formats import FORMATS
+
+    if not FORMATS["uri"][1](url):
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the host or the port is none
+        return False
+
+
+def _check_balance(messages: list[SamplingMessage], where: str) -> None:
+    """Refuse messages in which uses of tools and their results do not match."""
+    used: set[str] = set()
+    for place, message in enumerate(messages):
+        content = message.content
+        blocks = content if isinstance(content, list) else [content]
+        uses = {block.id for block in blocks if isinstance(block, ToolUseContent)}
+        results = [block.tool_use_id for block in blocks if isinstance(block, ToolResultContent)]
+        at = f"{where}/{place}/content"
+        if results and len(results) != len(blocks):
+            raise RemoteProtocolError(
+                "mcp.sampling.results-alone", where=at, expected="results of tools and nothing else"
+            )
+        if set(results) != used:
+            _unbalanced(at)
+        used = uses
+    if used:
+        _unbalanced(where)
+
+
+def _unbalanced(where: str) -> NoReturn:
+    raise RemoteProtocolError(
+        "mcp.sampling.results-match",
+        where=where,
+        expected="a result for each use of a tool in the message before, and for no other",
+    )

@@ -1,0 +1,1 @@
+"""Change notifications: streams, callbacks, dispatch."""

@@ -1,0 +1,1 @@
+"""The synchronous client, over an event loop in a thread."""

@@ -1,0 +1,192 @@
+"""How long the clock of calls stands still, by a clock that is moved by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
+from trunkline.client import Client
+from trunkline.client.requests.timeouts import Waiting
+from trunkline.errors import TimedOut
+from trunkline.jsonrpc import Codec, Peer, Pending
+
+ELICIT = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+class Timer:
+    def __init__(self, when: float, then: Callable[[], object]) -> None:
+        self.when = when
+        self.then = then
+
+    def cancel(self) -> None:
+        self.when = float("inf")
+
+
+class Clock:
+    """The part of an event loop that `Waiting` uses."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[Timer] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, then: Callable[[], object]) -> Timer:
+        self.timers.append(Timer(when, then))
+        return self.timers[-1]
+
+    def call_later(self, seconds: float, then: Callable[[], object]) -> Timer:
+        return self.call_at(self.now + seconds, then)
+
+    def move(self, seconds: float) -> None:
+        until = self.now + seconds
+        while (due := min(self.timers, key=lambda each: each.when, default=None)) is not None:
+            if due.when > until:
+                break
+            self.timers.remove(due)
+            self.now = due.when
+            due.then()
+        self.now = until
+
+
+class Calls:
+    """Calls of 10 s each, whose clock stands for 100 s at the most."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.late: list[Any] = []
+        self.peer = Peer(Codec(), write=lambda data, route: None, on_request=lambda asked: None)
+        self.waiting = Waiting(
+            self.peer,
+            timeout=10,
+            max_timeout=100,
+            on_progress=None,
+            on_late=lambda pending, reason: self.late.append(pending.id),
+        )
+        loop: Any = self.clock
+        self.waiting._loop = loop
+
+    def call(self) -> Pending:
+        when = self.waiting.begin() + 10
+        pending = self.peer.send_request("tools/call", {}, deadline=when)
+        self.waiting.arm(when)
+        return pending
+
+    def think(self, seconds: float) -> None:
+        self.waiting.hold()
+        self.clock.move(seconds)
+        self.waiting.go_on()
+
+
+def use(work: Callable[[Calls], None]) -> None:
+    async def main() -> None:
+        work(Calls())
+
+    asyncio.run(main())
+
+
+def test_a_server_that_asks_again_and_again_stops_the_clock_for_so_long_in_all() -> None:
+    def work(calls: Calls) -> None:
+        call = calls.call()
+        for _ in range(10):
+            calls.think(9.9)
+        assert calls.late == []
+        calls.think(9.9)  # the last second of a hundred, and then the time of the call
+        assert calls.late == []
+        calls.think(9.9)
+        assert calls.late == [call.id]
+
+    use(work)
+
+
+def test_the_clock_may_stand_again_once_no_call_is_awaited() -> None:
+    def work(calls: Calls) -> None:
+        for _ in range(3):
+            call = calls.call()
+            calls.think(99)
+            assert calls.late == []
+            assert calls.peer.cancel(call)
+
+    use(work)
+
+
+def test_while_another_call_is_awaited_the_clock_does_not_stand_again() -> None:
+    def work(calls: Calls) -> None:
+        first = calls.call()
+        calls.think(99)
+        second = calls.call()
+        assert calls.peer.cancel(first)
+        calls.think(10)
+        assert calls.late == []
+        calls.think(2)
+        assert calls.late == [second.id]
+
+    use(work)
+
+
+def test_the_time_for_which_nobody_waited_counts_for_nobody() -> None:
+    def work(calls: Calls) -> None:
+        calls.waiting.hold()
+        calls.clock.move(90)
+        call = calls.call()
+        calls.clock.move(90)
+        calls.waiting.go_on()
+        calls.clock.move(9)
+        assert calls.late == []
+        calls.clock.move(2)
+        assert calls.late == [call.id]
+
+    use(work)
+
+
+def test_who_is_asked_while_nobody_waits_finds_a_clock_that_may_stand() -> None:
+    def work(calls: Calls) -> None:
+        first = calls.call()
+        calls.think(100)
+        assert calls.peer.cancel(first)
+        calls.waiting.hold()
+        second = calls.call()
+        calls.clock.move(50)
+        assert calls.late == []
+        calls.clock.move(61)
+        assert calls.late == [second.id]
+
+    use(work)
+
+
+def test_a_server_that_asks_cancels_and_asks_again_does_not_keep_a_call_for_good() -> None:
+    place = Place({"tools/call": SILENT}, revision=NEWEST_HANDSHAKE)
+
+    async def never(params: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def ask_on() -> None:
+        id = 0
+        while True:
+            id += 1
+            ask = {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
+            place.line.say(ask)
+            await asyncio.sleep(0.01)
+            params = {"requestId": id}
+            method = "notifications/cancelled"
+            place.line.say({"jsonrpc": "2.0", "method": method, "params": params})
+            for _ in range(5):  # turns, until nobody thinks and the clock has gone on
+                await asyncio.sleep(0)
+
+    async def main() -> None:
+        options: dict[str, Any] = {"timeout": 0.1, "max_timeout": 0.2, "on_elicit": never}
+        async with Client(place, revision=NEWEST_HANDSHAKE, **options) as client:
+            asking = asyncio.create_task(ask_on())
+            with pytest.raises(TimedOut):
+                async with asyncio.timeout(4):
+                    await client.call_tool("x")
+            asking.cancel()
+            place.answers["tools/call"] = text("fine")
+            assert (await client.call_tool("x")).text == "fine"
+
+    run(main())

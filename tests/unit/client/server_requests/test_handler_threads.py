@@ -1,0 +1,101 @@
+"""Threads for handlers: one for each call, and not too many."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from tests.unit.client.scripted import run
+from trunkline.client.server_requests.handler_threads import NoThreadFree, Threads
+
+NAME: ContextVar[str] = ContextVar("NAME")
+
+
+def test_a_call_has_its_thread_and_the_context_of_its_caller() -> None:
+    async def main() -> None:
+        NAME.set("mine")
+        found = await Threads(1).run(lambda: (NAME.get(), threading.current_thread()))
+        assert found[0] == "mine"
+        assert found[1] is not threading.current_thread()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("raised", "seen"),
+    [(ValueError("x"), ValueError), (StopIteration(), RuntimeError), (SystemExit(), RuntimeError)],
+)
+def test_what_a_call_raises_comes_to_who_waits(raised: BaseException, seen: type) -> None:
+    def fail() -> None:
+        raise raised
+
+    async def main() -> None:
+        threads = Threads(1)
+        for _ in range(2):  # the place is free again
+            with pytest.raises(seen):
+                await threads.run(fail)
+
+    run(main())
+
+
+def test_there_is_a_bound_which_calls_that_nobody_waits_for_count_toward() -> None:
+    let_go = threading.Event()
+
+    async def main() -> None:
+        threads = Threads(1)
+        waiting = threads.run(lambda: let_go.wait(20))
+        waiting.cancel()
+        with pytest.raises(NoThreadFree):
+            threads.run(print)
+        let_go.set()
+        while True:
+            try:
+                assert await threads.run(lambda: 5) == 5
+                break
+            except NoThreadFree:
+                await asyncio.sleep(0.001)
+
+    run(main())
+
+
+def test_a_loop_that_is_gone_is_not_told() -> None:
+    let_go, left = threading.Event(), threading.Event()
+    problems: list[Any] = []
+
+    def wait() -> None:
+        let_go.wait(20)
+
+    async def main() -> None:
+        threads.run(wait)
+
+    threads = Threads(1)
+    before, threading.excepthook = threading.excepthook, problems.append
+    try:
+        run(main())
+        ours = [each for each in threading.enumerate() if each.name == "trunkline-asked"]
+        let_go.set()
+        for each in ours:
+            each.join(20)
+    finally:
+        threading.excepthook = before
+        left.set()
+    assert not problems
+
+
+def test_a_system_without_threads_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        threads = Threads(1)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", fail)
+            with pytest.raises(NoThreadFree, match="no thread"):
+                threads.run(print)
+        assert await threads.run(lambda: 5) == 5
+
+    run(main())

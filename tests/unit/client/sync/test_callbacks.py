@@ -1,0 +1,121 @@
+"""Plain callbacks of clients that block: their order, their number, and their thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from trunkline import Client, Server
+from trunkline.client.sync import callbacks as module
+from trunkline.client.sync.callbacks import Callbacks
+from trunkline.client.sync.event_loop_thread import Link
+
+WAIT = 20.0
+
+
+@contextmanager
+def linked() -> Iterator[Link]:
+    link = Link(Client(Server("empty")), Callbacks())
+    link.connect()
+    try:
+        yield link
+    finally:
+        link.close()
+
+
+def threads() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith("trunkline-")]
+
+
+def test_an_outcome_waits_for_the_callbacks_before_it() -> None:
+    order: list[str] = []
+    with linked() as link:
+        told = link.callbacks.told("told", lambda text: (time.sleep(0.05), order.append(text)))
+        assert told is not None
+
+        async def tell() -> None:
+            for text in ("one", "two"):
+                told(text)
+
+        link.run(tell)
+        assert order == ["one", "two"]
+
+
+def test_a_callback_that_blocks_does_not_keep_a_client_from_closing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "GRACE", 0.1)
+    go = threading.Event()
+    with linked() as link:
+        told = link.callbacks.told("told", lambda: go.wait(WAIT))
+        assert told is not None
+        link.call(told)
+    assert threads() == ["trunkline-told"]
+    go.set()
+
+
+def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_WAITING", 3)
+    go, seen = threading.Event(), list[int]()
+    with linked() as link:
+        told = link.callbacks.told("on_log", lambda n: (go.wait(WAIT), seen.append(n)))
+        assert told is not None
+        for n in range(5):
+            link.call(told, n)
+        go.set()
+    assert seen == [0, 1, 2]
+    dropped = "on_log cannot follow what the server sends: one call is dropped"
+    assert [record.getMessage() for record in caplog.records] == [dropped] * 2
+
+
+def test_async_callbacks_stay_on_the_loop() -> None:
+    callbacks = Callbacks()
+
+    async def given() -> None: ...
+
+    assert callbacks.told("given", given) is given
+    assert callbacks.told("none", None) is None
+
+
+def test_what_a_plain_callback_returns_is_awaited_on_the_loop() -> None:
+    seen: list[str] = []
+
+    async def later() -> None:
+        seen.append(threading.current_thread().name)
+
+    with linked() as link:
+        told = link.callbacks.told("told", lambda: later())
+        assert told is not None
+
+        async def tell() -> None:
+            told()
+
+        link.run(tell)
+    assert seen == ["trunkline-loop"]
+    assert threads() == []
+
+
+def test_a_callback_that_raises_does_not_keep_the_next_from_being_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[int] = []
+
+    def fail(n: int) -> None:
+        seen.append(n)
+        raise (ValueError("a fault") if n else SystemExit)
+
+    with linked() as link:
+        told = link.callbacks.told("on_log", fail)
+        assert told is not None
+        for n in range(2):
+            link.call(told, n)
+    assert seen == [0, 1]
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first == "on_log raised SystemExit, which ends nothing here"
+    assert second.startswith("on_log raised an exception\n")
