@@ -71,7 +71,7 @@ def test_printing_the_version_loads_nothing_of_the_library() -> None:
     found = loaded("sys.argv = ['trunkline', '--version']; import trunkline.__main__")
     # `trunkline.__main__` was there too, until it ended the program.
     ours = {name for name in found if name.startswith("trunkline")}
-    assert ours == {"trunkline", "trunkline.cli", "trunkline.cli.exits"}
+    assert ours == {"trunkline", "trunkline.cli", "trunkline.cli.exit_codes"}
     assert packages(found).isdisjoint(HEAVY)
     # Three of ours, `__future__`, and the ten that `collections.abc` brings where it is not
     # there yet; in a start with site-packages it is.

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from .exits import EXITS, FINE, INTERRUPTED, MISUSED
+from .exit_codes import EXITS, FINE, INTERRUPTED, MISUSED
 
 __all__ = ["VERBS", "main"]
 
@@ -33,7 +33,7 @@ VERBS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status, one of `trunkline.cli.exits`."""
+    """Run the command and return its exit status, one of `trunkline.cli.exit_codes`."""
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     if not words or words[0] in ("--help", "-h", "help"):
         return _say(_help())
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return MISUSED
     try:
         # Imported here: only a verb needs it.
-        from .verbs import run
+        from .command import run
 
         return run(words[0], words[1:])
     except KeyboardInterrupt:

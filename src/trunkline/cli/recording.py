@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
-from .verbs import Misuse
+from .command import Misuse
 
 if TYPE_CHECKING:
     from ..judge.trace import TraceEntry

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from trunkline.cli import verbs
+from trunkline.cli import command
 
 _TERMINAL = Path(__file__).parents[2] / "terminal"
 
@@ -31,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("NO_COLOR", "1")
 
     def run(verb: str, *words: str) -> Shown:
-        status = verbs.run(verb, words)
+        status = command.run(verb, words)
         shown = capsys.readouterr()
         return Shown(status, shown.out, shown.err)
 

@@ -9,9 +9,11 @@ import sys
 
 import pytest
 
-from trunkline.cli import VERBS, main, spec, verbs
-from trunkline.cli.exits import EXITS
-from trunkline.cli.screen import table, wants_colour
+from trunkline.cli import VERBS, main
+from trunkline.cli import command as command_module
+from trunkline.cli.commands import spec
+from trunkline.cli.exit_codes import EXITS
+from trunkline.cli.output.terminal import table, wants_colour
 
 COMMAND = [sys.executable, "-m", "trunkline"]
 
@@ -50,12 +52,12 @@ def test_help_loads_no_verb() -> None:
         [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     loaded = set(run.stdout.splitlines()[-1].split())
-    assert loaded.isdisjoint({"argparse", "msgspec", "json", "trunkline.cli.verbs"})
+    assert loaded.isdisjoint({"argparse", "msgspec", "json", "trunkline.cli.command"})
 
 
 @pytest.mark.parametrize("verb", ["spec", "completion"])
 def test_a_verb_loads_no_decoder_unless_it_judges(verb: str) -> None:
-    script = f"import sys, trunkline.cli.{verb}; print('msgspec' in sys.modules)"
+    script = f"import sys, trunkline.cli.commands.{verb}; print('msgspec' in sys.modules)"
     run = subprocess.run(
         [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
@@ -82,7 +84,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(spec, "run", interrupted)
-    assert verbs.run("spec", ["methods"]) == 130
+    assert command_module.run("spec", ["methods"]) == 130
 
 
 @pytest.mark.parametrize("words", [["spec", "types"], ["spec", "schema"], ["completion", "bash"]])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from trunkline.cli.command import Misuse
 from trunkline.cli.recording import recorded, recording
-from trunkline.cli.verbs import Misuse
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.judge import TraceEntry, read_trace
 

@@ -1,0 +1,160 @@
+"""The verb `call`: call a tool, and show what it gives.
+
+Arguments are words, which are read by the tool's schema before anything is called, or one JSON
+object, which the server judges: then no schema is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import PeerError
+from ..command import Misuse
+from ..connect.target import add_target, near, talk, wants_json, words_of
+from ..exit_codes import FINE, FOUND
+from ..output.reports import emit
+from ..output.terminal import tell
+
+if TYPE_CHECKING:
+    from ...client.client import Client
+    from ...client.requests.tool_result import ToolResult
+    from ...mcp.types import Tool
+    from ..output.progress import Console
+
+__all__ = ["TAKES_COMMAND", "configure", "json_arguments", "run"]
+
+TAKES_COMMAND: Final = True
+
+_EPILOG: Final = """\
+arguments:
+  key=text      read by the tool's schema: days=3 is a number if it asks for one
+  key:=JSON     JSON, whatever the schema says
+  key=@FILE     the text of a file; key=@@text begins with one @
+  a.b=text      a member of the object a; a list is a=1,2 or a=1 a=2 or a=[1,2]
+  --json '{…}'  all of them as one JSON object; --json - reads it from standard input
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.epilog = _EPILOG
+    add_target(
+        parser,
+        "TOOL [key=value ...]",
+        json_gives="the arguments, or - for standard input; without one, the same as -o json",
+    )
+    parser.add_argument(
+        "--save", metavar="DIR", help="where images and the like are saved; default: ."
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Call the tool and return the exit status."""
+    name, *words = words_of(options, "TOOL")
+    given = json_arguments(options, words)
+
+    async def work(client: Client, console: Console) -> int:
+        result = await _called(client, name, words, given, console)
+        console.clear()
+        return _shown(result, options, name)
+
+    return talk(options, work)
+
+
+def json_arguments(options: argparse.Namespace, words: Sequence[str]) -> dict[str, Any] | None:
+    """Return the arguments that `--json` gives, or None where it gives none.
+
+    Raises:
+        Misuse: its value is no JSON object, or there are words as well.
+    """
+    text = options.json
+    if text is None or text is True:
+        return None
+    from msgspec import DecodeError
+    from msgspec.json import decode
+
+    if text != "-" and not text.lstrip().startswith("{"):
+        raise Misuse(
+            "--json takes the arguments as a JSON object, or -; for JSON output say -o json"
+        )
+    if words:
+        raise Misuse("the arguments are given as words or by --json, not both")
+    raw = _standard_input() if text == "-" else text.encode("utf-8", "surrogateescape")
+    try:
+        value = decode(raw)
+    except UnicodeDecodeError:
+        raise Misuse("the arguments of --json are no text in UTF-8") from None
+    except (DecodeError, RecursionError) as error:
+        # What was given is not quoted: it may hold a secret.
+        raise Misuse(f"the arguments of --json are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Misuse("the arguments of --json are no JSON object")
+    return value
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise Misuse("--json - reads standard input, which is closed")
+    return sys.stdin.buffer.read()
+
+
+async def _called(
+    client: Client,
+    name: str,
+    words: Sequence[str],
+    given: dict[str, Any] | None,
+    console: Console,
+) -> ToolResult[Any]:
+    if given is None:
+        tools = await client.list_tools()
+        tool = next((each for each in tools if each.name == name), None)
+        if tool is None:
+            raise _unknown(name, tools)
+        from ..connect.tool_arguments import arguments
+
+        given = arguments(words, tool.input_schema, f"the tool {name!r}")
+        return await client.call_tool(name, given, on_progress=console.progress)
+    try:
+        return await client.call_tool(name, given, on_progress=console.progress)
+    except PeerError as error:
+        refused = error
+    if refused.kind == "INVALID_PARAMS":
+        # It may have been the name: looked up only now that something is wrong.
+        tools = await client.list_tools()
+        if all(each.name != name for each in tools):
+            raise _unknown(name, tools)
+    raise refused
+
+
+def _unknown(name: str, tools: Sequence[Tool]) -> Misuse:
+    return near(name, (each.name for each in tools), "tool")
+
+
+def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> int:
+    from ..output.content import Shelf, json_text, result_shown
+
+    if wants_json(options):
+        emit(json_text(_document(result)))
+        return FOUND if result.is_error else FINE
+    shelf = Shelf(options.save, name)
+    text = "\n".join(result_shown(result, shelf))
+    if result.is_error:
+        tell(text or f"{options.prog}: the tool failed and did not say why")
+        return FOUND
+    if text:
+        emit(text)
+    return shelf.status(options.prog)
+
+
+def _document(result: ToolResult[Any]) -> dict[str, Any]:
+    """Return a result as the wire has it."""
+    document: dict[str, Any] = {"content": result.content}
+    if result.structured_content is not None:
+        document["structuredContent"] = result.structured_content
+    document["isError"] = result.is_error
+    if result.meta:
+        document["_meta"] = result.meta
+    return document

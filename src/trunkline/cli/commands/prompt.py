@@ -1,0 +1,98 @@
+"""The verb `prompt`: fetch a prompt, filled in, and show its messages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..command import Misuse
+from ..connect.target import add_target, near, talk, wants_json, words_of
+from ..exit_codes import FINE
+from ..output.reports import emit
+from .call import json_arguments
+
+if TYPE_CHECKING:
+    from ...client.client import Client
+    from ...mcp.types import GetPromptResult, Prompt
+    from ..output.progress import Console
+
+__all__ = ["TAKES_COMMAND", "configure", "run"]
+
+TAKES_COMMAND: Final = True
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_target(
+        parser,
+        "NAME [key=value ...]",
+        json_gives="the arguments, or - for standard input; without one, the same as -o json",
+    )
+    parser.add_argument(
+        "--save", metavar="DIR", help="where images and the like are saved; default: ."
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fetch the prompt and return the exit status."""
+    name, *words = words_of(options, "NAME")
+    given = json_arguments(options, words)
+    if given is not None and not all(isinstance(each, str) for each in given.values()):
+        raise Misuse("the arguments of a prompt are texts")
+
+    async def work(client: Client, console: Console) -> int:
+        arguments = given
+        if arguments is None:
+            arguments = _arguments(words, await _prompt(client, name))
+        result = await client.get_prompt(name, arguments, on_progress=console.progress)
+        console.clear()
+        return _shown(result, options, name)
+
+    return talk(options, work)
+
+
+async def _prompt(client: Client, name: str) -> Prompt:
+    prompts = await client.list_prompts()
+    for each in prompts:
+        if each.name == name:
+            return each
+    raise near(name, (each.name for each in prompts), "prompt")
+
+
+def _arguments(words: Sequence[str], prompt: Prompt) -> dict[str, Any]:
+    """Return what the words stand for: every argument of a prompt is a text."""
+    from ..connect.tool_arguments import arguments
+
+    declared = prompt.arguments if isinstance(prompt.arguments, list) else []
+    schema = {
+        "properties": {
+            each.name: {"type": "string", "description": each.description} for each in declared
+        },
+        "required": [each.name for each in declared if each.required is True],
+        "additionalProperties": False,
+    }
+    made = arguments(words, schema, f"the prompt {prompt.name!r}")
+    for name, value in made.items():
+        if not isinstance(value, str):
+            raise Misuse(f"{name!r} is an argument of a prompt, which is a text")
+    return made
+
+
+def _shown(result: GetPromptResult, options: argparse.Namespace, name: str) -> int:
+    from ..output.content import Shelf, blocks_shown, json_text, plain
+    from ..output.terminal import bold, dim
+
+    if wants_json(options):
+        document: dict[str, Any] = {"messages": result.messages}
+        if isinstance(result.description, str):
+            document = {"description": result.description, **document}
+        emit(json_text(document))
+        return FINE
+    shelf = Shelf(options.save, name)
+    parts = [dim(plain(result.description))] if isinstance(result.description, str) else []
+    for message in result.messages:
+        text = "\n".join(blocks_shown([message.content], shelf))
+        parts.append(f"{bold(f'{message.role}:')}\n{text}")
+    emit("\n\n".join(parts))
+    return shelf.status(options.prog)

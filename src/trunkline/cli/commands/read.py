@@ -1,0 +1,86 @@
+"""The verb `read`: read a resource, and show or save what it holds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Final
+
+from ..command import Misuse
+from ..connect.target import add_target, talk, wants_json, words_of
+from ..exit_codes import FINE, FOUND
+from ..output.reports import emit
+from ..output.terminal import tell, writing
+
+if TYPE_CHECKING:
+    from ...client.client import Client
+    from ...mcp.types import ReadResourceResult
+    from ..output.progress import Console
+
+__all__ = ["TAKES_COMMAND", "configure", "run"]
+
+TAKES_COMMAND: Final = True
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_target(parser, "URI")
+    parser.add_argument("--save", metavar="DIR", help="where bytes are saved; default: .")
+    parser.add_argument(
+        "--raw", action="store_true", help="write the bytes themselves, whatever they are"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read the resource and return the exit status."""
+    words = words_of(options, "URI")
+    if len(words) > 1:
+        raise Misuse("read takes one URI")
+    if options.raw and wants_json(options):
+        raise Misuse("--raw writes bytes, and -o json a document: choose one")
+
+    async def work(client: Client, console: Console) -> int:
+        result = await client.read_resource(words[0], on_progress=console.progress)
+        console.clear()
+        return _shown(result, options, words[0])
+
+    return talk(options, work)
+
+
+def _shown(result: ReadResourceResult, options: argparse.Namespace, uri: str) -> int:
+    from ..output.content import Shelf, contents_shown, json_text
+
+    if wants_json(options):
+        emit(json_text({"contents": result.contents}))
+    elif options.raw:
+        return _write_raw(result, options)
+    elif result.contents:
+        name = uri.rstrip("/").rpartition("/")[2].rpartition(".")[0] or uri.rpartition("/")[2]
+        shelf = Shelf(options.save, name)
+        emit("\n".join(contents_shown(result.contents, shelf)))
+        return shelf.status(options.prog)
+    return FINE
+
+
+def _write_raw(result: ReadResourceResult, options: argparse.Namespace) -> int:
+    from base64 import b64decode
+
+    for each in result.contents:
+        blob = each.blob if isinstance(each.blob, str) else ""
+        try:
+            raw = (
+                each.text.encode() if isinstance(each.text, str) else b64decode(blob, validate=True)
+            )
+        except ValueError:
+            tell(f"{options.prog}: the bytes of the resource are no Base64")
+            return FOUND
+        _write(raw)
+    return FINE
+
+
+def _write(raw: bytes) -> None:
+    if sys.stdout is None:  # it was closed when Python started
+        return
+    with writing():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(raw)

@@ -1,0 +1,486 @@
+"""The verb `spec`: what the rows say about a revision, for people or for programs.
+
+Each word after `spec` is a function from the options to an `_Answer`, which is the same
+facts twice: a value for `--json`, and a text.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from itertools import groupby
+from textwrap import fill, indent
+from typing import Any, Final, NamedTuple
+
+from ... import spec
+from ...spec.changes import Change
+from ...spec.features import Capability, Method
+from ...spec.profiles import PROFILE_NAMES, candidates
+from ...spec.requirement import ACTORS, JUDGES, LEVELS, requirement, requirements
+from ...spec.revisions import LATEST, REVISIONS, Window
+from ...spec.rows import ErrorCode
+from ...spec.types import TypeView, need, parse
+from ..command import Misuse
+from ..exit_codes import FINE
+from ..output.reports import address, emit
+from ..output.terminal import bold, columns, dim, table, width
+
+__all__ = ["FORMAT", "configure", "run"]
+
+# What `--json` prints names its form, so that a reader can tell when that changes.
+FORMAT: Final = "trunkline.spec/1"
+
+
+class _Answer(NamedTuple):
+    """What was asked for: as a value, and as a text."""
+
+    facts: Mapping[str, Any]
+    text: str
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look it up, print it and return the exit status."""
+    answer: _Answer = options.answer(options)
+    emit(_document(options, answer.facts) if options.json else answer.text)
+    return FINE
+
+
+def _document(options: argparse.Namespace, facts: Mapping[str, Any]) -> str:
+    import json
+
+    revision = {"revision": options.revision} if "revision" in options else {}
+    document = {"format": FORMAT, "about": options.about, **revision, **_plain(facts)}
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
+def _plain(value: Any) -> Any:
+    """Return a row, or anything made of rows, as JSON has it."""
+    if isinstance(value, Enum):
+        return value.value
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+# Arguments
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    words = parser.add_subparsers(dest="about", required=True, metavar="WHAT", title="what")
+    _word(words, "methods", _methods, "every method and notification")
+    _word(words, "method", _method, "one method, with its params and result").add_argument("name")
+    _profile(_word(words, "errors", _errors, "the error codes of a profile"), "mcp")
+    one = _word(words, "error", _error, "what an error number or symbol means, and to whom")
+    one.add_argument("code", help="a number such as -32602, or a symbol")
+    _profile(one, None)
+    _word(words, "transports", _transports, "the ways for messages to travel")
+    _word(words, "capabilities", _capabilities, "what either side can declare")
+    _word(words, "types", _types, "every type")
+    _word(words, "type", _type, "one type, with its fields").add_argument("name")
+    _word(words, "headers", _headers, "the HTTP headers")
+    _word(words, "meta", _meta, "the keys of _meta")
+    asked = _word(words, "requirements", _requirements, "what is asked of whom")
+    asked.add_argument("--actor", choices=ACTORS, help="who has to keep it")
+    asked.add_argument("--level", choices=LEVELS, help="how strongly it is asked for")
+    asked.add_argument("--judge", choices=JUDGES, help="the least that shows a breach")
+    single = _word(words, "requirement", _requirement, "one requirement", revision=False)
+    single.add_argument("id", help="such as mcp.progress.grows")
+    both = _word(words, "diff", _diff, "what changes, and what to do about it", revision=False)
+    both.add_argument("before", choices=REVISIONS, metavar="BEFORE", help="a revision")
+    both.add_argument("after", choices=REVISIONS, metavar="AFTER", help="another")
+    schema = _word(words, "schema", _schema, "the JSON Schema of a type, or of all of them")
+    schema.add_argument("name", nargs="?", metavar="TYPE")
+
+
+def _word(
+    words: Any,
+    name: str,
+    answer: Callable[[argparse.Namespace], _Answer],
+    help: str,
+    *,
+    revision: bool = True,
+) -> argparse.ArgumentParser:
+    """Add one word and return its parser."""
+    parser: argparse.ArgumentParser = words.add_parser(
+        name, help=help, description=f"{help.capitalize()}."
+    )
+    parser.set_defaults(answer=answer)
+    parser.add_argument("--json", action="store_true", help="one JSON document and nothing else")
+    if revision:
+        parser.add_argument(
+            "--revision", default=LATEST, choices=REVISIONS, metavar="R", help=f"default: {LATEST}"
+        )
+    return parser
+
+
+def _profile(parser: argparse.ArgumentParser, default: str | None) -> None:
+    parser.add_argument(
+        "--profile",
+        default=default,
+        choices=PROFILE_NAMES,
+        metavar="P",
+        help=f"one of {', '.join(PROFILE_NAMES)}; default: {default or 'all of them'}",
+    )
+
+
+# Methods
+
+
+def _methods(options: argparse.Namespace) -> _Answer:
+    rows = spec.methods(options.revision)
+    lines = [(row.name, row.kind, _sender(row), row.capability, _standing(row)) for row in rows]
+    heading = ("METHOD", "KIND", "SENT BY", "CAPABILITY", "STATUS")
+    return _Answer({"methods": rows}, table(lines, heading))
+
+
+def _sender(row: Method) -> str:
+    return "either side" if row.by == "both" else row.by
+
+
+def _standing(row: Method | Capability) -> str:
+    """Return the status, and what else sets a row apart."""
+    extension = f"extension {row.extension}" if row.extension else ""
+    inside = "inside a result" if getattr(row, "form", "") == "inside-result" else ""
+    return ", ".join(part for part in (row.status, inside, extension) if part)
+
+
+def _method(options: argparse.Namespace) -> _Answer:
+    name, revision = options.name, options.revision
+    row = spec.method(name, revision)
+    if row is None:
+        raise Misuse(spec.explain_method(name, revision))
+    having = [other for other in REVISIONS if spec.method(name, other) is not None]
+    shapes = [*_shapes("params", row.params, revision), *_shapes("result", row.result, revision)]
+    facts = {
+        "method": row,
+        "revisions": having,
+        "types": {view.name: {**view._asdict(), "fields": _fields(view)} for _, view in shapes},
+    }
+    blocks = [_method_facts(row, having), *(_shape(use, view) for use, view in shapes)]
+    return _Answer(facts, "\n\n".join([f"{bold(row.name)}\n{_prose(row.doc)}", *blocks]))
+
+
+def _method_facts(row: Method, having: list[str]) -> str:
+    form = "" if row.when.since == having[0] else f"; in this form since {row.when.since}"
+    next_form = row.when.until in having and f"it changes in {row.when.until}"
+    last = having[-1] != LATEST and f"last in {having[-1]}"
+    return columns(
+        [
+            ("kind", row.kind),
+            ("sent by", _sender(row)),
+            ("capability", _needed(row)),
+            ("status", _standing(row)),
+            ("since", f"{having[0]}{form}"),
+            ("until", next_form or last or ""),
+            ("params", _types_of(row.params, "required" if row.params_required else "optional")),
+            ("result", _types_of(row.result, "any number of them" * (row.replies == "many"))),
+            ("only on", row.stream and f"the stream of {row.stream}"),
+            *_source(row.anchor),
+        ]
+    )
+
+
+def _needed(row: Method) -> str:
+    if not row.capability:
+        return ""
+    # Where either side may send it, only "sender" and "receiver" tell the two apart.
+    whose = row.declared_by(row.by) if row.by != "both" and row.holder != "both" else (row.holder,)
+    declared = "both sides declare it" if whose == ("both",) else f"the {whose[0]} declares it"
+    return f"{row.capability} ({declared})"
+
+
+def _types_of(expression: str | None, remark: str) -> str:
+    return "" if expression is None else f"{expression} ({remark})" if remark else expression
+
+
+def _shapes(use: str, expression: str | None, revision: str) -> Iterator[tuple[str, TypeView]]:
+    """Yield the types that params or a result may have."""
+    if expression is None:
+        return
+    expr = parse(expression)
+    for each in expr.of if expr.kind == "union" else (expr,):
+        if each.kind == "name":
+            yield use, need(each.name, revision)
+
+
+def _shape(use: str, view: TypeView) -> str:
+    heading = f"{bold(f'{use}: {view.name}')}  {dim('* required')}"
+    return f"{heading}\n{indent(_field_table(view), '  ')}"
+
+
+def _source(anchor: str) -> list[tuple[str, str]]:
+    return [("source", anchor), ("page", address(anchor))]
+
+
+def _prose(text: str) -> str:
+    return fill(text, width()) if text else ""
+
+
+# Types
+
+
+def _types(options: argparse.Namespace) -> _Answer:
+    views = spec.all_types(options.revision)
+    lines = [(view.name, view.kind, _gist(view)) for view in views.values()]
+    facts = [
+        {"name": view.name, "kind": view.kind, "doc": view.doc, "extension": view.extension}
+        for view in views.values()
+    ]
+    return _Answer({"types": facts}, table(lines, ("TYPE", "KIND", "WHAT IT IS")))
+
+
+def _gist(view: TypeView) -> str:
+    return view.doc or ", ".join(view.fields) or " | ".join(view.of)
+
+
+def _type(options: argparse.Namespace) -> _Answer:
+    view = need(options.name, options.revision)
+    facts = {"type": {**view._asdict(), "fields": _fields(view)}}
+    about = columns([("kind", view.kind), ("extension", view.extension), *_limits(view.limits)])
+    parts = [bold(view.name), _prose(view.doc), about, _field_table(view)]
+    return _Answer(facts, "\n".join(part for part in parts if part))
+
+
+def _fields(view: TypeView) -> list[Mapping[str, Any]]:
+    return [
+        {**field._asdict(), "limits": dict(field.limits), "departs": field.departs}
+        for field in view.fields.values()
+    ]
+
+
+def _limits(limits: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in limits]
+
+
+def _field_table(view: TypeView) -> str:
+    if view.kind != "object":
+        return "\n".join(f"| {member}" for member in view.of)
+    if not view.fields:
+        return dim("no fields of its own")
+    return table(
+        (f"{field.name}{'*' * field.required}", field.type, _remarks(field.limits, field.extension))
+        for field in view.fields.values()
+    )
+
+
+def _remarks(limits: Iterable[tuple[str, object]], extension: str) -> str:
+    parts = [f"{name} {value}" for name, value in limits]
+    return ", ".join([*parts, f"extension {extension}"] if extension else parts)
+
+
+def _schema(options: argparse.Namespace) -> _Answer:
+    import json
+
+    if options.name is None:
+        document = _bundle(options.revision)
+    else:
+        document = spec.json_schema(options.name, options.revision)
+    return _Answer({"schema": document}, json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def _bundle(revision: str) -> dict[str, Any]:
+    """Return one schema document with every type under `$defs`."""
+    definitions: dict[str, Any] = {}
+    dialect = ""
+    for name in spec.all_types(revision):
+        # A type that is known by its place is written where it is used.
+        if "." not in name and name not in definitions:
+            schema = spec.json_schema(name, revision)
+            dialect = schema.pop("$schema")
+            schema.pop("title")
+            definitions |= schema.pop("$defs", {})
+            definitions[name] = schema
+    title = f"Model Context Protocol {revision}"
+    return {"$schema": dialect, "title": title, "$defs": dict(sorted(definitions.items()))}
+
+
+# Errors
+
+
+def _errors(options: argparse.Namespace) -> _Answer:
+    rows = spec.errors(options.revision, options.profile)
+    heading = ("CODE", "SYMBOL", "HTTP", "SENT", "MESSAGE")
+    facts = {"profile": options.profile, "errors": rows}
+    return _Answer(facts, table((_error_line(row) for row in rows), heading))
+
+
+def _error_line(row: ErrorCode) -> tuple[str, ...]:
+    http = "" if row.http is None else str(row.http)
+    sent = "yes" if row.sent else "only read"
+    return (str(row.number), _plain(row.symbol), http, sent, row.message)
+
+
+def _error(options: argparse.Namespace) -> _Answer:
+    code = _number_or_symbol(options.code)
+    readings = _readings(code, options)
+    if not readings:
+        whose = f"profile {options.profile!r}" if options.profile else "any profile"
+        raise Misuse(f"{code} means nothing to {whose} in {options.revision}{_when(code, options)}")
+    facts = [{"profile": name, "error": row} for name, row in readings]
+    lines = [(name, *_error_line(row), f"{row.category}, {row.retry}") for name, row in readings]
+    heading = ("PROFILE", "CODE", "SYMBOL", "HTTP", "SENT", "MESSAGE", "CATEGORY, WHAT TO DO")
+    return _Answer({"code": code, "readings": facts}, table(lines, heading))
+
+
+def _number_or_symbol(word: str) -> int | str:
+    try:
+        return int(word)
+    except ValueError:
+        return word.upper()
+
+
+def _readings(code: int | str, options: argparse.Namespace) -> list[tuple[str, ErrorCode]]:
+    """Return what each profile that was asked takes a number or symbol for."""
+    names = (options.profile,) if options.profile else PROFILE_NAMES
+    if isinstance(code, int):
+        return [(name, row) for name, row in candidates(code, options.revision) if name in names]
+    found = ((name, spec.error(code, name, options.revision)) for name in names)
+    return [(name, row) for name, row in found if row is not None]
+
+
+def _when(code: int | str, options: argparse.Namespace) -> str:
+    """Return where else a code means something to the official list, or what it may have been."""
+    others = [other for other in REVISIONS if spec.error(code, revision=other) is not None]
+    if others:
+        return f"; MCP has it in {', '.join(others)}"
+    from difflib import get_close_matches
+
+    known = [str(_plain(row.symbol)) for row in spec.errors(options.revision)]
+    near = get_close_matches(str(code), known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+# Capabilities, transports, headers, keys
+
+
+def _capabilities(options: argparse.Namespace) -> _Answer:
+    rows = spec.capabilities(options.revision)
+    lines = [(row.name, row.role, row.kind, _standing(row), row.doc) for row in rows]
+    heading = ("CAPABILITY", "SIDE", "KIND", "STATUS", "WHAT IT SAYS")
+    return _Answer({"capabilities": rows}, table(lines, heading))
+
+
+def _transports(options: argparse.Namespace) -> _Answer:
+    rows = spec.transports(options.revision)
+    lines = [(row.name, row.framing, "ours" if row.custom else row.status, row.doc) for row in rows]
+    return _Answer(
+        {"transports": rows}, table(lines, ("TRANSPORT", "FRAMING", "STATUS", "WHAT IT IS"))
+    )
+
+
+def _headers(options: argparse.Namespace) -> _Answer:
+    rows = spec.headers(options.revision)
+    lines = [(row.name, row.by, row.required_on, row.doc) for row in rows]
+    return _Answer(
+        {"headers": rows}, table(lines, ("HEADER", "SENT BY", "REQUIRED ON", "WHAT IT IS"))
+    )
+
+
+def _meta(options: argparse.Namespace) -> _Answer:
+    rows = spec.meta_keys(options.revision)
+    lines = [(row.key, ", ".join(row.on), row.required, row.type, row.doc) for row in rows]
+    heading = ("KEY", "ON", "REQUIRED", "TYPE", "WHAT IT IS")
+    return _Answer({"meta_keys": rows}, table(lines, heading))
+
+
+# Requirements
+
+
+def _requirements(options: argparse.Namespace) -> _Answer:
+    rows = requirements(options.revision, options.actor, options.judge, options.level)
+    lines = [(row.id, row.level, row.actor, row.judge, row.says) for row in rows]
+    heading = ("REQUIREMENT", "LEVEL", "WHO", "JUDGED BY", "WHAT HOLDS")
+    return _Answer({"requirements": rows}, table(lines, heading))
+
+
+def _requirement(options: argparse.Namespace) -> _Answer:
+    row = requirement(options.id)
+    facts = columns(
+        [
+            ("level", row.level),
+            ("who", row.actor),
+            ("revisions", _span(row.when)),
+            ("extension", row.extension),
+            ("judged by", f"{row.judge}, trace" if row.also_trace else row.judge),
+            ("because", row.why),
+            ("same as", row.same_as),
+            ("statement", row.ref),
+            *_source(row.anchor),
+        ]
+    )
+    return _Answer({"requirement": row}, f"{bold(row.id)}\n{_prose(row.says)}\n{facts}")
+
+
+def _span(when: Window) -> str:
+    having = [revision for revision in REVISIONS if when.holds(revision)]
+    return f"since {having[0]}" if having[-1] == LATEST else f"{having[0]} to {having[-1]}"
+
+
+# Differences, as a guide for whoever has to move
+
+
+_PLURALS: Final = {
+    "capability": "capabilities",
+    "meta key": "keys of _meta",
+    "header": "HTTP headers",
+}
+_ORDER: Final = ("removed", "renamed", "changed", "added")
+
+
+def _diff(options: argparse.Namespace) -> _Answer:
+    found = spec.diff(options.before, options.after)
+    facts = {"before": found.before, "after": found.after, "changes": found.changes}
+    title = bold(f"From MCP {found.before} to {found.after}")
+    if not found.changes:
+        return _Answer(facts, f"{title}\nNothing changes.")
+    by_subject = groupby(found.changes, lambda change: change.subject)
+    # Types and their fields come one type after another, not one subject after another.
+    subjects = dict.fromkeys(subject for subject, _ in by_subject)
+    sections = [_section(subject, found.of(subject)) for subject in subjects]
+    return _Answer(facts, "\n\n".join([title, *sections]))
+
+
+def _section(subject: str, changes: tuple[Change, ...]) -> str:
+    """Return what changes about one subject."""
+    counts = Counter(change.how for change in changes)
+    told = ", ".join(f"{counts[how]} {how}" for how in _ORDER if counts[how])
+    heading = bold(f"{_PLURALS.get(subject, f'{subject}s').capitalize()} ({told})")
+    lines = [
+        fill(f"- {sentence}", width(), subsequent_indent="  ", break_on_hyphens=False)
+        for how in _ORDER
+        for sentence in _sentences([change for change in changes if change.how == how])
+    ]
+    return "\n".join([heading, *lines])
+
+
+def _sentences(changes: list[Change]) -> Iterator[str]:
+    """Yield what to know and do; changes that differ by name alone share a sentence."""
+    alike: dict[tuple[object, ...], list[Change]] = {}
+    for change in changes:
+        # A new name is said by itself.
+        alike.setdefault((change.details, change.to_do, change.renamed_to), []).append(change)
+    for same in alike.values():
+        first = same[0]
+        names = ", ".join(f"{each.name}{f' ({each.role})' * bool(each.role)}" for each in same)
+        yield " ".join(part for part in (_what(names, first, len(same)), first.to_do) if part)
+
+
+def _what(names: str, change: Change, count: int) -> str:
+    is_, change_ = ("is", "changes") if count == 1 else ("are", "change")
+    if change.how == "removed":
+        return f"{names} {is_} removed."
+    if change.how == "added":
+        return f"{names} {is_} new."
+    if change.how == "renamed":
+        return f"{names} is now called {change.renamed_to}."
+    details = "; ".join(
+        f"{each.what} was {each.before}, now {each.after}" for each in change.details
+    )
+    return f"{names} {change_}{f': {details}' if details else ''}."

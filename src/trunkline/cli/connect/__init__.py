@@ -1,0 +1,1 @@
+"""Reaches a server for a verb: targets, arguments, elicitation."""

@@ -1,0 +1,327 @@
+"""Questions of a server, put to whoever sits at the terminal.
+
+A form is asked field by field: its title and description, what it may be, and its default in
+brackets. The terminal edits the line; what comes is read by the event loop, so that Ctrl-C and
+a lost connection end a question as they end everything else.
+
+The rules that live here, and only here:
+
+* Who asks is said, and everything that they wrote is made visible: a question is a server's text.
+* Ctrl-D declines. So does "no" to a page.
+* What a field does not take is asked again; an empty line takes the default, or leaves it out.
+* A field whose name speaks of a secret is typed unseen; the terminal is put back whatever happens.
+* A page is shown with its address in full. It is never opened here: that is for a person to do.
+* Answers that were given in advance are used first. Where nobody can be asked, they are all
+  there is, and a form that needs more is declined.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ...client.server_requests.form_validation import Misfit, defaults, fit
+from ...errors import visible
+from ...redaction import is_secret_name
+from ..command import Misuse, check_text
+from ..output.progress import somebody_is_there
+from ..output.terminal import wants_colour
+from .tool_arguments import Unfit, coerce
+
+if TYPE_CHECKING:
+    from ...mcp.types import ElicitRequestParams
+    from ..output.progress import Console
+
+__all__ = ["Asking"]
+
+_YES: Final = frozenset(("y", "yes", "true", "1"))
+_NO: Final = frozenset(("n", "no", "false", "0"))
+
+
+class _Declined(Exception):
+    """Whoever was asked does not want to answer."""
+
+
+class Asking:
+    """Puts forms and pages to a person, one at a time."""
+
+    def __init__(self, console: Console, answers: Sequence[str] = ()) -> None:
+        """Take answers in advance as `key=value`.
+
+        Raises:
+            Misuse: one of them is none.
+        """
+        self.server = "the server"
+        # Whether there is somebody at a terminal.
+        self.can_ask = somebody_is_there()
+        self._console = console
+        self._answers = dict(_given(word) for word in answers)
+        # A server may ask several things at once, and a person has one keyboard.
+        self._turn: asyncio.Lock | None = None
+
+    async def form(self, params: ElicitRequestParams) -> dict[str, Any] | Literal["decline"]:
+        """Return what was filled in, or "decline"."""
+        schema = params.requested_schema if isinstance(params.requested_schema, dict) else {}
+        async with self._my_turn():
+            try:
+                return await self._filled_in(params.message, schema)
+            except _Declined:
+                self._console.note("declined")
+                return "decline"
+
+    async def page(self, params: ElicitRequestParams) -> bool:
+        """Return whether a person agrees to go to a page; nothing is opened."""
+        async with self._my_turn():
+            self._introduce(params.message)
+            self._console.note(_address_shown(str(params.url)))
+            try:
+                agrees = await self._yes_or_no("Do you agree to visit this page? [y/N]: ", False)
+            except _Declined:
+                agrees = False
+            self._console.note("Open the address in a browser." if agrees else "declined")
+            return agrees
+
+    # -- forms ---------------------------------------------------------------------------------
+
+    async def _filled_in(self, message: str, schema: dict[str, Any]) -> dict[str, Any]:
+        fields = schema.get("properties")
+        fields = fields if isinstance(fields, dict) else {}
+        required = schema.get("required")
+        needed = required if isinstance(required, list) else []
+        filled = self._from_advance(fields)
+        if self.can_ask:
+            self._introduce(message)
+            if fields.keys() - filled.keys():
+                self._console.note("(Enter takes what is in brackets, Ctrl-D declines)")
+            for name, field in fields.items():
+                if name not in filled and isinstance(field, dict):
+                    value = await self._field(name, field, name in needed)
+                    if value is not None:
+                        filled[name] = value
+        try:
+            return fit(schema, filled)
+        except Misfit as misfit:
+            self._console.note(f"an answer is lacking: {misfit}")
+            raise _Declined from None
+
+    def _from_advance(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        filled: dict[str, Any] = {}
+        for name in self._answers.keys() & fields.keys():
+            try:
+                filled[name] = coerce(self._answers[name], fields[name])
+            except Unfit as unfit:
+                self._console.note(f"--answer {visible(name, kept='')} takes {unfit}")
+                raise _Declined from None
+        return filled
+
+    async def _field(self, name: str, field: dict[str, Any], is_needed: bool) -> Any:
+        """Return what a person puts into one field, or None where it is left out."""
+        choices = _choices(field)
+        prompt = self._prompt(name, field, choices)
+        default = defaults({"properties": {name: field}}).get(name)
+        while True:
+            text = await self._line(prompt, is_secret=is_secret_name(name))
+            try:
+                given = _read(text, field, choices) if text.strip() else default
+                # A form has no null: it is a field that was left out.
+                value = fit({"properties": {name: field}}, {name: given}).get(name)
+            except (Unfit, Misfit) as misfit:
+                self._console.note(f"  {misfit}")
+                continue
+            if value is not None or not is_needed:
+                return value
+            self._console.note("  this one is needed")
+
+    def _prompt(self, name: str, field: dict[str, Any], choices: list[tuple[str, str]]) -> str:
+        """Show a field, and return what stands before the answer."""
+        title = field.get("title")
+        called = _shown(title if isinstance(title, str) and title else name)
+        about = field.get("description")
+        if isinstance(about, str) and about:
+            self._console.note(f"  {_shown(about)}")
+        for number, (value, said) in enumerate(choices, 1):
+            more = f" ({_shown(value)})" if said != value else ""
+            self._console.note(f"    {number}) {_shown(said)}{more}")
+        hint = _hint(field, choices)
+        default = defaults({"properties": {name: field}}).get(name)
+        bracket = ""
+        if default is not None and not is_secret_name(name):
+            bracket = f" [{_shown(_default_shown(default))}]"
+        return f"  {called}{hint}{bracket}: "
+
+    # -- the terminal --------------------------------------------------------------------------
+
+    def _my_turn(self) -> _Turn:
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        return _Turn(self._turn, self._console)
+
+    def _introduce(self, message: str) -> None:
+        self._console.note(f"{_shown(self.server)} asks: {visible(message)}")
+
+    async def _yes_or_no(self, prompt: str, default: bool) -> bool:
+        while True:
+            word = (await self._line(prompt)).strip().lower()
+            if not word:
+                return default
+            if word in _YES or word in _NO:
+                return word in _YES
+            self._console.note("  y or n, please")
+
+    async def _line(self, prompt: str, *, is_secret: bool = False) -> str:
+        self._console.ask(prompt)
+        with _unseen() if is_secret else _seen():
+            text = await _read_line(sys.stdin.fileno())
+        if is_secret or text is None:
+            self._console.note("")
+        if text is None:
+            raise _Declined
+        return text
+
+
+class _Turn:
+    """The time during which one question has the terminal."""
+
+    def __init__(self, lock: asyncio.Lock, console: Console) -> None:
+        self._lock = lock
+        self._console = console
+
+    async def __aenter__(self) -> None:
+        await self._lock.acquire()
+        self._console.pause()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._console.pause(False)
+        self._lock.release()
+
+
+async def _read_line(descriptor: int) -> str | None:
+    """Return the line that somebody types, or None where they end the input instead."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(descriptor, wake)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+    try:
+        # A terminal hands over one line, whatever else has been typed ahead.
+        raw = os.read(descriptor, 65536)
+    except OSError:
+        return None  # the terminal is gone
+    return raw.decode(sys.stdin.encoding or "utf-8", "replace").rstrip("\r\n") if raw else None
+
+
+@contextmanager
+def _seen() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Have the terminal show nothing of what is typed; put it back in any case."""
+    import termios
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _given(word: str) -> tuple[str, str]:
+    name, sign, text = word.partition("=")
+    if not sign or not name:
+        raise Misuse("--answer takes key=value")
+    check_text(word, "--answer")
+    return name, text
+
+
+def _shown(text: str) -> str:
+    return visible(text, kept="")
+
+
+def _hint(field: dict[str, Any], choices: list[tuple[str, str]]) -> str:
+    if choices and field.get("type") == "array":
+        return f" (numbers from 1 to {len(choices)}, with commas)"
+    if choices:
+        return f" (1 to {len(choices)})"
+    if field.get("type") == "boolean":
+        return " (y/n)"
+    return ""
+
+
+def _default_shown(default: Any) -> str:
+    if isinstance(default, bool):
+        return "y" if default else "n"
+    return ", ".join(map(str, default)) if isinstance(default, list) else str(default)
+
+
+def _choices(field: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what one may choose from: each value, and what it is called."""
+    several = field.get("items")
+    place = several if isinstance(several, dict) else field
+    named = place.get("oneOf", place.get("anyOf"))
+    if isinstance(named, list):
+        return [
+            (each["const"], str(each.get("title", each["const"])))
+            for each in named
+            if isinstance(each, dict) and isinstance(each.get("const"), str)
+        ]
+    plain = place.get("enum")
+    values = [each for each in plain if isinstance(each, str)] if isinstance(plain, list) else []
+    names = place.get("enumNames")
+    if isinstance(names, list) and len(names) == len(values):
+        return list(zip(values, map(str, names), strict=True))
+    return [(value, value) for value in values]
+
+
+def _read(text: str, field: dict[str, Any], choices: list[tuple[str, str]]) -> Any:
+    """Return what a person meant by a line."""
+    if not choices:
+        return coerce(text if field.get("type") == "string" else text.strip(), field)
+    if field.get("type") == "array":
+        return [_chosen(part.strip(), choices) for part in text.split(",") if part.strip()]
+    return _chosen(text.strip(), choices)
+
+
+def _chosen(word: str, choices: list[tuple[str, str]]) -> str:
+    # What a choice is called goes before its number: a choice may be called 2.
+    for value, said in choices:
+        if word in (value, said):
+            return value
+    for value, said in choices:
+        if word.lower() in (value.lower(), said.lower()):
+            return value
+    if word.isdecimal() and 1 <= int(word) <= len(choices):
+        return choices[int(word) - 1][0]
+    raise Unfit(f"choose a number from 1 to {len(choices)}")
+
+
+def _address_shown(url: str) -> str:
+    """Return an address in full, and on a line of its own the host that it leads to."""
+    from urllib.parse import urlsplit
+
+    host = urlsplit(url).hostname or ""
+    shown = _shown(url)
+    try:
+        plain = host.encode("idna").decode()
+    except UnicodeError:
+        plain = host
+    # Letters of other alphabets can look like those of a name one trusts.
+    told = _shown(host) if plain == host else f"{_shown(host)} ({plain})"
+    if wants_colour(sys.stderr):
+        told = f"\033[1m{told}\033[0m"
+    return f"  {shown}\n  host: {told}"

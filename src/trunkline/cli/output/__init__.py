@@ -1,0 +1,1 @@
+"""What the command prints: terminal, content, progress, reports."""

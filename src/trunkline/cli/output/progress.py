@@ -1,0 +1,126 @@
+"""What is told on standard error while a verb is at work: progress, the server's log, notes.
+
+Progress is one line that is written over and taken away again, and only on a terminal. It is
+written with blanks and carriage returns: there is nothing for a terminal to misunderstand, and
+no state of it to restore when a program ends in the middle.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from ...errors import visible
+from ...redaction import conceal
+from ...spec.mcp.levels import LOG_LEVELS
+from .terminal import cells, cut, is_terminal, wants_colour
+
+if TYPE_CHECKING:
+    from ...mcp.types import LoggingMessageNotificationParams
+
+__all__ = ["Console", "somebody_is_there"]
+
+# A server may report as often as it likes; nobody sees more than this, in seconds.
+_REDRAW: Final = 0.05
+_BAR: Final = 24
+_SPINNER: Final = "|/-\\"
+
+
+def somebody_is_there() -> bool:
+    """Say whether there is somebody at a terminal who can be asked."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+class Console:
+    """Standard error, as one verb uses it."""
+
+    def __init__(self, *, level: str = "warning", is_verbose: bool = False) -> None:
+        self.is_verbose = is_verbose
+        self.is_terminal = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._least = LOG_LEVELS.index(level)
+        # How wide the line is that is to be taken away again.
+        self._drawn = 0
+        self._next_draw = 0.0
+        self._turns = 0
+        self._is_paused = False
+
+    def note(self, text: str, *, is_dim: bool = False) -> None:
+        """Tell something, on lines of its own."""
+        self.clear()
+        shown = f"\033[2m{text}\033[0m" if is_dim and wants_colour(sys.stderr) else text
+        self._write(f"{shown}\n")
+
+    def ask(self, text: str) -> None:
+        """Write what somebody is to answer on the same line."""
+        self.clear()
+        self._write(text)
+
+    def pause(self, is_paused: bool = True) -> None:
+        """Draw no progress while somebody types, or draw it again."""
+        self.clear()
+        self._is_paused = is_paused
+
+    # -- what a client tells -------------------------------------------------------------------
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Show how far a call has come."""
+        now = monotonic()
+        if not self.is_terminal or self._is_paused or now < self._next_draw:
+            return
+        self._next_draw = now + _REDRAW
+        self._turns += 1
+        line = cut(self._line(done, total, message), self._width() - 1)
+        self._write(f"\r{line}{' ' * (self._drawn - cells(line))}")
+        self._drawn = cells(line)
+
+    def log(self, message: LoggingMessageNotificationParams) -> None:
+        """Show a line of the server's log, if it matters enough."""
+        if LOG_LEVELS.index(message.level) < self._least:
+            return
+        data = conceal(message.data)
+        text = data if isinstance(data, str) else str(data)
+        logger = f" {message.logger}" if isinstance(message.logger, str) else ""
+        self.note(visible(f"{message.level}{logger}: {text}", kept="\t\n"), is_dim=True)
+
+    def server_line(self, line: str) -> None:
+        """Show a line that a server wrote on its standard error."""
+        self.note(visible(line), is_dim=True)
+
+    # -- how it is drawn -----------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Take the line of progress away."""
+        if self._drawn:
+            self._write(f"\r{' ' * self._drawn}\r")
+            self._drawn = 0
+            self._next_draw = 0.0
+
+    def _line(self, done: float, total: float | None, message: str | None) -> str:
+        said = "" if message is None else f" {visible(message, kept='')}"
+        if not total or not total > 0:
+            return f"{_SPINNER[self._turns % len(_SPINNER)]} {done:g}{said}"
+        part = min(1.0, max(0.0, done / total))
+        full, empty = "█░" if self._is_utf_8() else "#."
+        filled = round(part * _BAR)
+        return f"{full * filled}{empty * (_BAR - filled)} {part:4.0%}{said}"
+
+    def _is_utf_8(self) -> bool:
+        return (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
+
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+    def _write(self, text: str) -> None:
+        if sys.stderr is None:
+            return
+        encoding = sys.stderr.encoding or "utf-8"
+        try:
+            sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            sys.stderr.flush()
+        except OSError:
+            pass  # nobody reads it, which is no reason to stop

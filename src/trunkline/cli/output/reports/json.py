@@ -1,0 +1,54 @@
+"""A report for programs: one versioned JSON document."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import Any, Final
+
+from ....errors import show_pointer
+from . import Judged, Report, Seen, address
+
+__all__ = ["FORMAT", "render"]
+
+FORMAT: Final = "trunkline.validate/1"
+
+
+def render(report: Report) -> str:
+    """Return the whole report, messages in order and findings within them."""
+    counts = report.counts()
+    document = {
+        "format": FORMAT,
+        "file": report.name,
+        "shape": report.shape,
+        "revision": report.revision,
+        "revision_because": report.why,
+        "strict": report.strict,
+        "ok": not report.failed(),
+        "counts": {level: counts[level] for level in ("error", "warn", "info")},
+        "messages": [_message(message) for message in report.messages],
+    }
+    return dumps(document, ensure_ascii=False, indent=2)
+
+
+def _message(message: Judged) -> dict[str, Any]:
+    return {
+        "number": message.number,
+        "line": message.line,
+        "from": message.sender or None,
+        "what": message.label,
+        "method": message.method or None,
+        "findings": [_finding(seen) for seen in message.seen],
+    }
+
+
+def _finding(seen: Seen) -> dict[str, Any]:
+    finding = seen.finding
+    return {
+        "rule": finding.rule,
+        "level": finding.level,
+        "where": show_pointer(finding.where),
+        "got": finding.got,
+        "expected": finding.expected,
+        "source": finding.source,
+        "page": address(finding.source) or None,
+    }

@@ -1,0 +1,187 @@
+"""A report for people, the way compilers write: where, what, the place with a caret, who says so.
+
+The excerpt is made here too, when a message is judged and still at hand. It shows the way to
+one place and little else: a member or two beside it at each level, with secrets hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from json import dumps
+from typing import Any, Final, NamedTuple
+from unicodedata import combining, east_asian_width
+
+from ....errors import show_pointer
+from ....judge.finding import Finding
+from ....redaction import HIDDEN, redact
+from ..terminal import bold, dim, paint
+from . import Excerpt, Judged, Report, Seen, visible
+
+__all__ = ["advice", "excerpt_of", "marker", "render", "sentence", "where_it_is"]
+
+_INDENT: Final = "  "
+_COLOURS: Final = {"error": "red", "warn": "yellow", "info": "cyan"}
+_LEVELS: Final = {"error": "error", "warn": "warning", "info": "info"}
+# Longer values tell nothing about their place; deeper ones do not fit a screen.
+_LONGEST: Final = 60
+_DEEPEST: Final = 20
+
+
+def render(report: Report) -> str:
+    """Return the findings one after another, then a summary in one line."""
+    blocks = [_block(report, message, seen) for message, seen in report.all_seen()]
+    return "\n\n".join([*blocks, f"{bold(report.name)}: {report.summary()}"])
+
+
+def _block(report: Report, message: Judged, seen: Seen) -> str:
+    finding = seen.finding
+    level = paint(_LEVELS[finding.level], _COLOURS[finding.level])
+    place = bold(where_it_is(report, message))
+    about = f"message {message.number}, {message.label}"
+    lines = [
+        f"{place}: {level} {finding.rule}: {sentence(finding)}",
+        f"{_INDENT}{dim(f'{about}, from the {message.sender}' if message.sender else about)}",
+        *_pointed_at(seen),
+        f"{_INDENT}{dim(finding.source)}",
+    ]
+    return "\n".join(lines)
+
+
+def where_it_is(report: Report, message: Judged) -> str:
+    """Return the file and, where it is known, the line."""
+    return report.name if message.line is None else f"{report.name}:{message.line}"
+
+
+def sentence(finding: Finding) -> str:
+    """Return what was there."""
+    got = f"got {visible(finding.got)}" if finding.got else "nothing"
+    if finding.where:
+        return f"{got} at {visible(show_pointer(finding.where))}"
+    return got if finding.got else "the message as a whole"
+
+
+def advice(finding: Finding) -> str:
+    """Return what would have been right; some rules say it in a sentence of their own."""
+    says = visible(finding.expected)
+    return says if says[:1].isupper() and says.endswith(".") else f"expected {says}" * bool(says)
+
+
+def _pointed_at(seen: Seen) -> Iterator[str]:
+    expected = advice(seen.finding)
+    if seen.excerpt is None:
+        if expected:
+            yield f"{_INDENT}{expected}"
+        return
+    for number, line in enumerate(seen.excerpt.lines):
+        yield f"{_INDENT * 2}{line}"
+        if number == seen.excerpt.line:
+            caret = paint(marker(seen.excerpt), _COLOURS[seen.finding.level])
+            yield f"{_INDENT * 2}{caret} {expected}".rstrip()
+
+
+def marker(excerpt: Excerpt) -> str:
+    """Return the line of carets that goes below the line pointed at."""
+    line = excerpt.lines[excerpt.line]
+    before, marked = line[: excerpt.start], line[excerpt.start : excerpt.end]
+    return " " * _cells(before) + "^" * max(1, _cells(marked))
+
+
+def _cells(text: str) -> int:
+    """Return how wide a text is on a screen, where some characters take two places or none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
+
+
+# Excerpts
+
+
+class _Line(NamedTuple):
+    """A line of an excerpt, and the columns of what it is about."""
+
+    text: str
+    start: int
+    end: int
+
+
+def excerpt_of(message: Any, pointer: str) -> Excerpt | None:
+    """Return the place that a JSON pointer leads to, or the last one on the way that is there."""
+    if not isinstance(message, dict | list):
+        return None
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
+    before: list[str] = []
+    after: list[str] = []
+    target = _descend(message, steps, before, after)
+    lines = (*before, target.text, *reversed(after))
+    return Excerpt(lines, len(before), target.start, target.end)
+
+
+def _descend(value: Any, steps: list[str], before: list[str], after: list[str]) -> _Line:
+    """Go down to the last place there is; return its line, adding those around it."""
+    prefix, label, comma, depth = "", "", "", 0
+    shown = redact(value, depth=2)
+    while steps and depth < _DEEPEST and shown != HIDDEN:
+        names = _names(value)
+        if steps[0] not in names:
+            break
+        at = names.index(steps.pop(0))
+        opening, closing = "{}" if isinstance(value, dict) else "[]"
+        before.append(f"{prefix}{label}{opening}")
+        after.append(f"{prefix}{closing}{comma}")
+        depth += 1
+        prefix, comma = _INDENT * depth, _comma(names, at)
+        before += _beside(value, names, at - 1, prefix, is_before=True)
+        after += reversed(_beside(value, names, at + 1, prefix, is_before=False))
+        label, shown = _label(value, names[at]), _shown(value, names[at])
+        value = value[names[at]] if isinstance(value, dict) else value[at]
+    # Where steps are left, what they lead to is not there: its parent is pointed at, by name.
+    text = _short(shown)
+    if steps and label:
+        start, end = len(prefix), len(prefix) + len(label.removesuffix(": "))
+    else:
+        start, end = len(prefix + label), len(prefix + label + text)
+    return _Line(f"{prefix}{label}{text}{comma}", start, end)
+
+
+def _comma(names: list[str], at: int) -> str:
+    return "," if at < len(names) - 1 else ""
+
+
+def _names(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return list(value)
+    return [str(place) for place in range(len(value))] if isinstance(value, list) else []
+
+
+def _beside(value: Any, names: list[str], at: int, prefix: str, *, is_before: bool) -> list[str]:
+    """Return the member next to a place, and a mark for what is left out beyond it."""
+    if not 0 <= at < len(names):
+        return []
+    line = (
+        f"{prefix}{_label(value, names[at])}{_short(_shown(value, names[at]))}{_comma(names, at)}"
+    )
+    beyond = at > 0 if is_before else at < len(names) - 1
+    lines = [line, f"{prefix}…"] if beyond else [line]
+    return lines[::-1] if is_before else lines
+
+
+def _label(value: Any, name: str) -> str:
+    return f"{_short(redact(name))}: " if isinstance(value, dict) else ""
+
+
+def _shown(value: Any, name: str) -> object:
+    """Return a member as it may be shown; what is beside it can make it a secret."""
+    if isinstance(value, list):
+        whole = redact(value if len(value) == 2 else [value[int(name)]], depth=2)
+        items = whole if isinstance(whole, list) else [whole]
+        return items[int(name) if len(value) == 2 else 0]
+    labels = {each: value[each] for each in ("name", "key") if each in value}
+    asked = {**labels, name: value[name]}
+    shown = redact(asked, depth=2)
+    members = list(shown.values()) if isinstance(shown, dict) else [shown]
+    return members[list(asked).index(name)]
+
+
+def _short(value: object) -> str:
+    text = visible(dumps(value, ensure_ascii=False))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,0 +1,1 @@
+"""`proxy`: relays, records and judges traffic."""

@@ -1,0 +1,1 @@
+"""`serve --reload`: watches files and replaces the server without dropping clients."""

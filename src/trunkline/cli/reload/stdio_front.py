@@ -1,0 +1,594 @@
+"""The client of a server on standard streams, kept while servers come and go behind it.
+
+The client started one process and talks to it; that process is us. Frames are handed on as they
+are, both ways. What is read of them, and what is remembered of the client, is in `remembered`.
+
+The rules that live here, and only here:
+
+* What was asked of one worker is answered by that worker, or by us in its name: nothing that a
+  client asks stays without an answer.
+* A client that has made a handshake makes it once. Its later servers are told of it by us, with
+  the log level and the subscriptions it asked for, and what they answer is ours.
+* A server that does not agree on the same revision is not put in the place of one that did.
+* What can be told of the change in the client's revision is told: that lists may have changed.
+* The client is read exactly while there is room for what it says, and that is looked at anew
+  whenever it may have changed: a worker that goes away takes the reason to wait with it.
+* What a worker wrote before it was gone reaches a client that reads, however slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Raw
+from msgspec.json import decode, encode
+
+from ...errors import TransportError
+from ...jsonrpc.framing import BadHeader, Oversize
+from ...jsonrpc.limits import Limits
+from ...jsonrpc.policy import Policy
+from ...transports.base import HIGH_WATER, ignore
+from ...transports.framed import FramedTransport
+from ...transports.pipes import FdReader, FdWriter
+from ...transports.stdio_server import StdioServer
+from ..exit_codes import FINE, MISUSED
+from .session_state import (
+    Agreed,
+    Head,
+    Key,
+    Session,
+    cancelled_by,
+    failure,
+    heads_of,
+    is_a,
+    kept,
+    key_of,
+    message,
+    read_as,
+)
+from .supervisor import Rejected, say
+
+if TYPE_CHECKING:
+    import socket
+
+    from ...transports.base import Frame
+    from .supervisor import Worker
+    from .worker import Report
+
+__all__ = ["StandIn"]
+
+_INTERNAL_ERROR: Final = -32603
+_PARSE_ERROR: Final = -32700
+_RELOADED: Final = "the server was reloaded; ask again"
+_STOPPED: Final = "the server was stopped"
+_ENDED: Final = "the server has ended; it is started again when one of its files changes"
+# How long a new worker may take to answer what is asked on the client's behalf, in seconds. It
+# has been loaded by then; what is left is its lifespan.
+_ANSWERS: Final = 30.0
+# How long the worker before may take to have read what it was sent: a handler may hold it up.
+_HAS_READ: Final = 5.0
+# How long what a worker wrote may take to be read, once it is gone: what it has started may keep
+# the pipe open. The time in which the client does not take it does not count.
+_REST: Final = 1.0
+# How often that is waited for when we are to end: a client may read slowly for ever.
+_SPELLS: Final = 10
+# How long a worker may go on when the client has gone; its own bound is far shorter.
+_LAST_ANSWERS: Final = 10.0
+# How long a worker may be waited for that does not take the rest of what was sent to it.
+_FLUSH: Final = 1.0
+# Frames that are held back while a worker is put in another's place, in bytes.
+_HELD: Final = HIGH_WATER
+
+
+# A worker, as the client's other side
+
+
+class _Pipes(FramedTransport):
+    """Frames to and from a worker."""
+
+    def __init__(self, policy: Policy, pipes: tuple[int, int]) -> None:
+        super().__init__(policy, "stdio")
+        self._fds = list(pipes)
+        # Done when the worker writes no more.
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def connect(self) -> None:
+        """Begin to read."""
+        loop = asyncio.get_running_loop()
+        self._reader = FdReader(loop, self._fds[0], self._receive, self._input_ended)
+        self._writer = FdWriter(loop, self._fds[1], self._drained, self._output_broke)
+        self._is_open = True
+
+    def _input_ended(self, error: OSError | None) -> None:
+        self._receive_end()
+        if not self.ended.done():
+            self.ended.set_result(None)
+        self._report(None)
+
+    def _output_broke(self, error: OSError) -> None:
+        self._drained()  # what was left is dropped, and that it has ended comes from elsewhere
+
+    def _output(self) -> int:
+        return self._fds[1] if len(self._fds) > 1 else -1
+
+    def _end_output(self) -> None:
+        if self._writer is not None and len(self._fds) > 1:
+            self._writer.close()
+            os.close(self._fds.pop())
+
+    async def _end(self) -> None:
+        try:
+            if self._writer is not None:
+                await self._writer.finish(_FLUSH)
+        finally:
+            self._end_output()
+            if self._reader is not None:
+                self._reader.close()
+            while self._fds:
+                os.close(self._fds.pop())
+            self._report(None)
+
+
+class _Line:
+    """A worker, and what is open between it and the client."""
+
+    def __init__(self, worker: Worker, pipes: _Pipes) -> None:
+        self.worker = worker
+        self.pipes = pipes
+        # What the client has asked of it, and which batch that was part of.
+        self.asked: dict[Key | None, tuple[Any, int | None]] = {}
+        # What it has asked of the client.
+        self.asks: set[Key | None] = set()
+        # What we have asked of it ourselves.
+        self.ours: dict[str, asyncio.Future[Head]] = {}
+        # Whether it is not read because the client is slow, and how often that was so.
+        self.is_paused = False
+        self.pauses = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has more to read than it should be sent."""
+        return self.pipes.backlog > HIGH_WATER
+
+    def pause(self) -> None:
+        """Leave what it says where it is."""
+        if not self.is_paused:
+            self.is_paused = True
+            self.pauses += 1
+            self.pipes.pause()
+
+    def resume(self) -> None:
+        """Read on."""
+        if self.is_paused:
+            self.is_paused = False
+            self.pipes.resume()
+
+    def send(self, frame: bytes) -> None:
+        self.pipes.send(frame)
+
+    async def ask(self, frame: bytes, id: str, seconds: float) -> Head:
+        """Ask something of our own, by a request with this id, and return the answer.
+
+        Raises:
+            Rejected: there was none.
+        """
+        answer: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
+        self.ours[id] = answer
+        self.send(frame)
+        ended = self.worker.ended
+        await asyncio.wait((answer, ended), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        self.ours.pop(id, None)
+        if answer.done():
+            return answer.result()
+        if ended.done():
+            raise Rejected(f"the server ended with status {ended.result()}")
+        raise Rejected(f"the server did not answer within {seconds:g} s")
+
+
+# Standing in
+
+
+class StandIn:
+    """Keeps the client, and hands what it says to the worker whose turn it is."""
+
+    listen: list[socket.socket] | None = None
+
+    def __init__(self, framing: str | None) -> None:
+        self._framing = framing
+        # Called with an exit status when the client has gone.
+        self.on_end: Callable[[int], object] = ignore
+        self._host: StdioServer | None = None
+        self._current: _Line | None = None
+        # Those that have still something to say, though it is another's turn or nobody's.
+        self._retiring: set[_Line] = set()
+        # The one that is about to take over.
+        self._next: _Line | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._session: Session | None = None
+        # While one worker is put in the place of another: what came for whichever it will be.
+        self._held: list[bytes] | None = None
+        self._held_size = 0
+        self._is_host_paused = False
+        self._is_closing = False
+        self._ids = 0
+        self._batches = 0
+        self._last_status = FINE
+
+    @property
+    def is_served(self) -> bool:
+        """Whether there is a worker."""
+        return self._current is not None
+
+    async def open(self) -> None:
+        """Wait: how the client's messages are told apart is for the first worker to say."""
+
+    async def wait_without(self) -> None:
+        """Take the client on though there is no worker; it is told so."""
+        await self._take_host(self._framing or "detect", Limits().stdio)
+
+    async def _take_host(self, framing: str, size: int | None) -> None:
+        if self._host is not None:
+            return
+        policy = Policy(framing=framing, limits=Limits(stdio=size))  # type: ignore[arg-type]  # one of its names
+        self._host = host = StdioServer(policy)
+        host.on_message = self._hear_host
+        host.on_error = self._host_gone
+        host.on_drained = self._host_drained
+        try:
+            await host.connect()
+        except TransportError as error:
+            # There is no client, and never will be.
+            say(str(error))
+            self.on_end(MISUSED)
+
+    # -- one worker after the other --------------------------------------------------------
+
+    async def adopt(self, worker: Worker, report: Report) -> None:
+        """Let a worker take over, when it knows what the one before it knew.
+
+        Raises:
+            Rejected: it cannot; the one before goes on.
+        """
+        if worker.pipes is None or worker.ended.done():
+            raise Rejected("the server has ended")
+        self._next = line = await self._line(worker, worker.pipes, report)
+        try:
+            session = await self._greet(line)
+            self._held = []
+            if session is not None:
+                await self._repeat(line, session)
+            if worker.ended.done():
+                # While it gave its last answer: nobody will say so again.
+                raise Rejected(f"the server ended with status {worker.ended.result()}")
+        except BaseException:  # rejected, or whoever reloads was told to end
+            self._next = None
+            self._let_go()
+            await line.pipes.close()
+            raise
+        before, self._current, self._next = self._current, line, None
+        if before is not None:
+            self._retiring.add(before)
+        await self._take_host(report.framing, report.size)
+        self._let_go()
+        for method in [] if session is None else session.changed_lists():
+            self._tell_host(message(method=method))
+        if before is not None:
+            self._go_on(self._retire(before))
+
+    async def _line(self, worker: Worker, pipes: tuple[int, int], report: Report) -> _Line:
+        # Who detects hears lines from us. What a worker may write is for it to know.
+        framing: Any = "newline" if report.framing == "detect" else report.framing
+        worker.pipes = None
+        way = _Pipes(Policy(framing=framing, limits=Limits(stdio=None)), pipes)
+        line = _Line(worker, way)
+        way.on_message = lambda frame, _: self._hear_worker(line, frame)
+        way.on_drained = self._regulate
+        await way.connect()
+        return line
+
+    async def _greet(self, line: _Line) -> Session | None:
+        """See that a worker serves, which takes as long as its lifespan; return the session.
+
+        Nothing is held back meanwhile: the worker before serves.
+        """
+        if self._session is None and self._current is not None:
+            # Any answer will do.
+            await line.ask(message(id=(id := self._id()), method="ping"), id, _ANSWERS)
+        if self._session is not None and self._session.revision is None:
+            await self._wait_for_handshake(self._session)
+        session = self._session
+        if session is None:
+            return None
+        answer = await line.ask(*self._again(session.opening), _ANSWERS)
+        if answer.result is UNSET:
+            raise Rejected("the server refuses the handshake that the client has made")
+        agreed = read_as(answer.result, Agreed).protocolVersion
+        if agreed != session.revision:
+            raise Rejected(
+                f"the server speaks {agreed!r}, and the client was promised {session.revision!r}"
+            )
+        return session
+
+    async def _wait_for_handshake(self, session: Session) -> None:
+        """Wait until a handshake that has begun is over: its answer is what has to be agreed on."""
+        try:
+            async with asyncio.timeout(_ANSWERS):
+                await session.is_over.wait()
+        except TimeoutError:
+            raise Rejected("the server before has not answered initialize") from None
+
+    async def _repeat(self, line: _Line, session: Session) -> None:
+        """Tell a worker what else the client has told the one before."""
+        if session.ready is not None:
+            line.send(session.ready)
+        for frame in session.wishes():
+            await line.ask(*self._again(frame), _ANSWERS)
+
+    def _again(self, frame: bytes) -> tuple[bytes, str]:
+        """Return a request of the client's as one of our own, and its id."""
+        id = self._id()
+        members = decode(frame, type=dict[str, Raw])
+        members["id"] = Raw(encode(id))
+        return encode(members), id
+
+    def _id(self) -> str:
+        self._ids += 1
+        return f"trunkline-reload-{self._ids}"
+
+    def _let_go(self) -> None:
+        """Hand on what was held back, to whoever is there now."""
+        held, self._held = self._held, None
+        self._held_size = 0
+        for frame in held or ():
+            self._hand_on(frame)
+        self._regulate()
+
+    async def _retire(self, line: _Line) -> None:
+        """Have a worker finish what it has begun, then answer what it could not."""
+        try:
+            # What was sent to it before is begun when it has read this, and so is not refused.
+            await line.ask(message(id=(id := self._id()), method="ping"), id, _HAS_READ)
+        except Rejected:
+            pass  # it is at work in its event loop, or gone
+        line.worker.stop()
+        await self._bury(line, _RELOADED)
+
+    async def _bury(self, line: _Line, why: str) -> None:
+        """Wait until a worker has ended, hear the rest, and answer in its name."""
+        await line.worker.end()
+        await self._hear_rest(line)
+        self._retiring.discard(line)
+        self._answer_for(line, why)
+        await line.pipes.close()
+
+    async def _hear_rest(self, line: _Line) -> None:
+        """Hear what a worker wrote before it was gone, as fast as the client takes it."""
+        spells = _SPELLS
+        while not line.pipes.ended.done() and spells:
+            pauses, left = line.pauses, self._owed
+            await asyncio.wait((line.pipes.ended,), timeout=_REST)
+            if not line.is_paused and line.pauses == pauses:
+                return  # somebody else keeps the pipe open
+            if self._is_closing:
+                is_stuck = line.is_paused and line.pauses == pauses and self._owed >= left
+                spells = 0 if is_stuck else spells - 1
+
+    @property
+    def _owed(self) -> int:
+        """How much the client has still to take, in bytes."""
+        return 0 if self._host is None else self._host.backlog
+
+    def _go_on(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def lost(self, worker: Worker, status: int) -> bool:
+        """Take note that a worker has ended; say whether that leaves nobody to serve."""
+        line = self._current
+        if line is None or line.worker is not worker:
+            return False
+        self._current = None
+        self._retiring.add(line)
+        self._last_status = status
+        self._go_on(self._bury(line, _ENDED))
+        self._regulate()
+        return True
+
+    async def close(self) -> None:
+        """End all workers in order, give the client the rest, and leave it."""
+        self._is_closing = True
+        line, self._current = self._current, None
+        if line is not None:
+            self._retiring.add(line)
+            line.worker.stop()
+            self._go_on(self._bury(line, _STOPPED))
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._host is not None:
+            await self._host.close()
+
+    # -- what the client says ----------------------------------------------------------------
+
+    def _hear_host(self, frame: Frame, _: Any) -> None:
+        if isinstance(frame, Oversize):
+            # Too large for the worker too, which knows how to say so. Only its head is known.
+            frame = frame.head.ljust(frame.limit + 1)
+        elif not isinstance(frame, bytes):
+            self._tell_host(encode(failure(None, _PARSE_ERROR, "Parse error")))
+            if isinstance(frame, BadHeader) and frame.lost:
+                self._host_gone(None)
+            return
+        self._hand_on(frame)
+
+    def _hand_on(self, frame: bytes) -> None:
+        """Hand a frame to the worker it is for."""
+        heads, is_batch = heads_of(frame)
+        lines = self._lines_for(heads)
+        if self._held is not None and self._current in lines:
+            self._held.append(frame)
+            self._held_size += len(frame)
+            self._regulate()
+            return
+        self._note(heads, frame, is_batch)
+        for line in lines:
+            if line is None:
+                self._refuse(heads, is_batch)
+                continue
+            line.send(frame)
+        self._regulate()
+
+    def _lines_for(self, heads: list[Head]) -> list[_Line | None]:
+        """Return whom a frame is for: who asked, who was asked, or whose turn it is."""
+        head = heads[0] if len(heads) == 1 else None
+        if head is not None and self._retiring:
+            if head.method is UNSET:
+                key = key_of(head.id)
+            elif is_a(head, "notifications/cancelled"):
+                key = cancelled_by(head)
+            elif is_a(head, "notifications/progress"):
+                # Nobody waits for one that does not read: it can do without.
+                return [self._current, *(each for each in self._retiring if not each.is_full)]
+            else:
+                return [self._current]
+            for line in self._retiring:
+                if key in (line.asks if head.method is UNSET else line.asked):
+                    return [line]
+        return [self._current]
+
+    def _note(self, heads: list[Head], frame: bytes, is_batch: bool) -> None:
+        """Take note of what a client asks, and of what later workers have to be told."""
+        self._batches += is_batch
+        line = self._current
+        for head in heads:
+            if head.method is UNSET:
+                for each in self._lines():
+                    each.asks.discard(key_of(head.id))
+                continue
+            if is_a(head, "notifications/cancelled"):
+                for each in self._lines():
+                    each.asked.pop(cancelled_by(head), None)
+            key = None if head.id is UNSET else key_of(head.id)
+            if key is not None and line is not None:
+                line.asked[key] = head.id, self._batches if is_batch else None
+            alone = frame
+            if is_batch:
+                alone = message(id=head.id, method=head.method, params=head.params)
+            if is_a(head, "initialize") and self._session is None and line is not None:
+                self._session = Session(key, alone)
+            elif self._session is not None:
+                self._session.hear(head, alone)
+
+    def _lines(self) -> list[_Line]:
+        return [*([] if self._current is None else [self._current]), *self._retiring]
+
+    def _refuse(self, heads: list[Head], is_batch: bool) -> None:
+        """Answer what is asked while there is no worker."""
+        asked = [head.id for head in heads if head.method is not UNSET and head.id is not UNSET]
+        answers = [failure(id, _INTERNAL_ERROR, _ENDED) for id in asked if key_of(id)]
+        if answers:
+            self._tell_host(encode(answers if is_batch else answers[0]))
+
+    def _host_gone(self, why: TransportError | None) -> None:
+        if why is not None:
+            self._host_drained()  # what it did not take is dropped
+        self._go_on(self._follow())
+
+    async def _follow(self) -> None:
+        """Let the worker end as its client has, and end with it."""
+        line = self._current
+        if line is not None:
+            line.worker.is_stopping = True
+            self._go_on(line.pipes.finish())
+            # By itself: it still answers what was asked before.
+            await asyncio.wait((line.worker.ended,), timeout=_LAST_ANSWERS)
+            if line.worker.ended.done():
+                self._last_status = line.worker.ended.result()
+        for each in self._retiring:
+            each.worker.stop()  # nobody waits for what they have still to say
+        self.on_end(self._last_status)
+
+    # -- what workers say --------------------------------------------------------------------
+
+    def _hear_worker(self, line: _Line, frame: Frame) -> None:
+        if not isinstance(frame, bytes):
+            return  # its last words were cut short
+        heads, is_batch = heads_of(frame)
+        for head in heads:
+            if head.method is not UNSET:
+                if is_a(head, "notifications/cancelled"):
+                    line.asks.discard(cancelled_by(head))
+                elif head.id is not UNSET:
+                    line.asks.add(key_of(head.id))
+            elif not is_batch and isinstance(head.id, str) and head.id in line.ours:
+                answer = line.ours[head.id]
+                if not answer.done():
+                    answer.set_result(Head(head.id, UNSET, UNSET, kept(head.result)))
+                return
+            else:
+                self._answered(line, head)
+        if self._host is not None:
+            self._host.send(frame)
+            if self._owed > HIGH_WATER:
+                line.pause()
+
+    def _answered(self, line: _Line, head: Head) -> None:
+        key = key_of(head.id)
+        if key is None:
+            return
+        line.asked.pop(key, None)
+        session = self._session
+        if session is not None and session.key == key and not session.is_over.is_set():
+            session.is_over.set()
+            if head.result is UNSET:
+                self._session = None  # it was refused: the client may try again
+                return
+            agreed = read_as(head.result, Agreed)
+            session.revision, session.capabilities = agreed.protocolVersion, agreed.capabilities
+
+    def _answer_for(self, line: _Line, why: str) -> None:
+        """Answer what a worker has left open when it ended."""
+        batches: dict[int, list[dict[str, Any]]] = {}
+        session = self._session
+        for key, (id, batch) in line.asked.items():
+            answer = failure(id, _INTERNAL_ERROR, why)
+            if session is not None and session.key == key and session.revision is None:
+                session.is_over.set()
+                self._session = None
+            if batch is None:
+                self._tell_host(encode(answer))
+            else:
+                batches.setdefault(batch, []).append(answer)
+        for answers in batches.values():
+            self._tell_host(encode(answers))
+        line.asked.clear()
+
+    # -- the two together --------------------------------------------------------------------
+
+    def _tell_host(self, frame: bytes) -> None:
+        if self._host is not None:
+            self._host.send(frame)
+
+    def _host_drained(self) -> None:
+        for line in (*self._lines(), self._next):
+            if line is not None:
+                line.resume()
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether what the client says next finds room."""
+        line = self._current
+        return self._held_size <= _HELD and (line is None or not line.is_full)
+
+    def _regulate(self) -> None:
+        """Read the client, or leave what it says where it is; for whenever there is a change."""
+        host, is_to_pause = self._host, not self._has_room
+        if host is not None and is_to_pause != self._is_host_paused:
+            self._is_host_paused = is_to_pause
+            if is_to_pause:
+                host.pause()
+            else:
+                host.resume()

@@ -1,0 +1,577 @@
+"""`serve --reload`: a server in a process of its own, and another in its place when a file changes.
+
+This process loads nothing of the server. It watches files, starts workers, and keeps what has
+to last: the listening sockets here, the client on standard streams in `standing_in`.
+
+The rules that live here, and only here:
+
+* A worker takes over only after it has reported that it is ready. One that cannot be loaded
+  leaves everything as it was, and its author reads why.
+* Nobody who connects is refused meanwhile: the sockets are bound once, for all workers. The one
+  before lets nobody in as soon as the next does, and is given a moment for those whom it has let
+  in last. After that its connections end in order, whatever they were about to ask.
+* Workers lead sessions of their own: Ctrl-C is for this process, which ends them in order, on
+  the second time at once, on the third by force. None outlives it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import DecodeError
+from msgspec.json import decode, encode
+
+from ...errors import TransportError
+from ...transports.pipes import check_platform
+from ..exit_codes import FINE, MISUSED
+from ..loader import Target
+from .file_watch import Watch
+from .worker import Orders, Report
+
+if TYPE_CHECKING:
+    from ...transports.addresses import Tcp, Unix
+    from ...transports.socket_files import SocketFile
+
+__all__ = ["Front", "Rejected", "Sockets", "Supervisor", "Worker", "run_reloading", "say"]
+
+# How often files are looked at, and how long they have to be left alone before it counts: an
+# editor writes in several steps, and a tool writes several files. In seconds.
+_LOOK: Final = 0.3
+_SETTLE: Final = 0.1
+_SETTLES: Final = 20
+# What a worker may take beyond its own grace to end, before it is made to.
+_PATIENCE: Final = 3.0
+# How long a worker that lets nobody in any more goes on before it is told to end, in seconds: who
+# has just connected has not asked anything yet, and may take a handshake or two to.
+_LINGER: Final = 1.0
+# The report of a worker, in bytes: it names files.
+_LONGEST_REPORT: Final = 16 * 1024 * 1024
+# Not all systems have all of them, and this can be imported on all.
+_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+)
+# What a worker runs. It finds modules where we do, and nothing in the current folder before
+# that: a server may be called `trunkline.py`.
+_START: Final = """\
+import sys
+orders, sys.path[:] = sys.argv[1], sys.argv[2:]
+from trunkline.cli.reload.worker import main
+sys.exit(main(orders))
+"""
+
+
+class Rejected(Exception):
+    """A worker that was ready cannot take over after all; the text says why."""
+
+
+def say(text: str) -> None:
+    """Tell whoever develops the server what is going on."""
+    try:
+        print(f"trunkline serve: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        pass  # nobody reads it any more
+
+
+# A worker
+
+
+class Worker:
+    """One process that serves; `start` makes one."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self.pid = process.pid
+        # The pipes to it, where it serves standard streams.
+        self.pipes: tuple[int, int] | None = None
+        # What it reports; None if it ended before.
+        self.report: asyncio.Task[Report | None] = _task(self._read_report())
+        # Done when it is gone; its exit status is the result.
+        self.ended: asyncio.Task[int] = _task(self._wait())
+        self.is_stopping = False
+        self._grace = 0.0
+
+    @classmethod
+    async def start(cls, orders: Orders, listen: Sequence[socket.socket] | None) -> Worker:
+        """Start a process: one that listens on sockets, or one that is spoken to by pipes.
+
+        Raises:
+            OSError: the system cannot start one.
+        """
+        ours, theirs = socket.socketpair()
+        pipes = _pipes() if listen is None else None
+        fds = [theirs.fileno(), *(each.fileno() for each in listen or ())]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *_python(),
+                *("-c", _START, encode(orders_for(orders, fds)).decode(), *sys.path),
+                stdin=asyncio.subprocess.DEVNULL if pipes is None else pipes[0],
+                stdout=None if pipes is None else pipes[3],
+                pass_fds=fds,
+                start_new_session=True,
+            )
+        except BaseException:  # a cancelled task too: nothing may be left open
+            ours.close()
+            if pipes is not None:
+                os.close(pipes[1])
+                os.close(pipes[2])
+            raise
+        finally:
+            theirs.close()
+            if pipes is not None:
+                os.close(pipes[0])
+                os.close(pipes[3])
+        worker = cls(process, ours)
+        if pipes is not None:
+            worker.pipes = pipes[2], pipes[1]
+        return worker
+
+    async def _read_report(self) -> Report | None:
+        self._control.setblocking(False)
+        loop, said = asyncio.get_running_loop(), b""
+        while not said.endswith(b"\n") and len(said) < _LONGEST_REPORT:
+            try:
+                data = await loop.sock_recv(self._control, 65_536)
+            except OSError:
+                return None
+            if not data:
+                return None
+            said += data
+        try:
+            report = decode(said, type=Report)
+        except DecodeError:
+            return None
+        self._grace = report.grace
+        return report
+
+    async def _wait(self) -> int:
+        status = await self._process.wait()
+        # What it has started, and left, ends with it.
+        self._signal_group(signal.SIGTERM)
+        return status if status >= 0 else 128 - status
+
+    def let_in_nobody(self) -> None:
+        """Have it accept no more connections, and go on with those there are."""
+        try:
+            self._control.send(b"\n")
+        except OSError:
+            pass  # it has ended by itself
+
+    def stop(self) -> None:
+        """Have it end in order; the second time, at once."""
+        self.is_stopping = True
+        if not self.ended.done():
+            try:
+                self._process.send_signal(signal.SIGTERM)
+            except ProcessLookupError:
+                pass  # it has ended by itself
+
+    def kill(self) -> None:
+        """End it by force."""
+        self.is_stopping = True
+        if not self.ended.done():
+            self._signal_group(signal.SIGKILL)
+
+    async def end(self) -> int:
+        """Wait until it has ended, having been told to, but not for ever; return its status."""
+        try:
+            await asyncio.wait((self.ended,), timeout=self._grace + _PATIENCE)
+        finally:
+            # Also when whoever waits is cancelled.
+            if not self.ended.done():
+                say("the server does not end: it is made to")
+                self.kill()
+        status = await self.ended
+        self.report.cancel()
+        await asyncio.wait((self.report,))
+        self._control.close()
+        return status
+
+    def _signal_group(self, number: int) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # nobody is left
+
+
+def orders_for(orders: Orders, fds: list[int]) -> Orders:
+    """Return orders that name the descriptors a process will find."""
+    return Orders(orders.options, fds[0], fds[1:] or None, orders.generation)
+
+
+def _pipes() -> tuple[int, int, int, int]:
+    """Return two pipes, each with its end to read first."""
+    first = os.pipe()
+    try:
+        return *first, *os.pipe()
+    except OSError:  # there is no descriptor left
+        os.close(first[0])
+        os.close(first[1])
+        raise
+
+
+def _python() -> list[str]:
+    """Return how this interpreter is started again."""
+    words = [sys.executable, "-P"]
+    words += [f"-W{each}" for each in sys.warnoptions]
+    for name, value in sys._xoptions.items():
+        words.append(f"-X{name}" if value is True else f"-X{name}={value}")
+    return words
+
+
+def _task(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    return asyncio.get_running_loop().create_task(work)
+
+
+# What workers serve
+
+
+class Front(Protocol):
+    """What lasts while workers come and go."""
+
+    # What they listen on, if they do.
+    listen: list[socket.socket] | None
+
+    async def open(self) -> None:
+        """Begin."""
+        ...
+
+    async def adopt(self, worker: Worker, report: Report) -> None:
+        """Let a worker that is ready take over, and the one before it end.
+
+        Raises:
+            Rejected: it cannot; the one before goes on.
+        """
+        ...
+
+    async def wait_without(self) -> None:
+        """Go on though the first worker could not be started."""
+        ...
+
+    def lost(self, worker: Worker, status: int) -> bool:
+        """Take note that a worker has ended; say whether that leaves nobody to serve."""
+        ...
+
+    @property
+    def is_served(self) -> bool:
+        """Whether there is a worker."""
+        ...
+
+    async def close(self) -> None:
+        """End all workers in order, and leave nothing."""
+        ...
+
+
+class Sockets:
+    """Listening sockets that are bound here and served by one worker after the other."""
+
+    def __init__(self, address: Tcp | Unix, options: dict[str, Any]) -> None:
+        self._address = address
+        self._options = options
+        self.listen: list[socket.socket] | None = None
+        self._file: SocketFile | None = None
+        self._current: Worker | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._closing = asyncio.Event()
+
+    @property
+    def is_served(self) -> bool:
+        """Whether there is a worker."""
+        return self._current is not None
+
+    async def open(self) -> None:
+        """Bind the sockets and say where.
+
+        Raises:
+            TransportError: that is not possible; the text says why.
+        """
+        from ...server.settings import SocketLimits
+        from ...transports.addresses import Unix
+
+        address, backlog = self._address, SocketLimits().backlog
+        if isinstance(address, Unix):
+            # Imported here: it is for POSIX alone.
+            from ...transports.socket_files import SocketFile
+
+            self._file = SocketFile(address, backlog=backlog)
+            self.listen = [self._file.socket]
+        else:
+            self.listen = await _bound(address)
+            # The next worker is to find the same port.
+            host = f"[{address.host}]" if ":" in address.host else address.host
+            self._options["tcp"] = f"{host}:{self.listen[0].getsockname()[1]}"
+            # From now on whoever connects is kept waiting, not refused.
+            for each in self.listen:
+                each.listen(backlog)
+        self._say_where()
+
+    def _say_where(self) -> None:
+        where = str(self._address)
+        if self._file is None:
+            where = f"{where.partition('://')[0]}://{self._options['tcp']}"
+        print(f"listening on {where}", file=sys.stderr, flush=True)
+
+    async def adopt(self, worker: Worker, report: Report) -> None:
+        """Have the worker before, if any, let nobody in any more, and soon finish.
+
+        Raises:
+            Rejected: it has ended meanwhile.
+        """
+        if worker.ended.done():
+            raise Rejected(f"the server ended with status {worker.ended.result()}")
+        before, self._current = self._current, worker
+        if before is not None:
+            before.let_in_nobody()
+            self._go_on(self._retire(before))
+
+    async def _retire(self, worker: Worker) -> None:
+        """Have a worker go on for a moment, then end in order; at once when all is to end."""
+        closing = _task(self._closing.wait())
+        await asyncio.wait(
+            (closing, worker.ended), timeout=_LINGER, return_when=asyncio.FIRST_COMPLETED
+        )
+        closing.cancel()
+        worker.stop()
+        await worker.end()
+
+    def _go_on(self, ending: Coroutine[Any, Any, object]) -> None:
+        task = _task(ending)
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
+    async def wait_without(self) -> None:
+        """Go on: who connects waits."""
+
+    def lost(self, worker: Worker, status: int) -> bool:
+        """Take note that a worker has ended; say whether that leaves nobody to serve."""
+        if worker is not self._current:
+            return False
+        self._current = None
+        self._go_on(worker.end())
+        return True
+
+    async def close(self) -> None:
+        """End all workers in order, close the sockets and remove their file."""
+        self._closing.set()
+        if self._current is not None:
+            self._current.stop()
+            self._go_on(self._current.end())
+            self._current = None
+        while self._retiring:
+            await asyncio.wait(self._retiring)
+        if self._file is not None:
+            # Before the socket, so that who finds the file finds somebody.
+            self._file.remove()
+        for each in self.listen or ():
+            each.close()
+
+
+async def _bound(address: Tcp) -> list[socket.socket]:
+    """Return sockets bound to all of a host's addresses, as a server has them without us."""
+    from ...transports.listener import bound
+
+    try:
+        return await bound(asyncio.get_running_loop(), address)
+    except OSError as error:
+        raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
+
+
+# The supervisor
+
+
+class Supervisor:
+    """Starts workers when files change, until a signal or `finish` ends it."""
+
+    def __init__(self, options: dict[str, Any], target: Target, watch: Watch, front: Front) -> None:
+        self._options = options
+        self._target = target
+        self._watch = watch
+        self._front = front
+        self._generation = 0
+        self._workers: set[Worker] = set()  # all that have not ended
+        self._attempt: asyncio.Task[None] | None = None
+        self._is_adopting = False
+        self._signals = 0
+        self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def finish(self, status: int) -> None:
+        """End in order, with this exit status."""
+        if not self._over.done():
+            self._over.set_result(status)
+
+    async def run(self) -> int:
+        """Serve, and start anew as often as it takes; return the exit status.
+
+        Raises:
+            TransportError: there is nothing to listen on.
+        """
+        loop = asyncio.get_running_loop()
+        for each in _SIGNALS:
+            loop.add_signal_handler(each, self._on_signal)
+        looking: asyncio.Task[None] | None = None
+        try:
+            await self._front.open()
+            self._begin()
+            looking = _task(self._look())
+            await asyncio.wait((self._over, looking), return_when=asyncio.FIRST_COMPLETED)
+            if not self._over.done():
+                looking.result()  # it never ends but by a fault of ours
+        finally:
+            await self._end(looking)
+            for each in _SIGNALS:
+                loop.remove_signal_handler(each)
+        return self._over.result()
+
+    async def _end(self, looking: asyncio.Task[None] | None) -> None:
+        for task in (looking, self._attempt):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait((task,))
+        await self._front.close()
+
+    def _on_signal(self) -> None:
+        self._signals += 1
+        self.finish(FINE)
+        for worker in self._workers if self._signals > 1 else ():
+            if self._signals == 2:
+                worker.stop()
+            else:
+                worker.kill()
+
+    async def _look(self) -> None:
+        """Start a worker each time something has changed."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            changed = self._watch.changes()
+            if not changed:
+                continue
+            for _ in range(_SETTLES):
+                await asyncio.sleep(_SETTLE)
+                more = self._watch.changes()
+                if not more:
+                    break
+                changed += more
+            say(f"{_named(changed, self._target.folder)} changed")
+            await self._give_up()
+            self._begin()
+
+    async def _give_up(self) -> None:
+        """End an attempt whose files are no longer what they were."""
+        attempt = self._attempt
+        if attempt is not None and not attempt.done():
+            if not self._is_adopting:
+                attempt.cancel()
+            await asyncio.wait((attempt,))
+
+    def _begin(self) -> None:
+        self._attempt = _task(self._try())
+        self._attempt.add_done_callback(self._tell_fault)
+
+    def _tell_fault(self, attempt: asyncio.Task[None]) -> None:
+        if not attempt.cancelled() and (error := attempt.exception()) is not None:
+            say(f"no worker could be started: {error!r}")
+
+    async def _try(self) -> None:
+        """Start a worker, and let it take over if it is ready to."""
+        since = time.time_ns()
+        orders = Orders(self._options, -1, None, self._generation)
+        self._generation += 1
+        is_first = self._generation == 1
+        worker = await Worker.start(orders, self._front.listen)
+        self._workers.add(worker)
+        worker.ended.add_done_callback(lambda ended: self._ended(worker, ended))
+        try:
+            report = await asyncio.shield(worker.report)
+            self._is_adopting = True
+            files = [] if report is None else report.files
+            is_ready = report is not None and report.is_ready
+            self._watch.expect(files, since, is_complete=is_ready)
+            if report is None or not report.is_ready:
+                # It says why itself, and that comes first.
+                await asyncio.wait((worker.ended,), timeout=_PATIENCE)
+                raise Rejected("the server could not be loaded")
+            await self._front.adopt(worker, report)
+        except Rejected as error:
+            await self._drop(worker, f"{error}; {self._prospect()}")
+            if is_first:
+                await self._front.wait_without()
+        except BaseException:  # most likely somebody has ended the attempt
+            await self._drop(worker)
+            raise
+        else:
+            if not is_first:
+                say("reloaded")
+        finally:
+            self._is_adopting = False
+
+    def _prospect(self) -> str:
+        return "the server before goes on" if self._front.is_served else "waiting for a change"
+
+    async def _drop(self, worker: Worker, why: str = "") -> None:
+        """End a worker that serves nobody."""
+        if why:
+            say(why)
+        worker.stop()
+        close_pipes(worker)
+        await worker.end()
+
+    def _ended(self, worker: Worker, ended: asyncio.Task[int]) -> None:
+        self._workers.discard(worker)
+        if ended.cancelled() or worker.is_stopping:
+            return
+        if self._front.lost(worker, ended.result()):
+            say(f"the server ended with status {ended.result()}; waiting for a change")
+
+
+def close_pipes(worker: Worker) -> None:
+    """Close the pipes to a worker that nobody has taken over."""
+    if worker.pipes is not None:
+        for fd in worker.pipes:
+            os.close(fd)
+        worker.pipes = None
+
+
+def _named(paths: list[str], folder: str) -> str:
+    """Return what to call some files: the first, and how many others."""
+    names = [os.path.relpath(path, folder) for path in dict.fromkeys(paths)]
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def run_reloading(options: argparse.Namespace, target: Target, address: Tcp | Unix | None) -> int:
+    """Serve a file, and serve it anew when it changes; return the exit status."""
+    for folder in options.reload_dir:
+        if not os.path.isdir(folder):
+            say(f"--reload-dir takes a folder, and {folder!r} is none")
+            return MISUSED
+    try:
+        check_platform()
+        return asyncio.run(_supervise(options, target, address))
+    except TransportError as error:
+        say(str(error))
+        return MISUSED
+
+
+async def _supervise(
+    options: argparse.Namespace, target: Target, address: Tcp | Unix | None
+) -> int:
+    given = {name: value for name, value in vars(options).items() if name != "command"}
+    watch = Watch(target.folder, options.reload_dir)
+    front: Front
+    if address is not None:
+        front = Sockets(address, given)
+        return await Supervisor(given, target, watch, front).run()
+    # Imported here: a socket needs nobody to stand in.
+    from .stdio_front import StandIn
+
+    front = StandIn(options.framing)
+    supervisor = Supervisor(given, target, watch, front)
+    front.on_end = supervisor.finish
+    return await supervisor.run()

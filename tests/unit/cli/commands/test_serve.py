@@ -1,0 +1,170 @@
+"""The options of `serve`: what they come to, and what does not go together."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from trunkline import Server, SocketLimits, Tcp, Tls, Unix
+from trunkline.cli import main
+from trunkline.cli.command import Misuse, parser_of
+from trunkline.cli.commands.serve import address_of, begin_log, limits_of, with_framing
+
+
+def options(*words: str) -> argparse.Namespace:
+    return parser_of("serve").parse_args(["server.py", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        ([], None),
+        (["--stdio"], None),
+        (["--tcp", "9000"], Tcp("127.0.0.1", 9000)),
+        (["--tcp", "0.0.0.0:0"], Tcp("0.0.0.0", 0)),
+        (["--tcp", "[::1]:9000"], Tcp("::1", 9000)),
+        (["--unix", "/run/x"], Unix("/run/x")),
+        (["--tcp", "9000", "--tls-cert", "c"], Tcp("127.0.0.1", 9000, tls=Tls(cert="c"))),
+        (
+            ["--tcp", "a:1", "--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "ca"],
+            Tcp("a", 1, tls=Tls(cert="c", key="k", ca="ca")),
+        ),
+    ],
+)
+def test_the_options_name_an_address(words: list[str], address: Tcp | Unix | None) -> None:
+    assert address_of(options(*words)) == address
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tcp", ":9000"], "needs a host and a port: 127.0.0.1 for this machine alone"),
+        (["--tcp", "70000"], "needs a port from 0 to 65535"),
+        (["--tcp", "host"], "needs a host and a port"),
+        (["--tcp", "٣"], "needs a host and a port"),
+        (["--unix", ""], "Unix.path is the path of a socket"),
+        (["--unix", "x" * 200], "choose a shorter one"),
+        (["--tls-cert", "c"], "--tls-cert is for --tcp"),
+        (["--unix", "x", "--tls-key", "k"], "--tls-key is for --tcp"),
+        (["--tcp", "1", "--tls-key", "k"], "--tls-key belongs to a certificate"),
+        (["--tcp", "1", "--tls-client-ca", "k"], "--tls-client-ca belongs to a certificate"),
+        (["--idle", "3"], "--idle is for --tcp and --unix"),
+        (["--stdio", "--max-connections", "3"], "--max-connections is for --tcp and --unix"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words: list[str], said: str) -> None:
+    with pytest.raises(Misuse, match=said):
+        address_of(options(*words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--stdio", "--tcp", "1"],
+        ["--tcp", "1", "--unix", "x"],
+        ["--max-connections", "0"],
+        ["--idle", "-1"],
+        ["--idle", "nan"],
+        ["--framing", "morse"],
+        ["--log", "loud"],
+    ],
+)
+def test_misuse_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "server.py", *words]) == 2
+    assert "--help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nothing.py"], "trunkline serve: 'nothing.py' is no file"),
+        (["nothing.py", "--reload"], "trunkline serve: 'nothing.py' is no file"),
+        ([__file__, "--reload-dir", "."], "--reload-dir is for --reload"),
+        ([__file__, "--reload", "--reload-dir", "nowhere"], "'nowhere' is none"),
+    ],
+)
+def test_what_there_is_not_ends_with_2(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *words]) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.out == ""
+
+
+def test_limits_are_the_usual_ones_unless_told_otherwise() -> None:
+    assert limits_of(options()) == SocketLimits()
+    told = options("--max-connections", "3", "--idle", "0", "--keep-alive", "2.5")
+    assert limits_of(told) == SocketLimits(connections=3, idle=None, keep_alive=2.5)
+
+
+def test_a_framing_changes_nothing_else_of_the_policy() -> None:
+    app = Server("x")
+    before = app.policy
+    with_framing(app, options())
+    assert app.policy is before
+    with_framing(app, options("--framing", "content-length"))
+    assert app.policy == before.but(framing="content-length")
+
+
+@contextmanager
+def fresh_log() -> Iterator[logging.Logger]:
+    """Give the root of all logs, as it is in a program that has just started."""
+    # Not a fixture: those of a test that runs are put there after its fixtures.
+    log = logging.getLogger()
+    handlers, level = log.handlers[:], log.level
+    log.handlers[:] = []
+    log.setLevel(logging.WARNING)
+    try:
+        yield log
+    finally:
+        log.handlers[:] = handlers
+        log.setLevel(level)
+
+
+def test_the_log_begins_at_warning_or_where_it_is_told_to() -> None:
+    with fresh_log() as root:
+        begin_log(options())
+        assert root.level == logging.WARNING
+        assert len(root.handlers) == 1
+        begin_log(options("--log", "DEBUG"))
+        assert root.level == logging.DEBUG
+        assert len(root.handlers) == 1
+
+
+def test_a_log_that_the_file_has_set_up_stays() -> None:
+    own = logging.NullHandler()
+    with fresh_log() as root:
+        root.addHandler(own)
+        root.setLevel(logging.INFO)
+        begin_log(options())
+        assert root.handlers == [own]
+        assert root.level == logging.INFO
+
+
+def test_serving_a_file_loads_nothing_for_reloading(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(
+        "import atexit, sys\nfrom trunkline import Server\napp = Server('x')\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "trunkline", "serve", str(file)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    loaded = set(run.stderr.splitlines()[-1].split())
+    assert "trunkline.server.app" in loaded
+    unneeded = {"reload", "reload.supervisor", "reload.file_watch", "output.reports"}
+    assert loaded.isdisjoint(f"trunkline.cli.{name}" for name in unneeded)
+    assert loaded.isdisjoint({"trunkline.client", "trunkline.transports.sockets"})

@@ -1,0 +1,172 @@
+"""Questions as they are put: choices, defaults, pages, and several at once.
+
+What typing in a whole terminal shows is in tests/terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from trunkline.cli.command import Misuse
+from trunkline.cli.connect.elicitation import Asking
+from trunkline.cli.output.progress import Console
+from trunkline.mcp import ElicitRequestParams
+
+CANARY = "canary-7702"
+
+
+@pytest.fixture
+def type_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Have a terminal for standard input; yield what presses its keys."""
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("NO_COLOR", "1")
+    with os.fdopen(theirs, closefd=True) as keyboard:
+        monkeypatch.setattr(sys, "stdin", keyboard)
+
+        def press(text: str) -> None:
+            os.write(ours, text.encode())
+
+        yield press
+    os.close(ours)
+
+
+def asking(*answers: str) -> Asking:
+    made = Asking(Console(), answers)
+    made.can_ask = True
+    return made
+
+
+def form(fields: dict[str, Any], *required: str) -> ElicitRequestParams:
+    schema = {"type": "object", "properties": fields, "required": list(required)}
+    return ElicitRequestParams("Well?", requested_schema=schema)
+
+
+def filled(asked: ElicitRequestParams, *answers: str) -> Any:
+    return asyncio.run(asyncio.wait_for(asking(*answers).form(asked), 30))
+
+
+SEVERAL = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "Apples"}, {"const": "b"}]}}
+TITLED = {"type": "string", "oneOf": [{"const": "x", "title": "The first"}, {"const": "2"}]}
+NAMED = {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]}
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "value"),
+    [
+        (SEVERAL, "1, 2\n", ["a", "b"]),
+        (SEVERAL, "Apples\n", ["a"]),
+        (TITLED, "1\n", "x"),
+        (TITLED, "the FIRST\n", "x"),
+        (TITLED, "2\n", "2"),
+        (NAMED, "large\n", "l"),
+        (NAMED, "2\n", "l"),
+        ({"type": "boolean"}, "yes\n", True),
+        ({"type": "boolean", "default": True}, "\n", True),
+        ({"type": "number"}, " 2.5 \n", 2.5),
+        ({"type": "integer"}, "x\n3\n", 3),
+        ({"type": "string"}, " a b \n", " a b "),
+        ({"type": "string", "format": "email"}, "no\na@b.org\n", "a@b.org"),
+        ({"type": "string", "minLength": 3}, "ab\nabc\n", "abc"),
+        ({"type": "string", "default": "d"}, "\n", "d"),
+    ],
+)
+def test_a_field_takes_what_is_typed(
+    type_in: Callable[[str], None], field: dict[str, Any], typed: str, value: Any
+) -> None:
+    type_in(typed)
+    assert filled(form({"f": field}, "f")) == {"f": value}
+
+
+def test_what_is_not_needed_can_be_left_out(type_in: Callable[[str], None]) -> None:
+    type_in("\n\n")
+    assert filled(form({"f": {"type": "integer"}, "g": SEVERAL})) == {}
+
+
+def test_the_end_of_input_declines(type_in: Callable[[str], None]) -> None:
+    type_in("\x04")
+    assert filled(form({"f": {"type": "string"}}, "f")) == "decline"
+
+
+def test_a_form_without_fields_is_shown_and_accepted(
+    type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert filled(form({})) == {}
+    assert "the server asks: Well?\n" in capsys.readouterr().err
+
+
+def test_all_that_a_server_wrote_is_made_visible(
+    type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = "\x1b]0;x\x07"
+    field = {"type": "string", "title": odd, "description": odd, "enum": [odd], "default": odd}
+    type_in("\n")
+    asked = form({odd: field})
+    filled(ElicitRequestParams(odd, requested_schema=asked.requested_schema))
+    assert not set(capsys.readouterr().err) & {"\x1b", "\x07"}
+
+
+def test_the_default_of_a_secret_is_not_shown(
+    type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    type_in("\n")
+    field = {"type": "string", "default": CANARY}
+    assert filled(form({"password": field})) == {"password": CANARY}
+    assert CANARY not in capsys.readouterr().err
+
+
+def test_a_secret_that_does_not_fit_is_not_shown(
+    type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    type_in(f"{CANARY}\n123\n")
+    field = {"type": "string", "maxLength": 3}
+    assert filled(form({"password": field}, "password")) == {"password": "123"}
+    assert CANARY not in capsys.readouterr().err
+
+
+def test_two_questions_are_asked_one_after_the_other(
+    type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def both() -> list[Any]:
+        one = asking()
+        field = {"f": {"type": "string"}}
+        return await asyncio.gather(one.form(form(field)), one.form(form(field)))
+
+    type_in("a\nb\n")
+    assert asyncio.run(asyncio.wait_for(both(), 30)) == [{"f": "a"}, {"f": "b"}]
+    assert capsys.readouterr().err.count("Well?") == 2
+
+
+def test_an_address_is_shown_with_its_host_in_plain_letters(
+    type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The first letter is Cyrillic.
+    url = "https://user@\u0430pple.example/pay?x=1"
+    type_in("maybe\nn\n")
+    page = ElicitRequestParams("Pay", mode="url", url=url)
+    assert asyncio.run(asyncio.wait_for(asking().page(page), 30)) is False
+    said = capsys.readouterr().err
+    assert f"  {url}\n" in said
+    assert "host: \u0430pple.example (xn--pple-43d.example)\n" in said
+    assert "y or n, please" in said
+
+
+@pytest.mark.parametrize("word", ["x", "=x", ""])
+def test_an_answer_in_advance_is_a_key_and_a_value(word: str) -> None:
+    with pytest.raises(Misuse):
+        Asking(Console(), [word])
+
+
+def test_nobody_listens_to_the_keyboard_between_questions(type_in: Callable[[str], None]) -> None:
+    async def ask() -> bool:
+        await asking().form(form({"f": {"type": "string"}}))
+        return asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+
+    type_in("a\n")
+    assert asyncio.run(asyncio.wait_for(ask(), 30)) is False

@@ -1,0 +1,399 @@
+"""How a server is reached: the options that the talking verbs share, and how they end."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from trunkline.cli.command import Misuse
+from trunkline.cli.connect import target
+from trunkline.cli.connect.target import address_of, target_of
+from trunkline.jsonrpc.framing import FramingName
+from trunkline.transports import Stdio
+from trunkline.transports.addresses import SCHEMES, Tcp, Unix
+
+CANARY = "canary-5518"
+SERVER = Path(__file__).parents[3] / "terminal" / "server.py"
+WAIT = 30
+COMMAND = f"{sys.executable} -m trunkline"
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[str]:
+    """Yield the address of a server that listens."""
+    path = tmp_path / "s"
+    with subprocess.Popen([sys.executable, str(SERVER), f"unix:{path}"]) as server:
+        deadline = time.monotonic() + WAIT
+        while not path.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield f"unix:{path}"
+        server.kill()
+
+
+# Addresses
+
+
+def test_a_server_is_reached_by_its_address(run: Any, listening: str) -> None:
+    assert run("call", listening, "add", "a=1", "b=2") == (0, "3\n", "")
+    assert run("ping", listening).status == 0
+    assert run("list", listening, "prompts").status == 0
+    assert run("read", listening, "demo://notes").status == 0
+    assert run("prompt", listening, "report", "city=Oslo").status == 0
+
+
+def options(**given: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"target": None, "command": None, **given})
+
+
+def test_texts_and_commands_are_targets() -> None:
+    assert target_of(options(target="tcp://127.0.0.1:9000")) == Tcp("127.0.0.1", 9000)
+    assert target_of(options(target="unix:/x")) == Unix("/x")
+    found = target_of(options(command=["python", "x.py"], env=["A=b=c"]))
+    assert isinstance(found, Stdio)
+    assert (found.command, found.args) == ("python", ("x.py",))
+    assert found.env == {"A": "b=c"}
+
+
+def test_the_options_of_tls_are_used() -> None:
+    found = address_of("tls://h:1", options(tls_ca="ca.pem", tls_cert="c.pem", tls_key="k.pem"))
+    assert isinstance(found, Tcp)
+    assert (found.tls.ca, found.tls.cert, found.tls.key) == ("ca.pem", "c.pem", "k.pem")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"target": "python server.py"},
+        {"target": "tcp://127.0.0.1"},
+        {"target": "tcp://127.0.0.1:9", "env": ["A=b"]},
+        {"command": []},
+        {"command": [""]},
+        {"command": ["x"], "env": ["A"]},
+        {"command": ["x"], "env": ["=b"]},
+        {"target": "tls://h:1", "tls_key": "k.pem"},
+    ],
+)
+def test_what_is_no_target_is_misuse(given: dict[str, Any]) -> None:
+    with pytest.raises(Misuse):
+        target_of(options(**given))
+
+
+@pytest.mark.parametrize(
+    "words", [["unix:/x"], ["tcp://127.0.0.1:1"], ["--", sys.executable, "-c", ""]]
+)
+@pytest.mark.parametrize("option", ["--tls-ca", "--tls-cert", "--tls-key"])
+def test_tls_without_tls_is_misuse(run: Any, option: str, words: list[str]) -> None:
+    shown = run("ping", option, "file.pem", *words)
+    assert shown == (2, "", "trunkline ping: --tls-… is for an address of tls://HOST:PORT\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "tools", "unix:x"], "trunkline list unix:x tools"),
+        (["call", "add", "a=1", "tcp://h:1"], "trunkline call tcp://h:1 add a=1"),
+        (["read", "x:y", "tls://h:1"], "trunkline read tls://h:1 x:y"),
+    ],
+)
+def test_an_address_that_is_not_first_is_told(run: Any, words: list[str], said: str) -> None:
+    shown = run(*words)
+    assert shown == (2, "", f"trunkline {words[0]}: the address comes first: {said}\n")
+
+
+def test_a_secret_beside_an_address_is_not_echoed(run: Any) -> None:
+    shown = run("call", "login", f"password={CANARY}", f"tcp://ada:{CANARY}@h:1")
+    assert shown.status == 2
+    assert "the address comes first" in shown.err
+    assert CANARY not in shown.err
+
+
+@pytest.mark.parametrize("verb", ["list", "call", "read", "prompt", "ping"])
+def test_without_a_target_a_verb_says_what_it_needs(run: Any, verb: str) -> None:
+    shown = run(verb)
+    assert (shown.status, shown.out) == (2, "")
+    assert "name an address, or put a command after --" in shown.err
+
+
+# How it ends
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tcp://127.0.0.1:1"],
+        ["unix:/nowhere/at/all"],
+        ["--", "/nowhere/at/all"],
+        ["--", sys.executable, "-c", "raise SystemExit(3)"],
+    ],
+)
+def test_what_cannot_be_reached_ends_with_3(run: Any, words: list[str]) -> None:
+    shown = run("ping", *words)
+    assert (shown.status, shown.out) == (3, "")
+    assert shown.err.startswith("trunkline ping: ")
+    assert "Traceback" not in shown.err
+
+
+def test_the_last_words_of_a_server_that_dies_are_shown(run: Any) -> None:
+    script = "import sys; sys.exit('the disk is \\x1b[1mfull')"
+    shown = run("list", "--", sys.executable, "-c", script)
+    assert shown.status == 3
+    assert "the disk is \\x1b[1mfull" in shown.err
+
+
+@pytest.mark.parametrize("method", ["tools/call", "initialize"])
+def test_no_answer_in_time_ends_with_3(run: Any, silent: Any, method: str) -> None:
+    shown = run("call", "wait", "--timeout", "0.5", *silent(method))
+    assert (shown.status, shown.out) == (3, "")
+    assert "0.5 s" in shown.err
+
+
+def test_a_refusal_shows_code_and_place_and_data(run: Any, server: list[str]) -> None:
+    shown = run("read", "demo://nowhere", "--revision", "2025-11-25", *server)
+    assert (shown.status, shown.out) == (1, "")
+    assert "the server refused resources/read: " in shown.err
+    assert "(-32002, RESOURCE_NOT_FOUND)\n" in shown.err
+    assert "data: {'uri': 'demo://nowhere'}\n" in shown.err
+
+
+def test_a_revision_that_is_not_shared_is_no_connection(run: Any, silent: Any) -> None:
+    shown = run("ping", "--revision", "2024-11-05", *silent("none"))
+    assert (shown.status, shown.out) == (3, "")
+
+
+def test_what_is_no_revision_is_misuse(run: Any, server: list[str]) -> None:
+    assert run("ping", "--revision", "1999-01-01", *server).status == 2
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "inf", "nan", "soon"])
+def test_what_is_no_time_is_misuse(run: Any, server: list[str], given: str) -> None:
+    shown = run("ping", f"--timeout={given}", *server)
+    assert shown.status == 2
+    assert f"--timeout: a number of seconds above 0, not '{given}'" in shown.err
+
+
+def test_garbage_is_collected_afterwards(run: Any, server: list[str]) -> None:
+    run("ping", *server)
+    assert gc.isenabled()
+    run("ping", "--", "/nowhere")
+    assert gc.isenabled()
+
+
+# The environment of the command
+
+
+def test_a_variable_reaches_the_command(run: Any, server: list[str]) -> None:
+    shown = run("call", "look", "name=API_KEY", "--env", f"API_KEY={CANARY}", *server)
+    assert shown.out == f"{CANARY}\n"
+
+
+def test_a_secret_variable_is_in_no_error(run: Any) -> None:
+    script = "import os, sys; sys.exit('I have ' + os.environ['API_KEY'])"
+    shown = run("ping", "--env", f"API_KEY={CANARY}", "--", sys.executable, "-c", script)
+    assert shown.status == 3
+    assert "I have [redacted]" in shown.err
+    assert CANARY not in shown.err
+
+
+# The log
+
+
+def test_warnings_are_shown_and_less_is_not(run: Any, server: list[str]) -> None:
+    shown = run("call", "warn", *server)
+    assert shown == (0, "told\n", "warning demo: rain is coming\n")
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_more_of_the_log_can_be_asked_for(run: Any, server: list[str], revision: str) -> None:
+    shown = run("call", "warn", "--log", "info", "--revision", revision, *server)
+    assert shown.err == "info demo: all is well\nwarning demo: rain is coming\n"
+
+
+def test_what_the_server_writes_on_stderr_is_shown_if_asked_for(
+    run: Any, server: list[str]
+) -> None:
+    assert "a line on stderr" not in run("call", "warn", *server).err
+    assert "a line on stderr\n" in run("call", "warn", "-v", *server).err
+
+
+# Questions, without a terminal
+
+
+def test_nobody_is_asked_without_a_terminal(run: Any, server: list[str]) -> None:
+    shown = run("call", "order", *server)
+    assert (shown.status, shown.out) == (1, "")
+    assert "--answer" in shown.err
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_answers_can_be_given_in_advance(run: Any, server: list[str], revision: str) -> None:
+    ahead = ["--answer", "name=Ada", "--answer", "size=small"]
+    shown = run("call", "order", *ahead, "--revision", revision, *server)
+    assert shown == (0, "Ada small 2 False\n", "")
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [("size=big", "--answer size takes one of small, large"), ("size=small", "'name' is required")],
+)
+def test_answers_that_do_not_do_are_declined(
+    run: Any, server: list[str], ahead: str, said: str
+) -> None:
+    shown = run("call", "order", "--answer", ahead, *server)
+    assert (shown.status, shown.out) == (0, "decline\n")
+    assert said in shown.err
+    assert shown.err.endswith("declined\n")
+
+
+def test_an_answer_is_a_key_and_a_value(run: Any, server: list[str]) -> None:
+    shown = run("call", "order", "--answer", "x", *server)
+    assert (shown.status, shown.err) == (2, "trunkline call: --answer takes key=value\n")
+    shown = run("call", "order", "--answer", "name=\udcff", *server)
+    assert (shown.status, shown.err) == (2, "trunkline call: --answer is no text in UTF-8\n")
+
+
+def test_roots_are_offered(run: Any, server: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "a b\udcff"
+    folder.mkdir()
+    shown = run("call", "folders", "--root", str(folder), "-o", "json", *server)
+    assert json.loads(json.loads(shown.out)["content"][0]["text"]) == [folder.as_uri()]
+    assert run("call", "folders", "--root", str(tmp_path / "gone"), *server).status == 2
+
+
+# The recording
+
+
+def test_a_conversation_is_recorded_without_secrets(
+    run: Any, server: list[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace"
+    words = ["call", "login", "--json", f'{{"user": "ada", "password": "{CANARY}"}}']
+    run(*words, "--trace", str(trace), *server)
+    assert CANARY not in trace.read_text()
+    assert '"user":"ada"' in trace.read_text()
+    assert run("validate", str(trace)).status == 0
+
+
+def test_a_recording_that_breaks_off_is_told_once(server: list[str], tmp_path: Path) -> None:
+    words = ["call", "add", "a=1", "b=2", "--trace", str(tmp_path / "trace"), *server]
+    # Of a file no more than one block may be written; a module's bytecode would be cut off too.
+    done = shell(f"ulimit -f 1; PYTHONDONTWRITEBYTECODE=1 {COMMAND} {' '.join(words)}")
+    assert (done.returncode, done.stdout) == (0, b"3\n")
+    assert done.stderr == b"trunkline call: nothing is recorded from here on: File too large\n"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_recording_on_a_standard_stream_leaves_its_file(
+    server: list[str], tmp_path: Path, stream: str
+) -> None:
+    number, file = {"stdout": 1, "stderr": 2}[stream], tmp_path / "file"
+    words = ["call", "warn", "--trace", f"/dev/{stream}", *server]
+    done = shell(f"{COMMAND} {' '.join(words)} {number}> {file}")
+    assert done.returncode == 0
+    lines = file.read_text().splitlines()
+    assert lines[0] == '{"trunkline-trace":1}'
+    # Neither writes over the other.
+    assert ("told" if stream == "stdout" else "warning demo: rain is coming") in lines
+    assert sum(line.startswith('{"at":') for line in lines) == len(lines) - 2
+
+
+def test_a_recording_that_cannot_be_begun_is_misuse(run: Any, server: list[str]) -> None:
+    shown = run("ping", "--trace", "/dev/full", *server)
+    said = "trunkline ping: '/dev/full' cannot be written: No space left on device\n"
+    assert shown == (2, "", said)
+    shown = run("ping", "--trace", "/nowhere/at/all", *server)
+    assert shown.status == 2
+    assert "'/nowhere/at/all' cannot be written: No such file or directory" in shown.err
+
+
+def test_framing_is_as_asked_for(run: Any, listening: str) -> None:
+    # The server of this test reads lines: with another framing the two do not understand.
+    shown = run("ping", listening, "--framing", "length-prefix", "--timeout", "0.5")
+    assert shown.status == 3
+    assert run("ping", listening, "--framing", "newline").status == 0
+
+
+def test_no_child_is_left(run: Any, server: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PIDFILE", str(tmp_path / "pid"))
+    run("call", "fail", *server)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def shell(command: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_closed_streams_are_no_terminal(server: list[str]) -> None:
+    words = " ".join(["call", "add", "a=1", "b=2", *server])
+    done = shell(f"exec {COMMAND} {words} <&- 2>&-")
+    assert (done.returncode, done.stdout) == (0, b"3\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["list", "tools", "--long"],
+        ["list", "-o", "json"],
+        ["call", "add", "a=1", "b=2"],
+        ["read", "demo://notes"],
+        ["read", "demo://notes", "--raw"],
+        ["prompt", "report", "city=Oslo"],
+        ["ping"],
+    ],
+)
+def test_nobody_has_to_read_the_result(server: list[str], words: list[str]) -> None:
+    done = shell(f"exec {COMMAND} {' '.join([*words, *server])} >&-")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "words", [["call", "fail"], ["call", "add", "a=x"], ["call", "adb"], ["call", "order"]]
+)
+def test_an_error_that_nobody_reads_is_no_result(server: list[str], words: list[str]) -> None:
+    done = shell(f"exec {COMMAND} {' '.join([*words, *server])} 2>&-")
+    assert done.returncode in (1, 2)
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize("words", [["list"], ["ping"], ["read", "demo://notes", "--raw"]])
+def test_a_result_that_cannot_be_written_is_told(server: list[str], words: list[str]) -> None:
+    done = shell(f"exec {COMMAND} {' '.join([*words, *server])} > /dev/full")
+    said = f"trunkline {words[0]}: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, said.encode())
+
+
+@pytest.mark.parametrize("verb", ["list", "call", "read", "prompt", "ping"])
+def test_help_loads_nothing_that_talks(verb: str) -> None:
+    script = (
+        "import sys; from trunkline.cli import command; "
+        f"command.run({verb!r}, ['--help']); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert loaded.isdisjoint({"asyncio", "msgspec", "trunkline.client"})
+
+
+def test_the_framings_and_beginnings_of_addresses_are_those_there_are() -> None:
+    assert get_args(FramingName) == target.FRAMINGS
+    assert len(SCHEMES) == len(target.ADDRESSES)
+    assert all(each.startswith(target.ADDRESSES) for each in SCHEMES)

@@ -1,0 +1,137 @@
+"""What `proxy` hears: findings as they come, and faults that are said once."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from typing import Any
+
+import pytest
+
+from trunkline.cli.proxy.observer import Ear, Overhearing
+from trunkline.jsonrpc.framing import Oversize
+from trunkline.judge.conversation import Conversation
+
+CANARY = "canary-20f7aa61"
+
+
+def frame(**members: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **members}).encode()
+
+
+class Listening:
+    """A run that judges, and what it said."""
+
+    def __init__(self, number: int | None = None, **options: Any) -> None:
+        self.said: list[str] = []
+        self.run = Overhearing(self.said.append, judges=True, **options)
+        self.ear: Ear = self.run.connection(number, "unix", "stdio")
+
+
+def test_a_finding_is_said_with_rule_level_place_message_and_sender() -> None:
+    heard = Listening()
+    heard.ear.hear("client", frame(id=1, method="ping"))
+    assert heard.said == []
+    heard.ear.hear("client", frame(id=None, method="ping"))
+    assert len(heard.said) == 1
+    first, second = heard.said[0].splitlines()
+    assert first.startswith("error mcp.")
+    assert "at /id" in first
+    assert second.startswith("  message 2, ping, client → server, ")
+
+
+def test_a_connection_is_named_where_there_are_several() -> None:
+    heard = Listening(7)
+    heard.ear.hear("server", b"no message")
+    assert "  connection 7, message 1, server → client, " in heard.said[0]
+
+
+def test_the_end_shows_what_was_not_answered() -> None:
+    heard = Listening()
+    heard.ear.hear("client", frame(id=1, method="ping"))
+    heard.ear.end()
+    assert [each.split(":")[0] for each in heard.said] == ["remark trace.unanswered"]
+
+
+def test_the_same_rule_is_told_a_few_times_and_then_counted() -> None:
+    heard = Listening()
+    for _ in range(50):
+        heard.ear.hear("client", b"no message")
+    assert len(heard.said) == 3
+    assert heard.said[-1].endswith("; further ones are counted only")
+    assert heard.run.summary() == "50 messages: 50 errors"
+
+
+def test_a_run_without_messages_has_a_summary_too() -> None:
+    heard = Listening()
+    assert heard.run.summary() == "no message: nothing found"
+    heard.ear.hear("client", frame(id=1, method="ping"))
+    assert heard.run.summary() == "1 message: nothing found"
+
+
+def test_neither_secrets_nor_escapes_are_said() -> None:
+    heard = Listening()
+    heard.ear.hear("client", frame(id=1, method=f"\x1b[2Jtoken={CANARY}", params={"token": 1}))
+    heard.ear.hear("client", frame(id={"password": CANARY}, method="ping"))
+    text = "\n".join(heard.said)
+    assert text
+    assert CANARY not in text
+    assert "\x1b" not in text
+
+
+def test_a_judge_that_fails_is_said_once_and_asked_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[object] = []
+
+    def fail(*given: object) -> None:
+        calls.append(given)
+        raise ValueError(CANARY)
+
+    monkeypatch.setattr(Conversation, "feed", fail)
+    heard = Listening(3)
+    for _ in range(3):
+        heard.ear.hear("client", b"{}")
+    heard.ear.end()
+    assert len(calls) == 1
+    assert heard.said == ["the judge failed, and judges no more of connection 3: ValueError"]
+    assert heard.run.messages == 3
+
+
+class Disk:
+    """A recording on a disk that is full after so many entries."""
+
+    def __init__(self, room: int) -> None:
+        self.entries: list[tuple[Any, ...]] = []
+        self._room = room
+
+    def add(self, *entry: Any) -> None:
+        if len(self.entries) == self._room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.entries.append(entry)
+
+
+def test_each_frame_is_recorded_by_the_way_it_came() -> None:
+    disk = Disk(9)
+    heard = Listening(2, record=disk)
+    spoilt = Oversize(b"{", None, 1)
+    heard.ear.hear("client", b"1")
+    heard.ear.hear("server", b"2")
+    heard.ear.hear("server", spoilt)
+    assert disk.entries == [
+        ("client", b"1", "unix", 2),
+        ("server", b"2", "stdio", 2),
+        ("server", spoilt, "stdio", 2),
+    ]
+
+
+def test_a_recording_that_fails_is_said_once_and_the_judge_goes_on() -> None:
+    disk = Disk(1)
+    heard = Listening(record=disk)
+    for _ in range(3):
+        heard.ear.hear("client", b"no message")
+    assert len(disk.entries) == 1
+    told = [each for each in heard.said if "recorded" in each]
+    assert told == ["nothing is recorded from here on: No space left on device"]
+    assert heard.run.counts["error"] == 3
