@@ -34,7 +34,7 @@ from trunkline.client.session import Session
 from trunkline.server.dispatch.connection import Connection
 from trunkline.server.runtime.keepalive import Keeper
 from trunkline.transports.addresses import parse_address
-from trunkline.transports.sockets import AcceptedSocket, DialledSocket
+from trunkline.transports.sockets.connection import AcceptedSocket, DialledSocket
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 RESET = struct.pack("ii", 1, 0)

@@ -13,14 +13,8 @@ import pytest
 
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.testing.transports import TransportContract
-from trunkline.transports import (
-    Stdio,
-    StdioServer,
-    TappedTransport,
-    Transport,
-    memory_pair,
-    stdio_server,
-)
+from trunkline.transports import Stdio, StdioServer, TappedTransport, Transport, memory_pair
+from trunkline.transports.stdio import server
 
 POLICY = Policy()
 
@@ -61,7 +55,7 @@ class TestPipesByThreads(TestPipes):
 
     @pytest.fixture(autouse=True)
     def _unwatchable(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stdio_server, "is_watchable", lambda fd: not os.fstat(fd))
+        monkeypatch.setattr(server, "is_watchable", lambda fd: not os.fstat(fd))
 
 
 class TestOneSocket(TransportContract):

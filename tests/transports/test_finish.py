@@ -17,8 +17,8 @@ from trunkline.jsonrpc import Policy
 from trunkline.testing.transports import Observed, leftovers
 from trunkline.transports import Stdio, StdioServer, Tcp, Tls, Unix
 from trunkline.transports.framed import FramedTransport
-from trunkline.transports.listener import Listener
-from trunkline.transports.sockets import AcceptedSocket
+from trunkline.transports.sockets.connection import AcceptedSocket
+from trunkline.transports.sockets.listener import Listener
 
 WAIT = 30
 MIB = 1024 * 1024

@@ -12,8 +12,8 @@ from trunkline.jsonrpc import Limits, Policy
 from trunkline.testing.transports import TransportContract
 from trunkline.transports import Transport
 from trunkline.transports.addresses import Tcp, Tls, Unix
-from trunkline.transports.listener import Listener
-from trunkline.transports.sockets import AcceptedSocket, SocketTransport
+from trunkline.transports.sockets.connection import AcceptedSocket, SocketTransport
+from trunkline.transports.sockets.listener import Listener
 
 POLICY = Policy()
 

@@ -18,7 +18,8 @@ import pytest
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.testing.transports import Observed, leftovers
-from trunkline.transports import Stdio, stdio_client
+from trunkline.transports import Stdio
+from trunkline.transports.stdio import client as stdio_client
 
 WAIT = 20
 CANARY = "canary-7f3a91c2"

@@ -20,7 +20,9 @@ import pytest
 from trunkline.errors import LocalProtocolError, TransportError
 from trunkline.jsonrpc import Limits, Oversize, Policy
 from trunkline.testing.transports import Observed, leftovers
-from trunkline.transports import StdioServer, pipes, stdio_server
+from trunkline.transports import StdioServer
+from trunkline.transports.io import fd as pipes
+from trunkline.transports.stdio import server as stdio_server
 
 WAIT = 20
 FRAMES = b'{"n":1}\n{"n":2}\n'

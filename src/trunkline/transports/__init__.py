@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from .base import Address, Frame, Transport
     from .memory import MemoryTransport, memory_pair
     from .relay import Relay
-    from .stdio_client import Stdio
-    from .stdio_server import StdioServer
-    from .tapped import Tapped, TappedTransport
+    from .stdio.client import Stdio
+    from .stdio.server import StdioServer
+    from .tap import Tapped, TappedTransport
 
 __all__ = [
     "Address",
@@ -39,10 +39,10 @@ _HOMES = {
     "Frame": "base",
     "MemoryTransport": "memory",
     "Relay": "relay",
-    "Stdio": "stdio_client",
-    "StdioServer": "stdio_server",
-    "Tapped": "tapped",
-    "TappedTransport": "tapped",
+    "Stdio": "stdio.client",
+    "StdioServer": "stdio.server",
+    "Tapped": "tap",
+    "TappedTransport": "tap",
     "Tcp": "addresses",
     "Tls": "addresses",
     "Transport": "base",

@@ -106,7 +106,7 @@ class Tcp:
     def transport(self, policy: Policy) -> Transport:
         """Return a new connection to this address, not yet connected."""
         # Imported here: an address costs nothing until it is used.
-        from .sockets import DialledSocket
+        from .sockets.connection import DialledSocket
 
         return DialledSocket(self, policy)
 
@@ -149,7 +149,7 @@ class Unix:
     def transport(self, policy: Policy) -> Transport:
         """Return a new connection to this address, not yet connected."""
         # Imported here, as above.
-        from .sockets import DialledSocket
+        from .sockets.connection import DialledSocket
 
         return DialledSocket(self, policy)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..jsonrpc.framing import framing_named
 from .base import ignore
-from .pipes import is_abandoned
+from .io.fd import is_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ..jsonrpc.limits import TransportName
     from ..jsonrpc.policy import Policy
     from .base import Frame
-    from .blocking import ThreadReader, ThreadWriter
-    from .pipes import FdReader, FdWriter
-    from .tls import TlsChannel
+    from .io.fd import FdReader, FdWriter
+    from .io.thread import ThreadReader, ThreadWriter
+    from .sockets.tls import TlsChannel
 
 __all__ = ["FramedTransport"]
 

@@ -14,12 +14,13 @@ import pytest
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.testing.transports import Observed, leftovers
-from trunkline.transports import Stdio, Transport, memory_pair, relay, sockets
+from trunkline.transports import Stdio, Transport, memory_pair, relay
 from trunkline.transports.addresses import Unix
 from trunkline.transports.base import HIGH_WATER
-from trunkline.transports.pipes import READ_BUFFER
+from trunkline.transports.io.fd import READ_BUFFER
 from trunkline.transports.relay import Ending, Relay
-from trunkline.transports.sockets import AcceptedSocket
+from trunkline.transports.sockets import connection
+from trunkline.transports.sockets.connection import AcceptedSocket
 
 WAIT = 30
 MIB = 1024 * 1024
@@ -465,7 +466,7 @@ def test_nothing_of_a_process_is_lost_whose_client_reads_late(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     # Far longer than who closes waits for one that takes nothing.
-    monkeypatch.setattr(sockets, "_PATIENCE", 0.1)
+    monkeypatch.setattr(connection, "_PATIENCE", 0.1)
     # Less than makes a relay wait, and more than that and every pipe hold. The process is gone
     # long before it is read.
     flood = f"import os\nos.write(1, b'x' * ({size} - 1) + b'\\n' + b'end\\n')"
@@ -489,7 +490,7 @@ def test_nothing_of_a_process_is_lost_whose_client_reads_late(
 def test_a_client_that_takes_nothing_at_the_end_is_not_waited_for_longer_than_linger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sockets, "_PATIENCE", 0.1)
+    monkeypatch.setattr(connection, "_PATIENCE", 0.1)
 
     async def script() -> None:
         async with joined(linger=0.1) as scene:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from ...client.client import Client
     from ...transports.base import Address
-    from ...transports.stdio_client import Stdio
+    from ...transports.stdio.client import Stdio
     from ..recording import Hear
     from .elicitation import Asking
 
@@ -240,7 +240,7 @@ def address_of(text: str, options: argparse.Namespace) -> Address:
 
 
 def _command_of(options: argparse.Namespace, on_stderr: Callable[[str], object] | None) -> Stdio:
-    from ...transports.stdio_client import Stdio
+    from ...transports.stdio.client import Stdio
 
     (command, *args), env = _words_of_command(options)
     return Stdio(command, args, env=env or None, on_stderr=on_stderr, grace=_GRACE)
@@ -269,7 +269,7 @@ def _begun(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
     if options.target is not None or not hasattr(os, "killpg"):
         yield None
         return
-    from ...transports.launching import discard, launch
+    from ...transports.stdio.launching import discard, launch
 
     command, env = _words_of_command(options)
     process = None
@@ -375,11 +375,11 @@ def _client(
     else:
         address = command = _command_of(options, console.server_line if options.verbose else None)
         if process is not None:
-            from ...transports.stdio_client import Begun
+            from ...transports.stdio.client import Begun
 
             address = Begun(command, process)
     if hear is not None:
-        from ...transports.tapped import Tapped
+        from ...transports.tap import Tapped
 
         address = Tapped(address, hear)
     return Client(

@@ -25,15 +25,15 @@ from ...errors import TransportError
 from ...jsonrpc.limits import Limits
 from ...jsonrpc.policy import Policy
 from ...transports.base import HIGH_WATER, ignore
-from ...transports.blocking import ThreadWriter
+from ...transports.io.thread import ThreadWriter
 from ...transports.relay import Relay
-from ...transports.stdio_client import Stdio
+from ...transports.stdio.client import Stdio
 from ..exit_codes import FINE, FOUND, INTERRUPTED, UNREACHED
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
     from ...transports.base import Address, Transport
-    from ...transports.sockets import AcceptedSocket
+    from ...transports.sockets.connection import AcceptedSocket
     from ..recording import Recording
     from .observer import Overhearing
 
@@ -180,7 +180,7 @@ class _Run:
     async def _pipe(self) -> None:
         """Serve the client that started us."""
         # Imported here: who listens does not need it.
-        from ...transports.stdio_server import StdioServer
+        from ...transports.stdio.server import StdioServer
 
         source = StdioServer(self._policy(self._options.source_framing))
         target = self._server()
@@ -205,7 +205,7 @@ class _Run:
         """Serve whoever connects, until we are told to end."""
         # Imported here, as above.
         from ...transports.addresses import is_exposed
-        from ...transports.listener import Listener
+        from ...transports.sockets.listener import Listener
 
         policy = self._policy(self._options.source_framing)
         listener = Listener(address, policy, self._take)

@@ -32,8 +32,8 @@ from ...jsonrpc.limits import Limits
 from ...jsonrpc.policy import Policy
 from ...transports.base import HIGH_WATER, ignore
 from ...transports.framed import FramedTransport
-from ...transports.pipes import FdReader, FdWriter
-from ...transports.stdio_server import StdioServer
+from ...transports.io.fd import FdReader, FdWriter
+from ...transports.stdio.server import StdioServer
 from ..exit_codes import FINE, MISUSED
 from .session_state import (
     Agreed,

@@ -30,7 +30,7 @@ from msgspec import DecodeError
 from msgspec.json import decode, encode
 
 from ...errors import TransportError
-from ...transports.pipes import check_platform
+from ...transports.io.fd import check_platform
 from ..exit_codes import FINE, MISUSED
 from ..loader import Target
 from .file_watch import Watch
@@ -38,7 +38,7 @@ from .worker import Orders, Report
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
-    from ...transports.socket_files import SocketFile
+    from ...transports.sockets.unix_path import SocketFile
 
 __all__ = ["Front", "Rejected", "Sockets", "Supervisor", "Worker", "run_reloading", "say"]
 
@@ -299,7 +299,7 @@ class Sockets:
         address, backlog = self._address, SocketLimits().backlog
         if isinstance(address, Unix):
             # Imported here: it is for POSIX alone.
-            from ...transports.socket_files import SocketFile
+            from ...transports.sockets.unix_path import SocketFile
 
             self._file = SocketFile(address, backlog=backlog)
             self.listen = [self._file.socket]
@@ -376,7 +376,7 @@ class Sockets:
 
 async def _bound(address: Tcp) -> list[socket.socket]:
     """Return sockets bound to all of a host's addresses, as a server has them without us."""
-    from ...transports.listener import bound
+    from ...transports.sockets.listener import bound
 
     try:
         return await bound(asyncio.get_running_loop(), address)

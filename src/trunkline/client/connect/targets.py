@@ -83,7 +83,7 @@ def _command(parts: list[Any]) -> Address:
     if not parts or not all(isinstance(part, str) for part in parts):
         raise ValueError('a command is a list of strings, such as ["python", "server.py"]')
     # Imported here: a client of a server in the same process starts none.
-    from ...transports.stdio_client import Stdio
+    from ...transports.stdio.client import Stdio
 
     return Stdio(parts[0], parts[1:])
 

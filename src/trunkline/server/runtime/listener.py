@@ -36,7 +36,7 @@ from ...jsonrpc.named import named_error
 from ...spec.kinds import ErrorKind
 from ...transports.addresses import Tcp, Unix, is_exposed, parse_address
 from ...transports.base import Frame, ignore
-from ...transports.listener import Listener
+from ...transports.sockets.listener import Listener
 from ..dispatch.connection import Connection
 from ..dispatch.requests import RETRY_AFTER
 from ..errors import as_redacted
@@ -44,7 +44,7 @@ from ..settings import SocketLimits
 from .keepalive import Keeper
 
 if TYPE_CHECKING:
-    from ...transports.sockets import AcceptedSocket
+    from ...transports.sockets.connection import AcceptedSocket
     from ..app import Server
 
 __all__ = ["Listening", "address_of"]

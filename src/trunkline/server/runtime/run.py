@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import TransportError
-from ...transports.stdio_server import StdioServer
+from ...transports.stdio.server import StdioServer
 
 if TYPE_CHECKING:
     import socket

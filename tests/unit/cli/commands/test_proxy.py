@@ -10,7 +10,7 @@ from trunkline.cli import main
 from trunkline.cli.command import parser_of
 from trunkline.cli.commands import proxy
 from trunkline.transports.addresses import Tcp, Tls, Unix
-from trunkline.transports.stdio_client import Stdio
+from trunkline.transports.stdio.client import Stdio
 
 
 def ends(*words: str, command: list[str] | None = None) -> tuple[object, object]:

@@ -167,4 +167,4 @@ def test_serving_a_file_loads_nothing_for_reloading(tmp_path: Path) -> None:
     assert "trunkline.server.app" in loaded
     unneeded = {"reload", "reload.supervisor", "reload.file_watch", "output.reports"}
     assert loaded.isdisjoint(f"trunkline.cli.{name}" for name in unneeded)
-    assert loaded.isdisjoint({"trunkline.client", "trunkline.transports.sockets"})
+    assert loaded.isdisjoint({"trunkline.client", "trunkline.transports.sockets.connection"})

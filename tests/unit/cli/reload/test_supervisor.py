@@ -20,8 +20,8 @@ from trunkline.cli.reload import supervisor as reloading
 from trunkline.cli.reload.supervisor import Sockets, Supervisor, Worker, close_pipes
 from trunkline.cli.reload.worker import Orders, Report
 from trunkline.errors import TransportError
-from trunkline.transports import listener
 from trunkline.transports.addresses import Tcp, Unix
+from trunkline.transports.sockets import listener
 
 WAIT = 30.0
 SERVER = """

@@ -33,7 +33,7 @@ def test_what_is_no_target_is_told(given: Any) -> None:
 
 
 def test_a_command_becomes_an_address() -> None:
-    from trunkline.transports.stdio_client import Stdio
+    from trunkline.transports.stdio.client import Stdio
 
     for given in (["python", "server.py"], ("python", "server.py")):
         target = target_of(given)

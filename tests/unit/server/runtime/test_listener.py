@@ -30,7 +30,7 @@ from trunkline.jsonrpc import Policy
 from trunkline.server.runtime import listener
 from trunkline.transports import addresses
 from trunkline.transports.addresses import Tcp, Tls, Unix
-from trunkline.transports.sockets import AcceptedSocket
+from trunkline.transports.sockets.connection import AcceptedSocket
 
 
 class Scene:

@@ -16,8 +16,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..errors import TransportError
-from ..redaction import show
+from ...errors import TransportError
+from ...redaction import show
 
 __all__ = ["KILL_WAIT", "discard", "launch"]
 

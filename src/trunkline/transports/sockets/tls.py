@@ -10,14 +10,14 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING, Final
 
-from ..errors import TransportError
-from .addresses import Tls
+from ...errors import TransportError
+from ..addresses import Tls
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from .pipes import FdWriter
+    from ..io.fd import FdWriter
 
 __all__ = ["TlsChannel", "client_context", "server_context"]
 

@@ -26,7 +26,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from .pipes import Backlog
+from .fd import Backlog
 
 if TYPE_CHECKING:
     import asyncio

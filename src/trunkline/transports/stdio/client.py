@@ -27,21 +27,21 @@ from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..errors import TransportError, visible
-from ..jsonrpc.framing import NewlineFraming, Oversize
-from ..redaction import HIDDEN, is_secret_name, redact, show
-from .base import ignore
-from .framed import FramedTransport
+from ...errors import TransportError, visible
+from ...jsonrpc.framing import NewlineFraming, Oversize
+from ...redaction import HIDDEN, is_secret_name, redact, show
+from ..base import ignore
+from ..framed import FramedTransport
+from ..io.fd import FdReader, FdWriter, check_platform
 from .launching import launch
-from .pipes import FdReader, FdWriter, check_platform
-from .processes import Child
+from .process import Child
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from subprocess import Popen
 
-    from ..jsonrpc.policy import Policy
-    from .base import Frame, Transport
+    from ...jsonrpc.policy import Policy
+    from ..base import Frame, Transport
 
 __all__ = ["Begun", "Stdio"]
 

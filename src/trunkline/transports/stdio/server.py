@@ -22,15 +22,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from ..errors import TransportError
-from .blocking import ThreadReader, ThreadWriter
-from .framed import FramedTransport
-from .pipes import FdReader, FdWriter, check_platform, is_abandoned, is_watchable
+from ...errors import TransportError
+from ..framed import FramedTransport
+from ..io.fd import FdReader, FdWriter, check_platform, is_abandoned, is_watchable
+from ..io.thread import ThreadReader, ThreadWriter
 
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from ..jsonrpc.policy import Policy
+    from ...jsonrpc.policy import Policy
 
 __all__ = ["StdioServer"]
 

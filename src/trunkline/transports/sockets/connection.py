@@ -20,16 +20,16 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import TransportError
-from .addresses import Tcp, Tls
-from .framed import FramedTransport
-from .pipes import FdReader, FdWriter, check_platform
+from ...errors import TransportError
+from ..addresses import Tcp, Tls
+from ..framed import FramedTransport
+from ..io.fd import FdReader, FdWriter, check_platform
 
 if TYPE_CHECKING:
     import ssl
 
-    from ..jsonrpc.policy import Policy
-    from .addresses import Unix
+    from ...jsonrpc.policy import Policy
+    from ..addresses import Unix
 
 __all__ = ["AcceptedSocket", "DialledSocket", "SocketTransport", "resolve", "tune"]
 

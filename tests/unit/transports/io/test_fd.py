@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from trunkline.transports import pipes
 from trunkline.transports.base import HIGH_WATER, LOW_WATER
-from trunkline.transports.pipes import FdReader, FdWriter, is_watchable
+from trunkline.transports.io import fd as pipes
+from trunkline.transports.io.fd import FdReader, FdWriter, is_watchable
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ import pytest
 from tests.faults.scene import run, until_async
 from trunkline import TransportError
 from trunkline.jsonrpc import Policy
-from trunkline.transports import listener as listening_module
 from trunkline.transports.addresses import Tcp, Unix
-from trunkline.transports.listener import Listener
-from trunkline.transports.sockets import AcceptedSocket
+from trunkline.transports.sockets import listener as listening_module
+from trunkline.transports.sockets.connection import AcceptedSocket
+from trunkline.transports.sockets.listener import Listener
 
 POLICY = Policy()
 
@@ -308,7 +308,7 @@ import asyncio, resource, socket, os, logging
 from trunkline.jsonrpc import Policy
 from trunkline.transports import listener as module
 from trunkline.transports.addresses import Tcp
-from trunkline.transports.listener import Listener
+from trunkline.transports.sockets.listener import Listener
 
 logging.basicConfig(format="%(message)s")
 module._PAUSE = 0.05

@@ -19,10 +19,10 @@ import pytest
 
 from trunkline import TransportError
 from trunkline.jsonrpc import Policy
-from trunkline.transports import socket_files
 from trunkline.transports.addresses import Unix
-from trunkline.transports.listener import Listener
-from trunkline.transports.socket_files import SocketFile
+from trunkline.transports.sockets import unix_path
+from trunkline.transports.sockets.listener import Listener
+from trunkline.transports.sockets.unix_path import SocketFile
 
 WAIT = 30.0
 
@@ -95,9 +95,9 @@ def test_the_file_is_never_wider_than_asked_for_not_even_for_a_moment(
         return lstat(where)
 
     # The first thing that is done to the file, once it is there, is to look at it.
-    monkeypatch.setattr(socket_files.os, "lstat", look)
+    monkeypatch.setattr(unix_path.os, "lstat", look)
     if not can_tell:
-        monkeypatch.setattr(socket_files.os, "fchmod", refuse)
+        monkeypatch.setattr(unix_path.os, "fchmod", refuse)
     with masked(mask):
         with made(path):
             assert seen
@@ -163,7 +163,7 @@ def test_there_is_no_moment_in_which_the_file_of_a_new_server_looks_left_behind(
         if path.exists():
             looked.append(answers(path))
 
-    monkeypatch.setattr(socket_files.fcntl, "flock", look)
+    monkeypatch.setattr(unix_path.fcntl, "flock", look)
     with made(path):
         looked.append(answers(path))
         with pytest.raises(TransportError, match="in use"):
@@ -228,7 +228,7 @@ def test_somebody_who_keeps_the_folder_locked_does_not_keep_us_for_ever(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Anybody who may read a folder may lock it."""
-    monkeypatch.setattr(socket_files, "_LOCK_WAIT", 0.05)
+    monkeypatch.setattr(unix_path, "_LOCK_WAIT", 0.05)
     handle = os.open(path.parent, os.O_RDONLY)
     try:
         with made(path) as file:
@@ -260,7 +260,7 @@ def test_permissions_are_not_given_to_what_took_the_place_of_the_file(path: Path
     victim.write_text("private")
     victim.chmod(0o600)
     path.symlink_to(victim)
-    socket_files._widen(str(path), 0o666)
+    unix_path._widen(str(path), 0o666)
     assert mode_of(victim) == 0o600
 
 
@@ -356,7 +356,7 @@ import asyncio, sys
 from trunkline import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.transports.addresses import Unix
-from trunkline.transports.listener import Listener
+from trunkline.transports.sockets.listener import Listener
 
 async def main():
     listener = Listener(Unix(sys.argv[1]), Policy(), lambda each: each.discard())

@@ -22,9 +22,9 @@ from tests.faults.scene import run, until_async
 from trunkline import Client, ConnectionLost, Server, SocketLimits, TimedOut, TransportError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.addresses import Tcp, Tls
-from trunkline.transports.listener import Listener
-from trunkline.transports.sockets import AcceptedSocket
-from trunkline.transports.tls import client_context, server_context
+from trunkline.transports.sockets.connection import AcceptedSocket
+from trunkline.transports.sockets.listener import Listener
+from trunkline.transports.sockets.tls import client_context, server_context
 
 POLICY = Policy()
 MIB = 1024 * 1024

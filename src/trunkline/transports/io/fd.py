@@ -26,8 +26,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from ..errors import TransportError
-from .base import HIGH_WATER, LOW_WATER
+from ...errors import TransportError
+from ..base import HIGH_WATER, LOW_WATER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

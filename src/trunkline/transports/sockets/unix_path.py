@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ..errors import TransportError
-from .addresses import Unix
+from ...errors import TransportError
+from ..addresses import Unix
 
 __all__ = ["SocketFile"]
 

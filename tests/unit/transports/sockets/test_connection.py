@@ -17,11 +17,11 @@ import pytest
 from tests.faults.scene import run, until_async
 from trunkline import TransportError
 from trunkline.jsonrpc import Limits, Policy
-from trunkline.transports import sockets
 from trunkline.transports.addresses import Tcp, Unix
 from trunkline.transports.base import HIGH_WATER
-from trunkline.transports.listener import Listener
-from trunkline.transports.sockets import AcceptedSocket, DialledSocket, resolve
+from trunkline.transports.sockets import connection
+from trunkline.transports.sockets.connection import AcceptedSocket, DialledSocket, resolve
+from trunkline.transports.sockets.listener import Listener
 
 POLICY = Policy()
 ANY_PORT = Tcp("127.0.0.1", 0)
@@ -276,7 +276,7 @@ def test_what_a_server_said_before_it_left_is_heard_before_the_loss() -> None:
 
 
 def test_a_loss_is_told_though_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "_LAST_WORDS", 0.05)
+    monkeypatch.setattr(connection, "_LAST_WORDS", 0.05)
 
     async def script() -> None:
         async with connected() as (heard, raw):
@@ -301,7 +301,7 @@ def test_a_frame_that_comes_byte_by_byte_is_whole() -> None:
 
 
 def test_who_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "_PATIENCE", 0.05)
+    monkeypatch.setattr(connection, "_PATIENCE", 0.05)
 
     async def script() -> None:
         async with served() as (_raw, heard):
@@ -489,7 +489,7 @@ def test_a_path_whose_queue_is_full_is_waited_for(
                 each.close()
             await transport.close()
 
-            monkeypatch.setattr(sockets, "_EACH", 0.02)
+            monkeypatch.setattr(connection, "_EACH", 0.02)
             await fill(address, held)
             with pytest.raises(TransportError, match=r"unix:.*: Resource temporarily unavailable"):
                 await address.transport(POLICY).connect()
@@ -555,7 +555,7 @@ def test_who_waits_for_a_connection_may_be_cancelled() -> None:
 def test_a_host_that_does_not_answer_has_its_turn_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sockets, "_EACH", 0.05)
+    monkeypatch.setattr(connection, "_EACH", 0.05)
 
     async def script() -> None:
         async with crowded_tcp() as address:

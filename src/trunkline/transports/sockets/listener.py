@@ -20,16 +20,16 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from ..errors import TransportError
-from .addresses import Tcp, Unix
-from .pipes import check_platform
-from .sockets import AcceptedSocket, resolve, tune
+from ...errors import TransportError
+from ..addresses import Tcp, Unix
+from ..io.fd import check_platform
+from .connection import AcceptedSocket, resolve, tune
 
 if TYPE_CHECKING:
     import ssl
 
-    from ..jsonrpc.policy import Policy
-    from .socket_files import SocketFile
+    from ...jsonrpc.policy import Policy
+    from .unix_path import SocketFile
 
 __all__ = ["Listener", "bind_all", "bound"]
 
@@ -127,7 +127,7 @@ class Listener:
             return [*self._given]
         if isinstance(self.address, Unix):
             # Imported here: it is for POSIX alone.
-            from .socket_files import SocketFile
+            from .unix_path import SocketFile
 
             self._file = SocketFile(self.address, backlog=self._backlog)
             return [self._file.socket]

@@ -1,0 +1,1 @@
+"""TCP, TLS and Unix sockets."""

@@ -1,0 +1,1 @@
+"""Standard streams: the server side, the client side, child processes."""
