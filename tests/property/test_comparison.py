@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from trunkline.judge.comparing import compare
+from trunkline.judge.diff import compare
 
 NAMES: Final = ("a", "b", "c")
 # A member that no schema names.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .comparing import Change, Comparison, compare, read_listing
     from .conversation import Conversation, Outcome
+    from .diff import Change, Comparison, compare, read_listing
     from .finding import Finding
     from .message import judge
     from .trace import TraceEntry, TraceFault, TraceWriter, read_trace
-    from .values import judge_type
+    from .types.type_checks import judge_type
 
 __all__ = [
     "Change",
@@ -33,18 +33,18 @@ __all__ = [
 
 # Loaded when first asked for: a judge reads the rows of the whole specification.  [PEP 562]
 _HOMES = {
-    "Change": "comparing",
-    "Comparison": "comparing",
+    "Change": "diff",
+    "Comparison": "diff",
     "Conversation": "conversation",
     "Finding": "finding",
     "Outcome": "conversation",
     "TraceEntry": "trace",
     "TraceFault": "trace",
     "TraceWriter": "trace",
-    "compare": "comparing",
+    "compare": "diff",
     "judge": "message",
-    "judge_type": "values",
-    "read_listing": "comparing",
+    "judge_type": "types.type_checks",
+    "read_listing": "diff",
     "read_trace": "trace",
 }
 

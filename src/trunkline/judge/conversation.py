@@ -38,11 +38,11 @@ from .rules import (
     http,
     ids,
     lifecycle,
-    listings,
+    lists,
+    multi_round_trip,
     per_request,
     progress,
     refusals,
-    rounds,
     subscriptions,
     tasks,
 )
@@ -135,10 +135,10 @@ _WATCHES: Final[tuple[_Watch, ...]] = (
     progress.watch_progress,
     progress.watch_cancellation,
     progress.watch_logging,
-    rounds.watch_rounds,
+    multi_round_trip.watch_rounds,
     subscriptions.watch_subscriptions,
-    listings.watch_listings,
-    listings.watch_tools,
+    lists.watch_listings,
+    lists.watch_tools,
     elicitation.watch_questions,
     elicitation.watch_roots,
     tasks.watch_tasks,
@@ -265,7 +265,7 @@ class Conversation:
             self._notes.turn_to(each.revision)
             if each.kind == "request":
                 each.call = Call(each)
-                if each.method in rounds.METHODS or each.revision == LATEST:
+                if each.method in multi_round_trip.METHODS or each.revision == LATEST:
                     each.call.likeness = per_request.likeness(each)
             for watch in _WATCHES:
                 watch(each, self._state, self._notes)
@@ -369,7 +369,7 @@ class Conversation:
         state.per_request = state.per_request or seen.revision == LATEST
         if seen.sender is not None:
             state.notified[seen.sender] = seen.kind == "notification"
-        listings.remember_listing(seen, state)
+        lists.remember_listing(seen, state)
         if seen.kind == "request":
             _remember_request(seen, state)
         elif seen.kind == "reply" and seen.call is not None:
@@ -414,7 +414,7 @@ def _remember_reply(seen: Seen, call: Call, state: State) -> None:
     if key is not None and state.open.get(key) is call:
         del state.open[key]
         state.closed[key] = call
-    rounds.remember_round(seen, state)
+    multi_round_trip.remember_round(seen, state)
     result = seen.result
     if call.method == "initialize":
         _settle(seen, state)

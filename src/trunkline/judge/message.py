@@ -17,13 +17,13 @@ from ..spec.features import Role
 from ..spec.mcp.rules import RULES
 from ..spec.revisions import LATEST
 from ..spec.types import types
-from .calls import judge_call
-from .envelope import Members, reader_for, reader_of
 from .finding import Finding
-from .hints import near
-from .replies import judge_reply
-from .setting import Setting, asked
-from .sink import Path, Sink
+from .messages.calls import judge_call
+from .messages.collector import Path, Sink
+from .messages.context import Setting, asked
+from .messages.envelope import Members, reader_for, reader_of
+from .messages.replies import judge_reply
+from .types.hints import near
 
 __all__ = ["judge"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from trunkline.jsonrpc import Request
 from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation
-from trunkline.judge.rules.schemas import fits
+from trunkline.judge.rules.schema_check import fits
 from trunkline.judge.rules.state import Bounded, declares
 from trunkline.judge.trace import TraceEntry, TraceFault, read_trace, write_entry
 from trunkline.spec.features import Role

@@ -12,16 +12,16 @@ from trunkline.spec.requirement import requirements
 SOURCE = Path(trunkline.judge.__file__).parent
 # The message judge; other judges have rules of their own.
 MODULES = [
-    "calls",
-    "checks",
-    "envelope",
-    "extras",
+    "messages/calls",
+    "types/checks",
+    "messages/envelope",
+    "types/prose_checks",
     "finding",
-    "hints",
+    "types/hints",
     "message",
-    "replies",
-    "unions",
-    "values",
+    "messages/replies",
+    "types/unions",
+    "types/type_checks",
 ]
 # Ids that are put together of parts.
 COMPOSED = {

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from trunkline.judge.comparing import RULES, compare
+from trunkline.judge.diff import RULES, compare
 
 CASES: Final[list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "schemas.json").read_text(encoding="utf-8")

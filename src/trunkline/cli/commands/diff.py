@@ -16,7 +16,7 @@ from ..command import Misuse
 from ..exit_codes import FINE, FOUND, MALFORMED
 
 if TYPE_CHECKING:
-    from ...judge.comparing import Change, Comparison
+    from ...judge.diff import Change, Comparison
 
 __all__ = ["FORMAT", "TAKES_COMMAND", "configure", "run"]
 
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare, print what has changed and return the exit status."""
-    from ...judge.comparing import compare
+    from ...judge.diff import compare
     from ..connect.target import wants_json
     from ..output.reports import emit
     from ..output.terminal import tell
@@ -136,7 +136,7 @@ def _called(name: str | None, options: argparse.Namespace) -> str:
 def _listing(name: str | None, options: argparse.Namespace) -> dict[str, Any]:
     if name is None or _is_live(name):
         return _live(name, options)
-    from ...judge.comparing import read_listing
+    from ...judge.diff import read_listing
 
     called = _called(name, options)
     try:
@@ -184,7 +184,7 @@ def _shown(text: str) -> str:
 
 
 def _summary(found: Comparison) -> str:
-    from ...judge.comparing import LEVELS
+    from ...judge.diff import LEVELS
 
     return ", ".join(f"{found.counts[level]} {level}" for level in LEVELS)
 

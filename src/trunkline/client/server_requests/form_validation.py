@@ -126,7 +126,7 @@ def _format(name: Any, value: str) -> _Fault:
     if type(name) is not str:
         return None
     # Imported here: few forms have one, and fewer programs a form.
-    from ...judge.formats import FORMATS
+    from ...judge.types.formats import FORMATS
 
     called, has_it = FORMATS.get(name, ("", None))
     return None if has_it is None or has_it(value) else called

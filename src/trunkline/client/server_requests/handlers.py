@@ -296,7 +296,7 @@ def _is_page(url: str) -> bool:
     # Imported here: few servers send their users anywhere.
     from urllib.parse import urlsplit
 
-    from ...judge.formats import FORMATS
+    from ...judge.types.formats import FORMATS
 
     if not FORMATS["uri"][1](url):
         return False

@@ -499,7 +499,7 @@ class SpecParser:
     def is_valid_uri(self, uri: object) -> bool:
         """Say whether this is a URI with its scheme, as the judge would."""
         self._must_run()
-        from ...judge.formats import FORMATS
+        from ...judge.types.formats import FORMATS
 
         _, has_form = FORMATS["uri"]
         return isinstance(uri, str) and has_form(uri)

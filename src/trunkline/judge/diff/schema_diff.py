@@ -1,0 +1,330 @@
+"""What has changed between two schemas of a tool, and for whom.
+
+Each pair is compared both ways. What the one has to include and does not is breaking; what it
+includes beyond that is safe, and told. Which way is which is the only thing that differs
+between arguments and results, and it is written down here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from ...errors import NOTHING
+from .cases import Budget, Node, Sub
+from .change import Changes
+from .deprecation import is_deprecated
+from .schema_document import Document, key_of, text_of
+from .subschema import Inclusion, Obstacle
+
+__all__ = ["compare_schemas"]
+
+Direction: TypeAlias = Literal["input", "output"]
+
+# The rule for each obstacle, by the direction and by whether it breaks: the same obstacle to
+# "the new one includes the old one" and to "the old one includes the new one".
+_RULES: Final[dict[tuple[Direction, bool], dict[str, str]]] = {
+    ("input", True): {
+        "type": "type-narrowed",
+        "value": "value-removed",
+        "limit": "limit-tightened",
+        "condition": "constraint-added",
+        "required": "property-required",
+        "only-left": "property-removed",
+        "closed": "closed",
+        "alternative": "alternative-removed",
+        "undecided": "undecided",
+    },
+    ("input", False): {
+        "type": "type-widened",
+        "value": "value-added",
+        "limit": "limit-loosened",
+        "condition": "constraint-removed",
+        "required": "property-optional",
+        "only-left": "property-added",
+        "closed": "opened",
+        "alternative": "alternative-added",
+        "undecided": "constraint-removed",
+    },
+    ("output", True): {
+        "type": "type-widened",
+        "value": "value-added",
+        "limit": "limit-loosened",
+        "condition": "constraint-removed",
+        "required": "property-optional",
+        "only-left": "property-in-closed",
+        "only-right": "property-removed",
+        "closed": "opened",
+        "alternative": "alternative-added",
+        "undecided": "undecided",
+    },
+    ("output", False): {
+        "type": "type-narrowed",
+        "value": "value-removed",
+        "limit": "limit-tightened",
+        "condition": "constraint-added",
+        "required": "property-required",
+        "only-left": "closed",
+        "only-right": "property-added",
+        "closed": "closed",
+        "alternative": "alternative-removed",
+        "undecided": "constraint-added",
+    },
+}
+
+# What stands for the whole of a place: nothing else is told of it, or of what is below.
+_WHOLE: Final = frozenset(("type", "only-left", "only-right"))
+_DEEPEST: Final = 32
+# How many schemas may speak of one place.
+_MOST_VIEWS: Final = 64
+# How many of them, and how many names, are looked at for the price of one step.
+_VIEWS_FOR_ONE_STEP: Final = 4
+_NAMES_FOR_ONE_STEP: Final = 50
+
+
+def compare_schemas(
+    old: Any, new: Any, direction: Direction, what: str, changes: Changes, budget: Budget
+) -> None:
+    """Report what has changed between two schemas."""
+    try:
+        if text_of(old) == text_of(new):
+            return
+        _Pair(old, new, direction, what, changes, budget).report()
+    except RecursionError:
+        # It nests deeper than Python can follow; ours are bounded, the texts of it are not.
+        where = f"/{direction}Schema"
+        changes.add(f"listing.{direction}.undecided", what, where, detail="nested too deep")
+
+
+class _Pair:
+    """Two schemas of one tool."""
+
+    def __init__(
+        self,
+        old: Any,
+        new: Any,
+        direction: Direction,
+        what: str,
+        changes: Changes,
+        budget: Budget,
+    ) -> None:
+        self._old = Node(old, Document(old))
+        self._new = Node(new, Document(new))
+        self._direction: Direction = direction
+        self._what = what
+        self._changes = changes
+        self._budget = budget
+        self._reported = 0
+
+    def report(self) -> None:
+        """Report what breaks, then what does not, then what is said beside the conditions."""
+        is_input = self._direction == "input"
+        names: Literal["left", "right"] = "left" if is_input else "right"
+        ours, theirs = ((self._old,), (self._new,)) if is_input else ((self._new,), (self._old,))
+        breaking = Inclusion(self._budget, names).obstacles(ours, theirs)
+        harmless = Inclusion(self._budget, names).obstacles(theirs, ours)
+        for obstacle in breaking:
+            self._add(obstacle, is_breaking=True)
+        for obstacle in _untold(harmless, breaking):
+            self._add(obstacle, is_breaking=False)
+        self._beside()
+        if not self._reported:
+            self._tell("rewritten", ())
+
+    def _tell(
+        self,
+        rule: str,
+        path: tuple[str, ...],
+        old: Any = NOTHING,
+        new: Any = NOTHING,
+        detail: str = "",
+    ) -> None:
+        self._reported += 1
+        steps = (step.replace("~", "~0").replace("/", "~1") for step in path)
+        where = "/".join(("", f"{self._direction}Schema", *steps))
+        name = f"listing.{self._direction}.{rule}"
+        self._changes.add(name, self._what, where, old, new, detail)
+
+    def _add(self, obstacle: Obstacle, *, is_breaking: bool) -> None:
+        rule = _RULES[self._direction, is_breaking][obstacle.kind]
+        detail = obstacle.why
+        if rule == "property-removed":
+            gone = obstacle.left if self._direction == "input" else obstacle.right
+            rule += "-as-announced" if _sub_is_deprecated(gone) else ""
+        if obstacle.kind in ("only-left", "only-right"):
+            # That a new argument was refused before is nothing to know about it.
+            detail = detail if rule.startswith("property-removed") else ""
+            self._tell(rule, obstacle.path, detail=detail)
+            return
+        # For arguments the left of what breaks is the old one; for results it is the new one.
+        is_straight = is_breaking == (self._direction == "input")
+        left, right = _for_people(obstacle.left), _for_people(obstacle.right)
+        old, new = (left, right) if is_straight else (right, left)
+        self._tell(rule, obstacle.path, old, new, detail)
+
+    def _beside(self) -> None:
+        """Report defaults, deprecations and headers, member by member."""
+        seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+        waiting: list[_Place] = [_Place((self._old.schema,), (self._new.schema,), ())]
+        is_complete = True
+        while waiting and self._budget.left >= 0:
+            old, new, path = waiting.pop()
+            before, after = _Views(old, self._old.document), _Views(new, self._new.document)
+            key = (before.key(), after.key())
+            is_fine = before.is_complete and after.is_complete and len(path) <= _DEEPEST
+            is_complete = is_complete and is_fine
+            if not self._budget.spend(before.cost() + after.cost()) or key in seen or not is_fine:
+                continue
+            seen.add(key)
+            self._notes(before, after, path)
+            children = list(_children(before, after, path))
+            # Paid for before they wait, or their number would cost nothing.
+            self._budget.spend(len(children))
+            waiting += children
+        if self._budget.left < 0 or not is_complete:
+            self._not_seen()
+
+    def _not_seen(self) -> None:
+        """Say that not all was looked at, where that may have hidden a header."""
+        if self._direction == "input" and b'"x-mcp-header":' in text_of(self._new.schema):
+            self._tell("undecided", (), detail="x-mcp-header: too large")
+
+    def _notes(self, old: _Views, new: _Views, path: tuple[str, ...]) -> None:
+        if path and new.is_deprecated() and not old.is_deprecated():
+            self._tell("property-deprecated", path)
+        if self._direction == "output":
+            return
+        before, after = old.default(), new.default()
+        if not _is_same(before, after):
+            self._tell("default-changed", (*path, "default"), before, after)
+        headers, now = old.headers(), new.headers()
+        if now and headers.keys() != now.keys():
+            shown = (_for_people(list(each.values())) or NOTHING for each in (headers, now))
+            self._tell("header-changed", (*path, "x-mcp-header"), *shown)
+
+
+class _Place(NamedTuple):
+    """The schemas that speak of one place, of the old one and of the new one."""
+
+    old: tuple[Any, ...]
+    new: tuple[Any, ...]
+    path: tuple[str, ...]
+
+
+class _Views:
+    """All that is said of one place beside the conditions.
+
+    `certain` are schemas that all hold: those given, what they refer to, and what `allOf`
+    joins. `every` has alternatives as well: a header may stand in one of them.
+    """
+
+    def __init__(self, given: tuple[Any, ...], document: Document) -> None:
+        self.is_complete = True
+        self.certain: list[dict[str, Any]] = []
+        self.every: list[dict[str, Any]] = []
+        seen: set[int] = set()
+        waiting = [(schema, True) for schema in reversed(given)]
+        while waiting:
+            schema, is_certain = waiting.pop()
+            if not isinstance(schema, dict) or id(schema) in seen:
+                continue
+            if len(seen) == _MOST_VIEWS:
+                self.is_complete = False
+                return
+            seen.add(id(schema))
+            self.every.append(schema)
+            if is_certain:
+                self.certain.append(schema)
+            waiting.extend(_joined(schema, document, is_certain))
+
+    def key(self) -> tuple[int, ...]:
+        """Return what tells this from another."""
+        return tuple(map(id, self.every))
+
+    def cost(self) -> int:
+        """Return how many steps it takes to look at all this."""
+        said = (each.get("properties") for each in self.every)
+        names = sum(len(each) for each in said if isinstance(each, dict))
+        return len(self.every) // _VIEWS_FOR_ONE_STEP + names // _NAMES_FOR_ONE_STEP
+
+    def default(self) -> Any:
+        """Return the default, the nearest where there are several."""
+        return next((each["default"] for each in self.certain if "default" in each), NOTHING)
+
+    def is_deprecated(self) -> bool:
+        """Say whether it is marked as deprecated."""
+        return any(map(is_deprecated, self.certain))
+
+    def headers(self) -> dict[bytes, Any]:
+        """Return the names of headers, by their keys."""
+        found = [each["x-mcp-header"] for each in self.every if "x-mcp-header" in each]
+        return {key_of(each): each for each in found}
+
+    def members(self, keyword: str) -> dict[str, tuple[Any, ...]]:
+        """Return what a keyword says by name, from each of the schemas that say it."""
+        found: dict[str, tuple[Any, ...]] = {}
+        for schema in self.every:
+            said = schema.get(keyword)
+            for name, member in said.items() if isinstance(said, dict) else ():
+                found[name] = (*found.get(name, ()), member)
+        return found
+
+    def inner(self, keyword: str) -> tuple[Any, ...]:
+        """Return the schemas that stand under a keyword."""
+        return tuple(each[keyword] for each in self.every if isinstance(each.get(keyword), dict))
+
+
+def _joined(
+    schema: dict[str, Any], document: Document, is_certain: bool
+) -> Iterator[tuple[Any, bool]]:
+    """Yield the schemas that speak of the same place, the nearest last."""
+    for keyword in ("oneOf", "anyOf", "allOf"):
+        members = schema.get(keyword)
+        for member in reversed(members if isinstance(members, list) else []):
+            yield member, is_certain and keyword == "allOf"
+    if "$ref" in schema:
+        yield document.target(schema["$ref"]), is_certain
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    if old is NOTHING or new is NOTHING:
+        return old is new
+    return text_of(old) == text_of(new)
+
+
+def _untold(harmless: list[Obstacle], breaking: list[Obstacle]) -> Iterator[Obstacle]:
+    """Yield what is not another view of what breaks: a new type instead of an old one, say."""
+    whole = {each.path for each in breaking if each.kind in _WHOLE}
+    same = {(each.path, each.kind) for each in breaking}
+    unknown = {each.path for each in breaking if each.kind == "undecided"}
+    required = {each.path for each in breaking if each.kind == "required"}
+    for each in harmless:
+        if any(each.path[:length] in whole for length in range(len(each.path) + 1)):
+            continue
+        if (each.path, each.kind) in same or each.path in unknown:
+            continue
+        if each.kind in ("only-left", "only-right") and each.path in required:
+            continue
+        yield each
+
+
+def _for_people(value: Any) -> Any:
+    """Return what is shown: the one thing instead of a list of it, types as JSON names them."""
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
+    return value
+
+
+def _sub_is_deprecated(sub: Sub) -> bool:
+    return any(_Views((node.schema,), node.document).is_deprecated() for node in sub)
+
+
+def _children(old: _Views, new: _Views, path: tuple[str, ...]) -> Iterator[_Place]:
+    """Yield the places that both have."""
+    before, after = old.members("properties"), new.members("properties")
+    for name in sorted(before.keys() & after.keys(), reverse=True):
+        yield _Place(before[name], after[name], (*path, "properties", name))
+    for keyword in ("items", "additionalProperties"):
+        ours, theirs = old.inner(keyword), new.inner(keyword)
+        if ours and theirs:
+            yield _Place(ours, theirs, (*path, keyword))

@@ -1,0 +1,130 @@
+"""Judge a request or a notification by the row of its method."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ...mcp.names import official
+from ...spec import lookup
+from ...spec.features import MetaKey, Method, Place
+from ...spec.mcp.aliases import NOTIFICATION
+from ...spec.mcp.meta import PROTOCOL_VERSION
+from ...spec.mcp.methods import METHODS
+from ...spec.revisions import REVISIONS
+from ..types.hints import near, other_revision
+from ..types.type_checks import compiled
+from .collector import Path, Sink
+from .context import Setting
+from .envelope import Members
+
+__all__ = ["judge_call", "judge_meta"]
+
+
+def judge_call(members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+    """Report what is wrong with a message that has a method."""
+    name = members["method"]
+    if type(name) is not str or not name:
+        return  # the codec said so
+    at: Path = (path, "method")
+    row = _row(name, setting)
+    if row is None:
+        _unknown(name, "id" in members, at, sink)
+        return
+    _judge_sender(row, name, at, setting, sink)
+    _judge_id(row, members, path, setting, sink)
+    if path is not None and row.name == "initialize":
+        sink.report("mcp.batch.initialize", at, name)
+    if row.status == "deprecated":
+        sink.report("mcp.method.deprecated", at, name, row.adopt or row.instead)
+    _judge_params(row, members, path, setting, sink)
+
+
+def _row(name: str, setting: Setting) -> Method | None:
+    return lookup.method(official(name, setting.policy, setting.revision), setting.revision)
+
+
+def _unknown(name: str, has_id: bool, at: Path, sink: Sink) -> None:
+    """Report a method that the revision does not have."""
+    revision = sink.revision
+    rows = [row for row in METHODS if row.name == name]
+    having = [other for other in REVISIONS if any(row.when.holds(other) for row in rows)]
+    rule, phrase = other_revision(having, revision, "method")
+    if rule:
+        instead = f". {rows[-1].instead}" if rule.endswith("no-longer") else ""
+        sink.report(rule, at, name, f"no {name!r}: {phrase}{instead}")
+        return
+    known = [row.name for row in lookup.methods(revision)]
+    kind = "method" if has_id or not name.startswith(NOTIFICATION) else "notification"
+    expected = f"a {kind} of {revision}{near(name, known)}"
+    sink.report(f"mcp.{kind}.unknown", at, name, expected)
+
+
+def _judge_sender(row: Method, name: str, at: Path, setting: Setting, sink: Sink) -> None:
+    if row.form == "inside-result":
+        sink.report("mcp.method.inside-result", at, name)
+    elif setting.sender is not None and setting.sender not in row.senders:
+        expected = f"it from the {row.by}: the {setting.sender} does not send it"
+        sink.report("mcp.method.direction", at, name, expected)
+
+
+def _judge_id(row: Method, members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+    has_id = "id" in members
+    if members.get("id") is None and setting.policy.null_id == "as-notification":
+        has_id = False
+    if row.kind == "request":
+        if not has_id:
+            sink.report("mcp.request.id-missing", (path, "id"))
+    elif has_id and members["id"] is not None:  # what null is, the codec says
+        sink.report("mcp.notification.id", (path, "id"), members["id"])
+
+
+def _judge_params(row: Method, members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+    at: Path = (path, "params")
+    if "params" not in members:
+        if row.params_required:
+            sink.report("mcp.params.required", at, expected=f"params: {row.params}")
+        elif row.stream:
+            _judge_stream(row, {}, at, sink)
+        return
+    params = members["params"]
+    if type(params) is not dict:
+        return  # the codec said so
+    if row.params is not None:
+        compiled(row.params, setting.revision)(params, at, sink)
+    judge_meta(params, at, row.kind, sink)
+    if row.kind == "request":
+        _judge_version(params, at, sink)
+    elif row.stream:
+        _judge_stream(row, params, at, sink)
+
+
+def judge_meta(holder: Members, at: Path, place: Place, sink: Sink) -> None:
+    """Report the keys of `_meta` that every message of this kind should carry."""
+    meta = holder.get("_meta")
+    for row in _advised(place, sink.revision):
+        if type(meta) is not dict or row.key not in meta:
+            sink.report("mcp.meta.advised", ((at, "_meta"), row.key), expected=row.doc)
+
+
+@cache
+def _advised(place: Place, revision: str) -> tuple[MetaKey, ...]:
+    rows = lookup.meta_keys(revision)
+    return tuple(row for row in rows if row.required == "should" and place in row.on)
+
+
+def _judge_version(params: Members, at: Path, sink: Sink) -> None:
+    """Report a request that says it is of another revision."""
+    meta = params.get("_meta")
+    version = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
+    known = lookup.meta_key(PROTOCOL_VERSION, sink.revision) is not None
+    if known and type(version) is str and version != sink.revision:
+        sink.report("mcp.meta.version", ((at, "_meta"), PROTOCOL_VERSION), version, sink.revision)
+
+
+def _judge_stream(row: Method, params: Members, at: Path, sink: Sink) -> None:
+    """Report a notification that does not say on which stream it travels."""
+    meta = params.get("_meta")
+    for key in lookup.meta_keys(sink.revision):
+        is_due = row.stream in key.only and "notification" in key.on
+        if is_due and (type(meta) is not dict or key.key not in meta):
+            sink.report("mcp.meta.subscription", ((at, "_meta"), key.key))

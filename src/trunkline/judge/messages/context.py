@@ -1,0 +1,65 @@
+"""What a message is judged by: the revision, who sent it, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ...jsonrpc.messages import Request, SentRequest
+from ...jsonrpc.policy import Policy
+from ...spec.features import Role
+from ...spec.mcp.meta import CLIENT_CAPABILITIES
+
+__all__ = ["Asked", "Setting", "asked"]
+
+
+class Asked(NamedTuple):
+    """The request that a reply answers, as far as it is known."""
+
+    method: str = ""
+    # Without an id, any reply may be its.
+    id: int | str | None = None
+    # The extensions that it declares, each of which may have results of its own.
+    extensions: frozenset[str] = frozenset()
+
+
+class Setting(NamedTuple):
+    """What the rules depend on beside the message itself."""
+
+    revision: str
+    sender: Role | None
+    policy: Policy
+    asked: Asked | None
+
+
+def asked(request: str | Request | SentRequest | Mapping[str, Any] | None) -> Asked | None:
+    """Return what is known of the request that a caller names, in one way or another.
+
+    Raises:
+        TypeError: it is neither a method name nor a request.
+    """
+    if request is None:
+        return None
+    if isinstance(request, str):
+        return Asked(request)
+    if isinstance(request, Request | SentRequest):
+        return Asked(request.method, request.id, _extensions(request.params))
+    if isinstance(request, Mapping):
+        method, id = request.get("method"), request.get("id")
+        has_id = isinstance(id, int | str) and not isinstance(id, bool)
+        return Asked(
+            method if isinstance(method, str) else "",
+            id if has_id else None,
+            _extensions(request.get("params")),
+        )
+    raise TypeError(
+        f"a request is a method name, a Request or a dict, not {type(request).__name__}"
+    )
+
+
+def _extensions(params: Any) -> frozenset[str]:
+    """Return the extensions that the params of a request declare."""
+    found = params
+    for name in ("_meta", CLIENT_CAPABILITIES, "extensions"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return frozenset(found) if isinstance(found, Mapping) else frozenset()

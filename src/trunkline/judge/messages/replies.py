@@ -1,0 +1,138 @@
+"""Judge a result by the method it answers, and an error by its code."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from ...spec import lookup
+from ...spec.features import Method
+from ...spec.mcp.rules import RULES
+from ...spec.mcp.tasks_extension import EXTENSION
+from ...spec.types import TypeView, types
+from ..types.type_checks import compiled
+from .calls import judge_meta
+from .collector import Path, Sink
+from .context import Asked, Setting
+from .envelope import Members
+
+__all__ = ["judge_reply"]
+
+# What `resultType` can be, and the type of a result that has no other.   [MCP 2026-07-28, basic]
+_RESULT_TYPES: Final = {
+    "complete": "Result",
+    "input_required": "InputRequiredResult",
+    "task": "CreateTaskResult",
+}
+# Which requests may become a task is said in the text of the extension alone.
+_MAY_BE_TASKS: Final = frozenset(("tools/call",))
+
+# [JSON-RPC 2.0, section 5.1] and, of that block, what the specification gives out itself and
+# what implementations once used.                                         [MCP 2026-07-28, basic]
+_RESERVED: Final = range(-32768, -31999)
+_SERVER_ERRORS: Final = range(-32099, -31999)
+_SPECIFIED: Final = range(-32099, -32019)
+
+
+def judge_reply(members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+    """Report what is wrong with a message that has a result or an error."""
+    if setting.sender == "client" and RULES["mcp.reply.from-client"].when.holds(sink.revision):
+        sink.report("mcp.reply.from-client", path)
+    known = setting.asked
+    if known is not None and known.id is not None and "id" in members:
+        _judge_id(known.id, members["id"], (path, "id"), sink)
+    if type(members.get("result")) is dict:
+        _judge_result(members["result"], (path, "result"), known, sink)
+    if type(members.get("error")) is dict:
+        _judge_error(members["error"], (path, "error"), setting, sink)
+
+
+def _judge_id(asked: int | str, answered: Any, at: Path, sink: Sink) -> None:
+    # 7 and "7" are two ids, and Python takes True for 1.
+    if answered is not None and (type(answered) is not type(asked) or answered != asked):
+        sink.report("mcp.reply.id", at, answered, f"the id of the request it answers: {asked!r}")
+
+
+# -- results ---------------------------------------------------------------------------------
+
+
+def _judge_result(result: Members, at: Path, asked: Asked | None, sink: Sink) -> None:
+    row = lookup.method(asked.method, sink.revision) if asked else None
+    if asked is not None and (row is None or row.result is None or row.form != "wire"):
+        got = asked.method or None
+        sink.report("mcp.result.of-unknown-method", at, got, f"a request of {sink.revision}")
+        row = None
+    others = asked is not None and bool(asked.extensions - {EXTENSION})
+    compiled(_type_of(result, row, at, sink, others), sink.revision)(result, at, sink)
+    judge_meta(result, at, "result", sink)
+
+
+def _type_of(
+    result: Members, row: Method | None, at: Path, sink: Sink, others: bool = False
+) -> str:
+    """Return the type that a result is to have, by its method and by what it says it is.
+
+    With `others` the request has declared extensions that may have types of their own.
+    """
+    expected = (row.result if row else None) or "Result"
+    kind = result.get("resultType")
+    if type(kind) is not str or not RULES["mcp.result.type-unknown"].when.holds(sink.revision):
+        return expected
+    found = _RESULT_TYPES.get(kind)
+    if found is None and others:
+        return "Result"
+    if found is None or (kind == "task" and row is not None and row.name not in _MAY_BE_TASKS):
+        sink.report("mcp.result.type-unknown", (at, "resultType"), kind)
+        return "Result"
+    if kind == "input_required" and row is not None and found not in expected:
+        sink.report("mcp.result.input-not-allowed", (at, "resultType"), kind)
+    return expected if kind == "complete" else found
+
+
+# -- errors ----------------------------------------------------------------------------------
+
+
+def _judge_error(error: Members, at: Path, setting: Setting, sink: Sink) -> None:
+    code = error.get("code")
+    if type(code) is not int or type(error.get("message")) is not str:
+        return  # the codec said so
+    _judge_code(code, (at, "code"), setting, sink)
+    shapes = _error_types(sink.revision)
+    compiled(shapes.get(code) or shapes[None], sink.revision)(error, at, sink)
+
+
+def _judge_code(code: int, at: Path, setting: Setting, sink: Sink) -> None:
+    """Report a code that may not, or should not, be sent."""
+    revision, profile = sink.revision, setting.policy.codes
+    official = lookup.error(code, "mcp", revision)
+    if official is not None:
+        if not official.sent:
+            sink.report("mcp.error.not-sent", at, code)
+        return
+    if code in _SPECIFIED and RULES["mcp.error.undefined"].when.holds(revision):
+        sink.report("mcp.error.undefined", at, code)
+    elif code not in _RESERVED or lookup.error(code, profile, revision) is not None:
+        return
+    elif code not in _SERVER_ERRORS:
+        sink.report("mcp.error.reserved", at, code)
+    elif RULES["mcp.error.legacy-range"].when.holds(revision):
+        sink.report("mcp.error.legacy-range", at, code)
+
+
+@cache
+def _error_types(revision: str) -> dict[int | None, str]:
+    """Return the type of the error object for each code that has one, and for the others."""
+    table = types(revision)
+    found: dict[int | None, str] = {None: "Error" if "Error" in table else "JSONRPCError.error"}
+    for view in table.values():
+        code = _code_of(view)
+        if code is not None:
+            found[code] = view.name
+    return found
+
+
+def _code_of(view: TypeView) -> int | None:
+    """Return the code that an error type is for."""
+    field = view.fields.get("code") if "message" in view.fields else None
+    value = field.expr.value if field is not None and field.expr.kind == "constant" else None
+    return value if isinstance(value, int) else None

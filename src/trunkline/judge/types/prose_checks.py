@@ -1,0 +1,184 @@
+"""What the prose asks of some types beyond what their rows say.
+
+Each check here stands beside the one made of the rows: keys of `_meta`, capabilities and
+the ids of extensions, and the few values that a schema cannot narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from ...spec.features import MetaKey
+from ...spec.mcp.capabilities import CAPABILITIES
+from ...spec.mcp.meta import META_KEYS
+from ...spec.meta import KEY_SYNTAX, check_meta_key
+from ...spec.revisions import REVISIONS
+from ..messages.collector import Path, Sink
+from .checks import Check
+from .formats import is_traceparent
+from .hints import other_revision
+
+__all__ = ["EXTRAS", "Compile", "is_capabilities", "side_of"]
+
+Compile = Callable[[str, str], Check]
+
+# Longer keys have no meaning in any revision, and are read for their form alone.
+_LONGEST_KEY: Final = 256
+_TRACING: Final = frozenset(("traceparent", "tracestate", "baggage"))
+
+
+# -- _meta -----------------------------------------------------------------------------------
+
+
+def _meta(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
+    """Return a check of the keys of `_meta`, and of the values that the rows give a type."""
+    rows = [row for row in META_KEYS if row.when.holds(revision)]
+    known = frozenset(row.key for row in rows)
+    each = {
+        row.key: _known(row, None if row.key in listed else compile(row.type, revision))
+        for row in rows
+        if row.key not in listed or row.status == "deprecated"
+    }
+
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        if type(value) is not dict:
+            return
+        for key in value:
+            if key in each:
+                each[key](value[key], (path, key), sink)
+            elif key not in known:
+                _unlisted(key, value[key], (path, key), sink)
+                if len(value) > 256 and sink.is_full():
+                    return
+
+    return check
+
+
+def _known(row: MetaKey, of_type: Check | None) -> Check:
+    """Return a check of the value of a key that the revision defines."""
+
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        if of_type is not None:
+            of_type(value, path, sink)
+        if row.status == "deprecated":
+            sink.report("mcp.type.deprecated", path, value, row.adopt)
+        if row.key in _TRACING and type(value) is str and not _is_trace(row.key, value):
+            sink.report("mcp.meta.trace", path, value)
+
+    return check
+
+
+def _is_trace(key: str, text: str) -> bool:
+    if key == "traceparent":
+        return is_traceparent(text)
+    # Lists of `name=value`, in what an HTTP header can carry.
+    return text.isascii() and text.isprintable() and all("=" in part for part in text.split(","))
+
+
+def _unlisted(key: Any, item: Any, path: Path, sink: Sink) -> None:
+    """Report a key that the revision does not define, if it may not stand there."""
+    problem = check_meta_key(str(key), sink.revision)
+    if problem is None:
+        return
+    if len(str(key)) <= _LONGEST_KEY and problem.rule != KEY_SYNTAX:
+        having = [r for r in REVISIONS for row in META_KEYS if row.key == key and row.when.holds(r)]
+        rule, phrase = other_revision(having, sink.revision, "type")
+        if rule:
+            sink.report(rule, path, item, f"no {key!r}: {phrase}")
+            return
+    sink.report(problem.rule, path, item, problem.says, problem.anchor.partition(" · ")[2])
+
+
+# -- capabilities ----------------------------------------------------------------------------
+
+_SIDES: Final = {"ClientCapabilities": "client", "ServerCapabilities": "server"}
+
+
+def is_capabilities(type_name: str) -> bool:
+    """Say whether a type is a set of capabilities, or part of one."""
+    return type_name.partition(".")[0] in _SIDES
+
+
+def side_of(name: str, revision: str) -> frozenset[str]:
+    """Return which sides can declare a capability of this name."""
+    return frozenset(
+        row.role for row in CAPABILITIES if row.name == name and row.when.holds(revision)
+    )
+
+
+@cache
+def _deprecated(role: str, revision: str) -> Mapping[str, str]:
+    """Return the names that are on their way out, and what to do instead."""
+    return {
+        row.name: row.adopt
+        for row in CAPABILITIES
+        if row.role == role and row.status == "deprecated" and row.when.holds(revision)
+    }
+
+
+def _capabilities(role: str) -> Callable[..., Check]:
+    """Return a maker of checks for the capabilities of one side."""
+
+    def make(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
+        old = _deprecated(role, revision)
+
+        def check(value: Any, path: Path, sink: Sink) -> None:
+            if type(value) is not dict:
+                return
+            for name, instead in old.items():
+                if name in value:
+                    sink.report("mcp.type.deprecated", (path, name), value[name], instead)
+            extensions = value.get("extensions") if "extensions" in listed else None
+            if type(extensions) is dict:
+                _extensions(extensions, (path, "extensions"), sink)
+
+        return check
+
+    return make
+
+
+def _extensions(value: dict[str, Any], path: Path, sink: Sink) -> None:
+    """Report ids of extensions that have no prefix, or are no ids at all."""
+    for name, settings in value.items():
+        prefix, _, rest = str(name).partition("/")
+        problem = check_meta_key(str(name), sink.revision)
+        if not prefix or not rest or (problem is not None and problem.rule == KEY_SYNTAX):
+            sink.report("mcp.extension.id", (path, name), settings)
+        if sink.is_full():
+            return
+
+
+# -- single rules ----------------------------------------------------------------------------
+
+
+def _root(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        uri = value.get("uri") if type(value) is dict else None
+        if type(uri) is str and not uri.startswith("file://"):
+            sink.report("mcp.root.file", (path, "uri"), uri)
+
+    return check
+
+
+def _input_required(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        if type(value) is dict and "inputRequests" not in value and "requestState" not in value:
+            sink.report("mcp.result.input-empty", path)
+
+    return check
+
+
+# The name of a type, and what makes the check that stands beside that of its rows.
+EXTRAS: Final[dict[str, Callable[[str, Mapping[str, Check], Compile], Check]]] = {
+    "MetaObject": _meta,
+    "NotificationMetaObject": _meta,
+    "RequestMetaObject": _meta,
+    "ResultMetaObject": _meta,
+    "SubscriptionsListenResultMetaObject": _meta,
+    "ClientCapabilities": _capabilities("client"),
+    "ServerCapabilities": _capabilities("server"),
+    "InputRequiredResult": _input_required,
+    "Root": _root,
+}

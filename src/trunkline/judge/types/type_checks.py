@@ -1,0 +1,213 @@
+"""Judge a value by the type that a revision gives it.
+
+    judge_type({"name": "add", "inputSchema": {}}, "Tool", "2025-11-25")
+
+The rows of a type are turned into closures when it is first asked for, and kept: after
+that a value is judged by plain calls. One pass names every fault with its place.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from ...spec.mcp.capabilities import CAPABILITIES
+from ...spec.revisions import LATEST
+from ...spec.types import Expr, FieldView, TypeView, need, parse, types
+from ..finding import Finding
+from ..messages.collector import Path, Sink
+from . import checks
+from .checks import Check, ObjectFacts
+from .hints import constants_elsewhere
+from .prose_checks import EXTRAS, is_capabilities, side_of
+from .unions import Option, union
+
+__all__ = ["compiled", "judge_type"]
+
+_PRIMITIVES: Final[dict[str, Check]] = {
+    "any": checks.anything,
+    "boolean": checks.boolean,
+    "integer": checks.integer,
+    "null": checks.null,
+    "number": checks.number,
+    "string": checks.string,
+}
+# Whatever was read as JSON is one of these: there is nothing to find in it, and it is the only
+# type that contains itself.
+_ANY_JSON: Final = "JSONValue"
+# JSON Schemas, whose keywords are another specification's.
+_FREE: Final = frozenset(("Tool.inputSchema", "Tool.outputSchema"))
+# What marks a type as that of a whole message; the envelope is judged by the codec.
+_ENVELOPED: Final = ("method", "result", "error")
+_ENVELOPE: Final = frozenset(("jsonrpc", "id"))
+
+
+def judge_type(value: Any, type: str, revision: str = LATEST) -> list[Finding]:
+    """Return what is wrong with `value`, which is JSON as Python reads it, as a `type`.
+
+    A type is a name of the specification or an expression of names: `list<Tool>`. Where our
+    rows are narrower than the official schema file and that lets the value pass, the finding
+    is a warning; `judge` goes by the prose.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownType: `revision` has no such type; the text says which revisions do.
+        ValueError: `type` is no type expression.
+    """
+    sink = Sink(revision, by_file=True)
+    compiled(type, revision)(value, None, sink)
+    return sink.findings()
+
+
+# More than the methods, results and types of all revisions together; bounded, since a caller
+# may make expressions up.
+@lru_cache(maxsize=2048)
+def compiled(expression: str, revision: str) -> Check:
+    """Return the check of a type expression. It is made once.
+
+    Raises:
+        UnknownRevision, UnknownType, ValueError: as `judge_type`.
+    """
+    types(revision)
+    return _expr(parse(expression), revision)
+
+
+def _expr(expr: Expr, revision: str) -> Check:
+    """Return the check of an expression."""
+    if expr.kind == "primitive":
+        return _PRIMITIVES[expr.name]
+    if expr.kind == "name":
+        return _named(expr.name, revision)
+    if expr.kind == "constant":
+        return checks.constants((_constant(expr),), lambda _: "")
+    if expr.kind == "list":
+        return checks.items(_expr(expr.of[0], revision))
+    if expr.kind == "map":
+        return checks.members(_expr(expr.of[0], revision))
+    return _union(expr, "", revision)
+
+
+@lru_cache(maxsize=2048)
+def _named(name: str, revision: str) -> Check:
+    """Return the check of a type that has a name."""
+    if name == _ANY_JSON:
+        return checks.anything
+    view = need(name, revision)
+    fields: dict[str, Check] = {}
+    if view.kind == "object":
+        fields = {field.name: _field(field, revision) for field in view.fields.values()}
+        check = checks.objects(_facts(view, fields, revision))
+    else:
+        check = _union(view.expr, name, revision)
+    check = checks.limited(check, view.limits)
+    extra = EXTRAS.get(name)
+    return checks.both(check, extra(revision, fields, compiled)) if extra else check
+
+
+def _field(field: FieldView, revision: str) -> Check:
+    return checks.limited(_expr(field.expr, revision), field.limits)
+
+
+def _facts(view: TypeView, fields: dict[str, Check], revision: str) -> ObjectFacts:
+    """Return what a check of an object needs of its type."""
+    is_message = any(name in view.fields and view.fields[name].required for name in _ENVELOPED)
+    facts = ObjectFacts(
+        view.name,
+        fields,
+        tuple(field.name for field in view.fields.values() if field.required),
+        view.open is True or view.name in _FREE,
+        _ENVELOPE if is_message else frozenset(),
+    )
+    if not is_capabilities(view.name):
+        return facts
+    # Names of the other side are told from names that nobody knows.
+    others = {row.name for row in CAPABILITIES if "." not in row.name and row.when.holds(revision)}
+    for name in others - set(fields) if "." not in view.name else ():
+        fields[name] = _wrong_side(name, revision)
+    return facts._replace(unknown="mcp.capability.unknown")
+
+
+def _wrong_side(name: str, revision: str) -> Check:
+    sides = " or ".join(sorted(side_of(name, revision)))
+
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        expected = f"{name!r} among the capabilities of the {sides}"
+        sink.report("mcp.capability.wrong-side", path, value, expected)
+
+    return check
+
+
+# -- unions ----------------------------------------------------------------------------------
+
+
+def _union(expr: Expr, name: str, revision: str) -> Check:
+    """Return the check of a union, an enum or an alias."""
+    if expr.kind != "union":
+        return _expr(expr, revision)
+    if all(member.kind == "constant" for member in expr.of):
+
+        def elsewhere(value: Any) -> str:
+            is_short = isinstance(value, str) and len(value) <= 64 and bool(name)
+            return constants_elsewhere(name, value, revision) if is_short else ""
+
+        return checks.constants([_constant(member) for member in expr.of], elsewhere)
+    options = [option for member in expr.of for option in _options(member, revision)]
+    return union(options, name or " or ".join(option.name for option in options))
+
+
+def _options(expr: Expr, revision: str) -> list[Option]:
+    """Return what one member of a union may be; a union within a union is taken apart."""
+    if expr.kind == "union":
+        return [option for member in expr.of for option in _options(member, revision)]
+    if expr.kind != "name" or expr.name == _ANY_JSON:
+        called = expr.name or ("an array" if expr.kind == "list" else "an object")
+        return [Option(called, _kinds(expr), _expr(expr, revision))]
+    view = need(expr.name, revision)
+    if view.kind == "object":
+        return [_object_option(view, revision)]
+    if view.kind == "enum":
+        return [Option(view.name, frozenset(("string",)), _named(view.name, revision))]
+    return _options(view.expr, revision)
+
+
+def _object_option(view: TypeView, revision: str) -> Option:
+    tags, ours = _tags(view)
+    required = frozenset(field.name for field in view.fields.values() if field.required)
+    check, kinds = _named(view.name, revision), frozenset(("object",))
+    return Option(view.name, kinds, check, tags, ours, required, frozenset(view.fields))
+
+
+_KINDS: Final = {
+    "any": ("object", "array", "string", "integer", "number", "boolean", "null"),
+    "number": ("integer", "number"),
+}
+
+
+def _kinds(expr: Expr) -> frozenset[str]:
+    """Return the JSON types of what is no named type."""
+    if expr.kind == "primitive":
+        return frozenset(_KINDS.get(expr.name, (expr.name,)))
+    if expr.kind == "constant":
+        return frozenset(("string" if isinstance(expr.value, str) else "integer",))
+    if expr.kind == "name":
+        return frozenset(_KINDS["any"])
+    return frozenset(("array" if expr.kind == "list" else "object",))
+
+
+def _tags(view: TypeView) -> tuple[dict[str, tuple[str | None, ...]], frozenset[str]]:
+    """Return the members of a type that are constants, and those of which the file says less."""
+    tags: dict[str, tuple[str | None, ...]] = {}
+    for field in view.fields.values():
+        expr = field.expr
+        members = expr.of if expr.kind == "union" else (expr,)
+        values = [member.value for member in members if member.kind == "constant"]
+        texts = tuple(value for value in values if isinstance(value, str))
+        if texts and len(texts) == len(members):
+            tags[field.name] = texts if field.required else (*texts, None)
+    return tags, frozenset(name for name in tags if view.fields[name].departs)
+
+
+def _constant(expr: Expr) -> str | int:
+    if expr.value is None:
+        raise ValueError(f"{expr!r} is no constant")
+    return expr.value

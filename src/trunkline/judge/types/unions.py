@@ -1,0 +1,179 @@
+"""Checks of a value that may be one of several things.
+
+What was meant is decided before it is judged, so that a mistake is told as one mistake and
+not as the reasons why a value is none of five types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from ..messages.collector import Path, Sink
+from .checks import Check, kind_of
+from .hints import near
+
+__all__ = ["Option", "union"]
+
+
+class Option(NamedTuple):
+    """One thing that a union may be."""
+
+    name: str
+    # The JSON types it can have.
+    kinds: frozenset[str]
+    check: Check
+    # For each member that is a constant, what it can be; None stands for "left out".
+    tags: Mapping[str, tuple[str | None, ...]] = {}
+    # The members whose constants the official file does not have.
+    ours: frozenset[str] = frozenset()
+    # Of an object, the members it must have and those it can have.
+    required: frozenset[str] = frozenset()
+    known: frozenset[str] = frozenset()
+
+
+def union(options: Sequence[Option], expected: str) -> Check:
+    """Return a check that a value is one of several things.
+
+    The JSON type decides, then a member whose constants tell the options apart; where neither
+    does, the option with the fewest faults is what was meant.
+    """
+    by_kind: dict[str, tuple[Option, ...]] = {}
+    for option in options:
+        for kind in option.kinds:
+            by_kind[kind] = (*by_kind.get(kind, ()), option)
+    for_objects = _told_apart(by_kind.get("object", ()))
+
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        kind = kind_of(value)
+        found = by_kind.get(kind)
+        if found is None:
+            sink.report("mcp.type.json-type", path, value, expected)
+        elif kind == "object":
+            for_objects(value, path, sink)
+        elif len(found) == 1:
+            found[0].check(value, path, sink)
+        else:
+            _best(found, value, path, sink)
+
+    return check
+
+
+def _told_apart(options: Sequence[Option]) -> Check:
+    """Return a check of an object that is one of `options`."""
+    if len(options) == 1:
+        return options[0].check
+    tag = _tag_of(options)
+    if not tag:
+        return lambda value, path, sink: _best(options, value, path, sink)
+    table: dict[str | None, tuple[Option, ...]] = {}
+    for option in options:
+        for constant in option.tags[tag]:
+            table[constant] = (*table.get(constant, ()), option)
+    names = [name for name in table if name is not None]
+    listed = " or ".join(map(repr, names))
+
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        constant = value.get(tag)
+        if type(constant) is not str and not (constant is None and tag not in value):
+            sink.report("mcp.type.constant", (path, tag), constant, listed)
+            return
+        found = table.get(constant)
+        if found is None:
+            if constant is None:
+                _best(options, value, path, sink)
+            else:
+                expected = listed + near(constant, names)
+                sink.report("mcp.type.constant", (path, tag), constant, expected)
+        elif len(found) > 1:
+            _best(found, value, path, sink)
+        elif sink.by_file and tag in found[0].ours:
+            _by_file(found[0], options, tag, value, path, sink)
+        else:
+            found[0].check(value, path, sink)
+
+    return check
+
+
+def _tag_of(options: Sequence[Option]) -> str:
+    """Return the member that tells options apart best, or nothing."""
+    shared = set.intersection(*(set(option.tags) for option in options)) if options else set()
+
+    def kinds(name: str) -> int:
+        return len({constant for option in options for constant in option.tags[name]})
+
+    telling = [name for name in sorted(shared) if kinds(name) > 1]
+    return max(telling, key=kinds) if telling else ""
+
+
+def _best(options: Sequence[Option], value: Any, path: Path, sink: Sink) -> None:
+    """Report what is wrong with a value if it was meant as the option it is nearest to.
+
+    By its own members first: a result with a hundred bad elements is still that result.
+    """
+    if type(value) is dict:
+        distances = [_distance(option, value) for option in options]
+        nearest = min(distances)
+        options = [each for each, far in zip(options, distances, strict=True) if far == nearest]
+    if len(options) == 1:
+        options[0].check(value, path, sink)
+        return
+    best: Sink | None = None
+    for option in options:
+        trial = sink.trial()
+        option.check(value, path, trial)
+        if best is None or trial.weight() < best.weight():
+            best = trial
+        if best.weight() == (0, 0, 0):
+            return
+    if best is not None:
+        sink.absorb(best)
+
+
+def _distance(option: Option, value: dict[str, Any]) -> tuple[int, int]:
+    """Return how many members of an object are missing, and how many are too many."""
+    missing = sum(name not in value for name in option.required)
+    # Only a few names tell options apart; a hostile object may have a million.
+    unknown = sum(name not in option.known for name in islice(value, 64))
+    return missing, unknown
+
+
+def _by_file(
+    chosen: Option, options: Sequence[Option], tag: str, value: Any, path: Path, sink: Sink
+) -> None:
+    """Check the option that a constant of ours chose, and say less where the file is wider.
+
+    The file lets the constant be any text, and so takes as one option what lacks what another
+    requires. That is for a schema; the prose still requires it.
+    """
+    trial = sink.trial()
+    chosen.check(value, path, trial)
+    if _ERRORS.intersection(trial.rules()) == {"mcp.type.required"} and any(
+        _admits(option, tag, value, sink) for option in options if option is not chosen
+    ):
+        for rule, at, got, expected, source in trial.facts():
+            softened = "mcp.type.told-by-value" if rule == "mcp.type.required" else rule
+            sink.report(softened, at, got, expected, source)
+    else:
+        sink.absorb(trial)
+
+
+# The errors that a schema knows of.
+_ERRORS: Final = frozenset(
+    {
+        "mcp.type.json-type",
+        "mcp.type.required",
+        "mcp.type.constant",
+        "mcp.type.limit",
+        "mcp.type.format",
+    }
+)
+
+
+def _admits(option: Option, tag: str, value: dict[str, Any], sink: Sink) -> bool:
+    """Say whether a value would be this option if the member that tells them apart did not."""
+    constant = next((name for name in option.tags[tag] if name is not None), None)
+    trial = sink.trial()
+    option.check({**value, tag: constant}, None, trial)
+    return _ERRORS.isdisjoint(trial.rules())
