@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from trunkline.spec.requirement import ACTORS, JUDGES, LEVELS, Requirement, requirements
+from trunkline.spec.requirements import ACTORS, JUDGES, LEVELS, Requirement, requirements
 from trunkline.spec.revisions import REVISIONS, Window
 
 NAME_WIDTH: Final = 22

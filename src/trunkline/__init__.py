@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         TaskSettings,
         Titles,
     )
-    from .spec.kinds import ErrorKind
+    from .spec.error_kinds import ErrorKind
     from .transports import Stdio, Tcp, Tls, Transport, Unix, memory_pair
 
 __version__ = "0.1.0"
@@ -66,7 +66,7 @@ _HOMES = {
     "ClientExtension": "client",
     "ConnectionLost": "errors",
     "Context": "server",
-    "ErrorKind": "spec.kinds",
+    "ErrorKind": "spec.error_kinds",
     "Extension": "server",
     "Header": "server",
     "InputFailed": "errors",

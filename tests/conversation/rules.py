@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from trunkline.spec.jsonrpc import RULES
-from trunkline.spec.requirement import Requirement, requirement, requirements
+from trunkline.spec.requirements import Requirement, requirement, requirements
 from trunkline.spec.revisions import REVISIONS, V2024_11_05, Window
 
 ROOT: Final = Path(__file__).resolve().parents[2]

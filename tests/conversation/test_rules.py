@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.conversation.rules import rule, windows_of
-from trunkline.spec.requirement import requirements
+from trunkline.spec.requirements import requirements
 
 HERE: Final = Path(__file__).parent
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from trunkline.errors import LocalProtocolError
 from trunkline.jsonrpc import Asked, Inbox, Ledger, Pending, Replies, RequestId, Stray
 from trunkline.jsonrpc import deadlines as deadlines_module
-from trunkline.jsonrpc import ledger as ledger_module
+from trunkline.jsonrpc import outgoing as ledger_module
 
 # Few ids, so that they are used again; of both kinds, so that they could be confused.
 ids: st.SearchStrategy[RequestId] = st.sampled_from([0, 1, 2, "0", "1", "2"])

@@ -36,7 +36,7 @@ from trunkline.jsonrpc import (
     Request,
     RequestId,
 )
-from trunkline.jsonrpc.ledger import CLOSED_IDS_KEPT
+from trunkline.jsonrpc.outgoing import CLOSED_IDS_KEPT
 
 # What a side does with a request when it comes, what becomes of a frame on the wire, and of a
 # request that waits for its answer.

@@ -58,7 +58,7 @@ EXPORTS = {
         Change Comparison Conversation Finding Outcome TraceEntry TraceFault TraceWriter compare
         judge judge_type read_listing read_trace
     """,
-    "trunkline.spec.requirement": """
+    "trunkline.spec.requirements": """
         ACTORS Actor JUDGES Judge LEVELS Level Requirement UnknownRequirement requirement
         requirements
     """,

@@ -89,4 +89,4 @@ def test_the_list_has_no_circle() -> None:
 def test_relative_imports_are_resolved() -> None:
     assert "trunkline.jsonrpc.messages" in imports_of(SOURCE / "jsonrpc" / "codec.py")
     assert "trunkline.errors" in imports_of(SOURCE / "jsonrpc" / "codec.py")
-    assert "trunkline.jsonrpc.misuse" in imports_of(SOURCE / "jsonrpc" / "codec.py")
+    assert "trunkline.jsonrpc.encode_errors" in imports_of(SOURCE / "jsonrpc" / "codec.py")

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from trunkline.spec.kinds import ErrorKind
+from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.profiles import PROFILE_NAMES, Profile, UnknownSymbol, candidates, profile
 from trunkline.spec.profiles import erlmcp as erlmcp_rows
 from trunkline.spec.profiles.erlmcp import range_group, range_severity

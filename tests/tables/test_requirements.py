@@ -13,7 +13,7 @@ from tools.requirements_table import full, main, span, tables
 from trunkline.spec.jsonrpc import LOCAL_RULES, RULES
 from trunkline.spec.mcp.requirements import REQUIREMENTS
 from trunkline.spec.mcp.tasks_extension import EXTENSION
-from trunkline.spec.requirement import ACTORS, JUDGES, LEVELS, Requirement
+from trunkline.spec.requirements import ACTORS, JUDGES, LEVELS, Requirement
 from trunkline.spec.revisions import REVISIONS, V2025_11_25, V2026_07_28, Window
 
 # The statements there are. Between these runs the numbers are free, and stay so.

@@ -12,7 +12,7 @@ import uuid
 import pytest
 
 from trunkline.jsonrpc import Limits, Policy
-from trunkline.testing.transports import TransportContract
+from trunkline.testing.transport_contract import TransportContract
 from trunkline.transports import Stdio, StdioServer, TappedTransport, Transport, memory_pair
 from trunkline.transports.stdio import server
 

@@ -14,7 +14,7 @@ import pytest
 from tests.certificates import Authority
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
-from trunkline.testing.transports import Observed, leftovers
+from trunkline.testing.transport_contract import Observed, leftovers
 from trunkline.transports import Stdio, StdioServer, Tcp, Tls, Unix
 from trunkline.transports.framed import FramedTransport
 from trunkline.transports.sockets.connection import AcceptedSocket

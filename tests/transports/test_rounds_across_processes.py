@@ -13,7 +13,7 @@ from msgspec.json import decode, encode
 
 from tests.unit.server.rounds_wire import accepted, meta
 from trunkline.jsonrpc import Policy
-from trunkline.testing.transports import Observed, leftovers
+from trunkline.testing.transport_contract import Observed, leftovers
 from trunkline.transports import Stdio
 
 WAIT = 30

@@ -9,7 +9,7 @@ import pytest
 
 from tests.certificates import Authority
 from trunkline.jsonrpc import Limits, Policy
-from trunkline.testing.transports import TransportContract
+from trunkline.testing.transport_contract import TransportContract
 from trunkline.transports import Transport
 from trunkline.transports.addresses import Tcp, Tls, Unix
 from trunkline.transports.sockets.connection import AcceptedSocket, SocketTransport

@@ -17,7 +17,7 @@ import pytest
 
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
-from trunkline.testing.transports import Observed, leftovers
+from trunkline.testing.transport_contract import Observed, leftovers
 from trunkline.transports import Stdio
 from trunkline.transports.stdio import client as stdio_client
 

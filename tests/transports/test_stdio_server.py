@@ -19,7 +19,7 @@ import pytest
 
 from trunkline.errors import LocalProtocolError, TransportError
 from trunkline.jsonrpc import Limits, Oversize, Policy
-from trunkline.testing.transports import Observed, leftovers
+from trunkline.testing.transport_contract import Observed, leftovers
 from trunkline.transports import StdioServer
 from trunkline.transports.io import fd as pipes
 from trunkline.transports.stdio import server as stdio_server

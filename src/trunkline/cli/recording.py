@@ -145,7 +145,7 @@ def _entry(entry: TraceEntry) -> TraceEntry:
     from msgspec.json import decode
     from msgspec.structs import replace
 
-    from ..jsonrpc.faults import UNREADABLE
+    from ..jsonrpc.decode_errors import UNREADABLE
 
     try:
         return replace(entry, message=decode(entry.raw or b""), raw=None)

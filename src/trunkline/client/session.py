@@ -40,11 +40,11 @@ from ..errors import (
     TrunklineError,
 )
 from ..jsonrpc.codec import Codec, Envelope
+from ..jsonrpc.error_codes import peer_error
 from ..jsonrpc.framing import Oversize
-from ..jsonrpc.ledger import Pending, Stray
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.messages import Notification, Reply, Request, RequestId
-from ..jsonrpc.named import peer_error
+from ..jsonrpc.outgoing import Pending, Stray
 from ..jsonrpc.peer import Peer, Problem, StrayReply
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import LOG_LEVEL

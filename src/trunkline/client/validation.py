@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RemoteProtocolError
-from ..jsonrpc.faults import UNREADABLE
+from ..jsonrpc.decode_errors import UNREADABLE
 from ..jsonrpc.messages import RequestId
 from .diagnostics import Complaints
 from .requests.decode import decoder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.json import encode
 
-from ..jsonrpc import misuse
+from ..jsonrpc import encode_errors
 
 __all__ = ["text_of"]
 
@@ -21,11 +21,11 @@ def text_of(value: object) -> bytes:
     """
     try:
         text = encode(value)
-    except misuse.UNWRITABLE as error:
-        problem = misuse.explain(value, error)
+    except encode_errors.UNWRITABLE as error:
+        problem = encode_errors.explain(value, error)
     else:
         # The encoder writes NaN as null, which a reader would take for a value.
         if b"null" in text:
-            misuse.check_finite(value)
+            encode_errors.check_finite(value)
         return text
     raise problem

@@ -31,11 +31,11 @@ from ..jsonrpc import (
     Request,
     RequestId,
     Success,
-    misuse,
+    encode_errors,
 )
 from ..jsonrpc.deadlines import Deadlines
 from ..jsonrpc.messages import SentRequest, Shown
-from ..spec.kinds import ErrorKind
+from ..spec.error_kinds import ErrorKind
 from ..spec.profiles import profile
 from ._text import text_of
 
@@ -165,7 +165,7 @@ class JsonRpcResponse(Shown, Struct, frozen=True, tag_field="jsonrpc", tag=_VERS
 
     def __post_init__(self) -> None:
         if (self.result is UNSET) == (self.error is UNSET):
-            misuse.refuse("jsonrpc.reply.one-outcome")
+            encode_errors.refuse("jsonrpc.reply.one-outcome")
 
     @classmethod
     def from_json(cls, value: JsonValue) -> JsonRpcResponse | None:

@@ -25,12 +25,12 @@ from ..jsonrpc import (
     Policy,
     RequestId,
     Success,
-    misuse,
+    encode_errors,
     named_error,
 )
 from ..jsonrpc.messages import Shown, shown
 from ..redaction import first_and_last, redact
-from ..spec.kinds import ErrorKind
+from ..spec.error_kinds import ErrorKind
 from ..spec.profiles import profile
 from ..spec.profiles.pierre import SERVER_ERRORS
 
@@ -260,7 +260,7 @@ class JsonRpcResponse:
             LocalProtocolError: both were given, or neither.
         """
         if (result is UNSET) == (error is None):
-            misuse.refuse("jsonrpc.reply.one-outcome")
+            encode_errors.refuse("jsonrpc.reply.one-outcome")
         self._reply: _Succeeded | _Failed = (
             _Succeeded(result, id=id) if error is None else _Failed(error, id=id)
         )

@@ -6,6 +6,7 @@ everything can be tested by plain calls.
 
 from ..errors import IdsExhausted, InvalidMessage, LocalProtocolError, RemoteProtocolError
 from .codec import Codec, decode, encode
+from .error_codes import named_error
 from .framing import (
     BadHeader,
     ContentLengthFraming,
@@ -18,8 +19,7 @@ from .framing import (
     framing_named,
 )
 from .ids import IdSource
-from .inbox import Asked, Inbox
-from .ledger import Ledger, Pending, Replies, Stray
+from .incoming import Asked, Inbox
 from .limits import Limits
 from .messages import (
     Batch,
@@ -36,7 +36,7 @@ from .messages import (
     RequestId,
     Success,
 )
-from .named import named_error
+from .outgoing import Ledger, Pending, Replies, Stray
 from .peer import Peer, Problem, StrayReply
 from .policy import Policy
 from .sse import Event, EventReader, encode_comment, encode_event

@@ -21,8 +21,9 @@ from msgspec.json import Encoder
 
 from ..errors import NOTHING, InvalidMessage, LocalProtocolError
 from ..redaction import first_and_last
-from . import misuse
-from .faults import UNREADABLE, Diagnosis, elements_of, kind_of
+from . import encode_errors
+from .decode_errors import UNREADABLE, Diagnosis, elements_of, kind_of
+from .decoders import CALLS, REPLIES, Expect, Read, Reader, envelope_reader, whole_reader
 from .limits import DECODER_DIGITS, TransportName
 from .messages import (
     Batch,
@@ -36,7 +37,6 @@ from .messages import (
     shown,
 )
 from .policy import DEFAULT_POLICY, Policy
-from .reading import CALLS, REPLIES, Expect, Read, Reader, envelope_reader, whole_reader
 
 __all__ = ["Codec", "decode", "encode"]
 
@@ -280,17 +280,17 @@ class Codec:
             # would cost a tenth of the whole.
             kind = type(message.id)
             if (kind is not int and kind is not str) or not self._plainly:
-                message = misuse.checked(message, self.policy)
+                message = encode_errors.checked(message, self.policy)
             written = _write(message)
-        except misuse.UNWRITABLE as error:
-            problem = misuse.explain(message, error)
+        except encode_errors.UNWRITABLE as error:
+            problem = encode_errors.explain(message, error)
         else:
             # The encoder writes NaN as null, so only what has a null in it can hold one.
             # Where there is none `replace` returns the same object, faster than `in` says so.
             if len(written) > _LARGE:
-                misuse.check_large(message, written)
+                encode_errors.check_large(message, written)
             elif written.replace(b"null", b"") is not written:
-                misuse.check_finite(message)
+                encode_errors.check_finite(message)
             if not self._plainly and self.policy.strictness == "strict":
                 self._read_back(written)
             return written

@@ -32,12 +32,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ..errors import InvalidMessage, LocalProtocolError
-from . import misuse
+from . import encode_errors
 from .codec import Codec, Envelope, Readable
 from .framing import Oversize
 from .ids import IdSource
-from .inbox import Asked, Inbox
-from .ledger import Ledger, Pending, Replies, Stray
+from .incoming import Asked, Inbox
 from .messages import (
     Batch,
     ErrorObject,
@@ -49,6 +48,7 @@ from .messages import (
     SentRequest,
     Success,
 )
+from .outgoing import Ledger, Pending, Replies, Stray
 
 __all__ = ["Peer", "Problem", "StrayReply"]
 
@@ -311,7 +311,7 @@ class Peer:
             ValueError: the deadline is NaN; as above.
         """
         if self._is_closed:
-            misuse.refuse("jsonrpc.peer.closed")
+            encode_errors.refuse("jsonrpc.peer.closed")
         if id is not None:
             self._check_own_id(id)
         chosen = self._next_id() if id is None else id
@@ -357,7 +357,7 @@ class Peer:
         """
         self._check_open()
         if not self._codec.policy.sends_batches:
-            misuse.refuse("jsonrpc.batch.not-allowed", got=self._codec.policy.revision)
+            encode_errors.refuse("jsonrpc.batch.not-allowed", got=self._codec.policy.revision)
         calls = list(calls)
         own: set[RequestId] = set()
         for call in calls:
@@ -400,16 +400,16 @@ class Peer:
 
     def _check_own_id(self, id: RequestId, taken: Set[RequestId] = frozenset()) -> None:
         if type(id) is not int and type(id) is not str:
-            misuse.refuse("jsonrpc.id.type", got=id)
+            encode_errors.refuse("jsonrpc.id.type", got=id)
         used = id in self._ledger or id in taken
         if self._ids_last:
             used = used or self._ids.has_passed(id) or self._ledger.remembers(id)
         if used:
-            misuse.refuse("jsonrpc.id.in-use", got=id)
+            encode_errors.refuse("jsonrpc.id.in-use", got=id)
 
     def _check_open(self) -> None:
         if self._is_closed:
-            misuse.refuse("jsonrpc.peer.closed")
+            encode_errors.refuse("jsonrpc.peer.closed")
 
     # -- ending ------------------------------------------------------------------------------
 

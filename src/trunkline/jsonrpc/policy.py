@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..redaction import show
-from ..spec.mcp import wire
+from ..spec.mcp import jsonrpc
 from ..spec.profiles import PROFILE_NAMES
 from ..spec.revisions import LATEST, REVISIONS
 from .limits import Limits
@@ -99,28 +99,28 @@ class Policy(Struct, frozen=True, kw_only=True):
     def accepts_batches(self) -> bool:
         """Whether an array of messages is read."""
         if self.batch == "by-revision":
-            return wire.BATCHES_RECEIVED.holds(self.revision)
+            return jsonrpc.BATCHES_RECEIVED.holds(self.revision)
         return self.batch == "accept"
 
     @property
     def sends_batches(self) -> bool:
         """Whether several calls may be sent as one."""
         if self.batch == "by-revision":
-            return wire.BATCHES_SENT.holds(self.revision)
+            return jsonrpc.BATCHES_SENT.holds(self.revision)
         return self.batch == "accept"
 
     @property
     def omits_unreadable_id(self) -> bool:
         """Whether the answer to a message without a readable id leaves the id out."""
         if self.unreadable_id == "by-revision":
-            return wire.UNREADABLE_ID_OMITTED.holds(self.revision)
+            return jsonrpc.UNREADABLE_ID_OMITTED.holds(self.revision)
         return self.unreadable_id == "omit"
 
     @property
     def ids_last_a_session(self) -> bool:
         """Whether an id, once used, stays taken until the connection ends."""
         if self.id_reuse == "by-revision":
-            return wire.ID_NAMES_ONE_REQUEST_PER_SESSION.holds(self.revision)
+            return jsonrpc.ID_NAMES_ONE_REQUEST_PER_SESSION.holds(self.revision)
         return self.id_reuse == "session"
 
     def but(self, **changes: Any) -> Policy:

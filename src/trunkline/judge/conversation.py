@@ -21,14 +21,14 @@ from msgspec import to_builtins
 from msgspec.json import Decoder
 
 from ..errors import NOTHING
-from ..jsonrpc.faults import UNREADABLE
-from ..jsonrpc.misuse import UNWRITABLE
+from ..jsonrpc.decode_errors import UNREADABLE
+from ..jsonrpc.encode_errors import UNWRITABLE
 from ..jsonrpc.policy import Policy
 from ..spec import lookup
 from ..spec.features import Role
 from ..spec.mcp.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..spec.mcp.methods import METHODS
-from ..spec.requirement import Requirement, requirements
+from ..spec.requirements import Requirement, requirements
 from ..spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28, Window
 from .finding import Finding
 from .message import judge

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
 from ..errors import NOTHING
-from ..jsonrpc.faults import UNREADABLE
+from ..jsonrpc.decode_errors import UNREADABLE
 from ..redaction import conceal
 from ..spec.features import Role
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 from msgspec.json import encode
 
 from ..spec.lookup import capability
-from ..spec.meta import KEY_SYNTAX, check_meta_key
+from ..spec.meta_key_check import KEY_SYNTAX, check_meta_key
 
 __all__ = ["check_id", "has_extensions", "result_types_of", "settings_of"]
 

@@ -28,8 +28,8 @@ from msgspec.json import Decoder, encode
 
 from ..jsonrpc.messages import Shown
 from ..redaction import show
+from ..spec.error_kinds import ErrorKind
 from ..spec.features import MetaKey
-from ..spec.kinds import ErrorKind
 from ..spec.lookup import meta_keys
 from ..spec.mcp.meta import (
     CLIENT_CAPABILITIES,

@@ -53,7 +53,7 @@ from .subscriptions.registry import Streams
 if TYPE_CHECKING:
     import socket
 
-    from ..jsonrpc.inbox import Asked
+    from ..jsonrpc.incoming import Asked
     from ..store.base import Store
     from ..transports.addresses import Tcp, Unix
     from ..transports.base import Transport

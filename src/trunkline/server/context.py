@@ -32,7 +32,7 @@ from .extensions import declared
 if TYPE_CHECKING:
     import asyncio
 
-    from ..jsonrpc.inbox import Asked
+    from ..jsonrpc.incoming import Asked
     from ..mcp.meta import Caller
     from ..mcp.types import CreateMessageResult, Root
     from .app import Server

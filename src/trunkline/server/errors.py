@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from ..errors import NOTHING, PeerError, Refusal, RequestEnded, ToolError
+from ..jsonrpc.error_codes import named_error
 from ..jsonrpc.messages import ErrorObject
-from ..jsonrpc.named import named_error
 from ..jsonrpc.policy import Policy
 from ..mcp.types import CallToolResult, TextContent
 from ..redaction import redact, show
-from ..spec.kinds import ErrorKind
+from ..spec.error_kinds import ErrorKind
 from ..spec.mcp.methods import METHODS
 from .handlers.json_encoding import OutputMismatch
 

@@ -34,7 +34,7 @@ from msgspec.json import decode
 from ..jsonrpc.messages import Shown
 from ..mcp.extensions import check_id, has_extensions, result_types_of, settings_of
 from ..mcp.meta import Caller
-from ..spec.kinds import ErrorKind
+from ..spec.error_kinds import ErrorKind
 from ..spec.lookup import method_status
 from ..spec.mcp.methods import METHODS
 from ..spec.revisions import REVISIONS
@@ -42,7 +42,7 @@ from .handlers.arguments import Arguments, arguments_of
 from .handlers.json_encoding import OutputMismatch, encoded
 
 if TYPE_CHECKING:
-    from ..jsonrpc.inbox import Asked
+    from ..jsonrpc.incoming import Asked
     from .app import Server
     from .context import Context
     from .dispatch.connection import Connection

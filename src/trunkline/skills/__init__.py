@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .entries import SkillEntry, SkillResource
     from .frontmatter import FrontmatterError
-    from .serving import Skills
-    from .verifying import VerificationFailed, verify
+    from .resources import Skills
+    from .verification import VerificationFailed, verify
 
 __all__ = [
     "FrontmatterError",
@@ -31,9 +31,9 @@ _HOMES = {
     "FrontmatterError": "frontmatter",
     "SkillEntry": "entries",
     "SkillResource": "entries",
-    "Skills": "serving",
-    "VerificationFailed": "verifying",
-    "verify": "verifying",
+    "Skills": "resources",
+    "VerificationFailed": "verification",
+    "verify": "verification",
 }
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .changes import Change, Detail, Diff, diff
     from .lookup import (
         Specification,
         capabilities,
@@ -34,7 +33,8 @@ if TYPE_CHECKING:
         transport,
         transports,
     )
-    from .meta import MetaProblem, check_meta_key
+    from .meta_key_check import MetaProblem, check_meta_key
+    from .revision_diff import Change, Detail, Diff, diff
     from .schemas import json_schema
     from .types import type_ as type
     from .types import types as all_types
@@ -69,12 +69,12 @@ __all__ = [
 
 # Where each public name lives, and as what; it is loaded when first asked for.  [PEP 562]
 _HOMES = {name: ("lookup", name) for name in __all__} | {
-    "Change": ("changes", "Change"),
-    "Detail": ("changes", "Detail"),
-    "Diff": ("changes", "Diff"),
-    "diff": ("changes", "diff"),
-    "MetaProblem": ("meta", "MetaProblem"),
-    "check_meta_key": ("meta", "check_meta_key"),
+    "Change": ("revision_diff", "Change"),
+    "Detail": ("revision_diff", "Detail"),
+    "Diff": ("revision_diff", "Diff"),
+    "diff": ("revision_diff", "diff"),
+    "MetaProblem": ("meta_key_check", "MetaProblem"),
+    "check_meta_key": ("meta_key_check", "check_meta_key"),
     "json_schema": ("schemas", "json_schema"),
     "type": ("types", "type_"),
     "all_types": ("types", "types"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from .kinds import ErrorKind
+from .error_kinds import ErrorKind
 
 __all__ = ["LOCAL_RULES", "RULES", "Rule"]
 

@@ -1,6 +1,6 @@
 """What is shared between requests, and between processes: one interface, and its drivers.
 
-`base` states what every operation promises; `trunkline.testing.stores` checks it for any
+`base` states what every operation promises; `trunkline.testing.store_contract` checks it for any
 driver. Names are imported when they are first used.  [PEP 562]
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .base import Store, Subscription
-    from .failures import (
+    from .errors import (
         End,
         InvalidKey,
         StoreClosed,
@@ -57,8 +57,8 @@ __all__ = [
 
 _HOMES = {
     "Cursor": "values",
-    "End": "failures",
-    "InvalidKey": "failures",
+    "End": "errors",
+    "InvalidKey": "errors",
     "Key": "values",
     "Lease": "values",
     "LogEntry": "values",
@@ -68,14 +68,14 @@ _HOMES = {
     "Page": "values",
     "Retention": "values",
     "Store": "base",
-    "StoreClosed": "failures",
-    "StoreError": "failures",
-    "StoreFull": "failures",
+    "StoreClosed": "errors",
+    "StoreError": "errors",
+    "StoreFull": "errors",
     "StoreLimits": "values",
-    "StoreUnavailable": "failures",
+    "StoreUnavailable": "errors",
     "Stored": "values",
     "Subscription": "base",
-    "SubscriptionEnded": "failures",
+    "SubscriptionEnded": "errors",
 }
 
 

@@ -2,7 +2,7 @@
 
 Values with versions, logs that can be replayed, messages to whoever listens, markers that one
 caller takes, leases. Who stores what is not known here, nor what the bytes mean. The rules
-that every driver keeps, and that `trunkline.testing.stores` checks for any of them:
+that every driver keeps, and that `trunkline.testing.store_contract` checks for any of them:
 
 * A key says whose it is: tenant, kind and name are three things and never one text, so that
   no name, whatever is in it, reaches what belongs to another tenant or another kind.

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Self
 
-from .failures import End, StoreFull, SubscriptionEnded
-from .shelf import ENTRY_COST
+from .errors import End, StoreFull, SubscriptionEnded
+from .expiring_records import ENTRY_COST
 from .values import Key, Message, StoreLimits
 
 __all__ = ["Channels"]

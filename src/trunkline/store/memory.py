@@ -18,8 +18,8 @@ from typing import ClassVar, Final, TypeVar
 
 from .base import Subscription
 from .channels import Channels
-from .failures import End, StoreClosed, StoreFull
-from .shelf import ENTRY_COST, Record, Shelf
+from .errors import End, StoreClosed, StoreFull
+from .expiring_records import ENTRY_COST, Record, Shelf
 from .values import (
     Cursor,
     Key,

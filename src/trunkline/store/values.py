@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from .failures import InvalidKey
+from .errors import InvalidKey
 
 __all__ = [
     "Cursor",

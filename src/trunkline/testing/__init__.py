@@ -7,8 +7,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .answers import AskedQuestion, UnansweredQuestion
-    from .eras import BothEras, EraRun, ErasDiffer, run_in_both_eras, run_in_both_eras_sync
+    from .both_eras import BothEras, EraRun, ErasDiffer, run_in_both_eras, run_in_both_eras_sync
+    from .scripted_answers import AskedQuestion, UnansweredQuestion
 
 __all__ = [
     "AskedQuestion",
@@ -28,7 +28,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(f"{__name__}.{'answers' if name in _ANSWERS else 'eras'}"), name)
+    found = getattr(
+        import_module(f"{__name__}.{'scripted_answers' if name in _ANSWERS else 'both_eras'}"), name
+    )
     globals()[name] = found
     return found
 

@@ -1,6 +1,6 @@
 """How frames travel: one module per way, and the rules that all of them keep.
 
-`base` states the rules; `trunkline.testing.transports` checks them for any transport. Only
+`base` states the rules; `trunkline.testing.transport_contract` checks them for any transport. Only
 this package touches the outside world, and it knows neither servers nor clients. A transport
 is imported when its name is first used.  [PEP 562]
 """

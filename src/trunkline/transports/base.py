@@ -2,7 +2,7 @@
 
 Anything with these members plugs into a server or a client, so each transport is one
 module and knows neither. Bytes, framing and the outside world are its own affair; what a
-frame says is not. The rules, which `trunkline.testing.transports` checks for any transport:
+frame says is not. The rules, which `trunkline.testing.transport_contract` checks for any transport:
 
 * `on_message` and `on_error` are set by whoever uses the transport, before `connect`, and
   are called on the event loop that called it. Everything else is called there too: a

@@ -33,7 +33,7 @@ from trunkline.jsonrpc import (
     decode,
     encode,
 )
-from trunkline.jsonrpc.reading import Expect
+from trunkline.jsonrpc.decoders import Expect
 
 MIB = 1024 * 1024
 OPEN = Policy(batch="accept")

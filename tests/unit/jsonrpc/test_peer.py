@@ -30,7 +30,7 @@ from trunkline.jsonrpc import (
     Stray,
     StrayReply,
 )
-from trunkline.jsonrpc.ledger import CLOSED_IDS_KEPT
+from trunkline.jsonrpc.outgoing import CLOSED_IDS_KEPT
 from trunkline.spec.revisions import REVISIONS
 
 # Ids last a session in the first and only while open in the second; both take batches.

@@ -612,7 +612,7 @@ def test_msgspec_is_the_one_engine_and_the_one_package_from_outside() -> None:
         "cryptography": "request_state.py",
         "jsonschema_rs": "schema_validator.py",
         "pydantic": "pydantic_models.py",
-        "pytest": "plugin.py",
+        "pytest": "pytest_plugin.py",
     }
     assert everything - set(sys.stdlib_module_names) == {"msgspec", *extras}
     for package, module in extras.items():

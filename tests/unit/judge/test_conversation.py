@@ -14,7 +14,7 @@ from trunkline.judge.rules.state import Bounded, declares
 from trunkline.judge.trace import TraceEntry, TraceFault, read_trace, write_entry
 from trunkline.spec.features import Role
 from trunkline.spec.profiles import UnknownRevision
-from trunkline.spec.requirement import requirements
+from trunkline.spec.requirements import requirements
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -27,7 +27,7 @@ from trunkline.mcp.types import (
     Implementation,
     RequestMetaObject,
 )
-from trunkline.spec.kinds import ErrorKind
+from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.lookup import meta_keys
 from trunkline.spec.revisions import REVISIONS, V2025_11_25, V2026_07_28
 from trunkline.spec.types import UnknownRevision

@@ -10,7 +10,7 @@ import pytest
 
 from trunkline import spec
 from trunkline.spec import lookup
-from trunkline.spec.kinds import ErrorKind
+from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.lookup import (
     capabilities,
     capability,
@@ -391,15 +391,15 @@ def test_the_front_has_the_pinned_names() -> None:
 
 
 def test_the_front_hands_out_what_the_modules_define() -> None:
-    from trunkline.spec import changes, meta, schemas, types
+    from trunkline.spec import meta_key_check, revision_diff, schemas, types
 
     homes = {
-        "diff": changes.diff,
-        "Diff": changes.Diff,
-        "Change": changes.Change,
-        "Detail": changes.Detail,
-        "check_meta_key": meta.check_meta_key,
-        "MetaProblem": meta.MetaProblem,
+        "diff": revision_diff.diff,
+        "Diff": revision_diff.Diff,
+        "Change": revision_diff.Change,
+        "Detail": revision_diff.Detail,
+        "check_meta_key": meta_key_check.check_meta_key,
+        "MetaProblem": meta_key_check.MetaProblem,
         "json_schema": schemas.json_schema,
         "type": types.type_,
         "all_types": types.types,

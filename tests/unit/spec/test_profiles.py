@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from trunkline.spec.kinds import ErrorKind
+from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.profiles import (
     PROFILE_NAMES,
     Profile,

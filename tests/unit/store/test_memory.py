@@ -19,7 +19,7 @@ from trunkline.store import (
     StoreLimits,
     SubscriptionEnded,
 )
-from trunkline.testing.stores import StoreContract
+from trunkline.testing.store_contract import StoreContract
 
 KEY = Key("acme", "thing", "one")
 

@@ -129,7 +129,7 @@ for module, names in (
         delattr(module, name)
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
-from trunkline.testing.transports import TransportContract
+from trunkline.testing.transport_contract import TransportContract
 from trunkline.transports import *
 def start(*_, **__): raise AssertionError("started")
 subprocess.Popen = start

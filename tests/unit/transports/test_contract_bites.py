@@ -9,7 +9,7 @@ from unittest import SkipTest
 
 import pytest
 
-from trunkline.testing.transports import TransportContract
+from trunkline.testing.transport_contract import TransportContract
 from trunkline.transports import MemoryTransport, Transport, memory_pair
 from trunkline.transports.memory import _Wire
 
@@ -191,7 +191,7 @@ RULES = {
 def test_a_transport_that_breaks_a_rule_fails_its_test(
     kind: type[Good], rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.testing.transports._HANGS", 0.3)
+    monkeypatch.setattr("trunkline.testing.transport_contract._HANGS", 0.3)
 
     class Contract(TransportContract):
         async def make_pair(self) -> tuple[Transport, Transport]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trunkline.errors import TransportError
-from trunkline.testing.transports import Observed
+from trunkline.testing.transport_contract import Observed
 from trunkline.transports import Transport, memory_pair
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Limits, Policy
-from trunkline.testing.transports import Observed, leftovers
+from trunkline.testing.transport_contract import Observed, leftovers
 from trunkline.transports import Stdio, Transport, memory_pair, relay
 from trunkline.transports.addresses import Unix
 from trunkline.transports.base import HIGH_WATER

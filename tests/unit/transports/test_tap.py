@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trunkline.jsonrpc import Policy
-from trunkline.testing.transports import Observed
+from trunkline.testing.transport_contract import Observed
 from trunkline.transports import Tapped, TappedTransport, Transport, memory_pair
 
 

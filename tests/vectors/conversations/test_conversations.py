@@ -17,7 +17,7 @@ import pytest
 from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation, Outcome
 from trunkline.judge.rules.notes import traceable
 from trunkline.judge.trace import TraceEntry, read_trace
-from trunkline.spec.requirement import requirements
+from trunkline.spec.requirements import requirements
 
 Json: TypeAlias = dict[str, Any]
 

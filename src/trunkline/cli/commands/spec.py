@@ -15,10 +15,10 @@ from textwrap import fill, indent
 from typing import Any, Final, NamedTuple
 
 from ... import spec
-from ...spec.changes import Change
 from ...spec.features import Capability, Method
 from ...spec.profiles import PROFILE_NAMES, candidates
-from ...spec.requirement import ACTORS, JUDGES, LEVELS, requirement, requirements
+from ...spec.requirements import ACTORS, JUDGES, LEVELS, requirement, requirements
+from ...spec.revision_diff import Change
 from ...spec.revisions import LATEST, REVISIONS, Window
 from ...spec.rows import ErrorCode
 from ...spec.types import TypeView, need, parse

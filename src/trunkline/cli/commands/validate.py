@@ -19,7 +19,7 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ...errors import NOTHING
-from ...jsonrpc.faults import UNREADABLE
+from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.policy import Policy
 from ...judge.finding import Finding
 from ...judge.message import judge

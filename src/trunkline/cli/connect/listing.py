@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, to_builtins
 
 from ...errors import PeerError, RemoteProtocolError
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 
 if TYPE_CHECKING:
     from ...client.client import Client

@@ -156,7 +156,7 @@ def _method(frame: bytes) -> str:
     """Return the method of a message, as it may be shown, if it has one."""
     from msgspec.json import decode
 
-    from ...jsonrpc.faults import UNREADABLE
+    from ...jsonrpc.decode_errors import UNREADABLE
 
     try:
         message = decode(frame)

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from msgspec import UNSET, Raw, UnsetType, ValidationError, convert, field
 
 from ...errors import PeerError, RemoteProtocolError
-from ...jsonrpc.ledger import Pending
+from ...jsonrpc.outgoing import Pending
 from ...mcp.meta import SERVER_INFO, request_meta
 from ...mcp.shaping import narrow
 from ...mcp.types import (
@@ -37,7 +37,7 @@ from ...mcp.types import (
     ServerCapabilities,
     Wire,
 )
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.profiles import profile
 from ...spec.revisions import LATEST, REVISIONS
 from ..requests.decode import PER_REQUEST, read

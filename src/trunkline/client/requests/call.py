@@ -21,7 +21,7 @@ from ..diagnostics import report
 from .decode import NotComplete
 
 if TYPE_CHECKING:
-    from ...jsonrpc.ledger import Pending
+    from ...jsonrpc.outgoing import Pending
     from ..session import Session
 
 __all__ = ["Call", "Gate"]

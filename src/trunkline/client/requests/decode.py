@@ -21,7 +21,7 @@ from msgspec import Raw, Struct, field
 from msgspec.json import Decoder, encode
 
 from ...errors import RemoteProtocolError
-from ...jsonrpc.faults import UNREADABLE
+from ...jsonrpc.decode_errors import UNREADABLE
 from ...spec.revisions import V2026_07_28, Window
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from ...errors import PeerError, RemoteProtocolError, TimedOut
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 
 __all__ = ["Limits", "Page", "every"]
 

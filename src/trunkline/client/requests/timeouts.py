@@ -20,8 +20,8 @@ from collections.abc import Callable
 from itertools import count
 from math import inf
 
-from ...jsonrpc.ledger import Pending
 from ...jsonrpc.messages import RequestId
+from ...jsonrpc.outgoing import Pending
 from ...jsonrpc.peer import Peer
 from ..options import check_seconds
 from .request import OnProgress, Question

@@ -21,7 +21,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import Decoder
 
 from ...errors import NOTHING, RemoteProtocolError, ToolFailed
-from ...jsonrpc.faults import UNREADABLE
+from ...jsonrpc.decode_errors import UNREADABLE
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...redaction import show
 from .decode import decoder, look_again, where_and_what

@@ -25,15 +25,15 @@ from typing import Any
 from msgspec import UNSET
 
 from ...errors import NOTHING, LocalProtocolError, Refusal, RemoteProtocolError
-from ...jsonrpc.faults import UNREADABLE
-from ...jsonrpc.inbox import Asked
+from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.error_codes import named_error
+from ...jsonrpc.incoming import Asked
 from ...jsonrpc.messages import ErrorObject
-from ...jsonrpc.named import named_error
 from ...jsonrpc.peer import Peer
 from ...jsonrpc.policy import Policy
 from ...mcp.tables import params_type
 from ...mcp.types import CancelledNotificationParams
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ..diagnostics import Complaints, current_task
 from ..requests.decode import decoder
 from .handler_threads import NoThreadFree

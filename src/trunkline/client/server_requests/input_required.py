@@ -26,8 +26,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ...errors import InputFailed, Refusal, RemoteProtocolError, TooManyRounds
-from ...jsonrpc.faults import UNREADABLE
-from ...jsonrpc.scan import pointer
+from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.tokenizer import pointer
 from ...mcp.tables import result_types
 from ...mcp.types import InputRequiredResult
 from ...spec import lookup

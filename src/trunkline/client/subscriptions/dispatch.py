@@ -37,9 +37,9 @@ from ...errors import (
     TimedOut,
     TrunklineError,
 )
-from ...jsonrpc.faults import UNREADABLE
-from ...jsonrpc.ledger import Pending
+from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.messages import RequestId
+from ...jsonrpc.outgoing import Pending
 from ...mcp.meta import SUBSCRIPTION_ID
 from ...mcp.types import (
     CancelledNotificationParams,

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, T
 from msgspec import UNSET, Raw
 
 from ...errors import PeerError, TrunklineError
-from ...jsonrpc.named import named_error
+from ...jsonrpc.error_codes import named_error
 from ...mcp.types import ListTasksResult, Task, TaskMetadata, Tool
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ..options import check_seconds
 from ..requests.call import Call, Gate
 from ..requests.decode import COMPLETE, result_type

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...errors import PeerError, TimedOut, TrunklineError
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 
 __all__ = ["Hiccups"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import NOTHING, RemoteProtocolError
-from ...jsonrpc import misuse
+from ...jsonrpc import encode_errors
 from .._text import text_of
 from .codec import build_message_map, json_rpc_response
 from .constants import JSONRPC_FIELD_ERROR, JSONRPC_FIELD_RESULT
@@ -83,7 +83,7 @@ def ensure_utf8_encoding(term: Any) -> Any:
     try:
         read = _as_text(term)
     except RecursionError as error:
-        problem = misuse.explain(term, error)
+        problem = encode_errors.explain(term, error)
     else:
         text_of(read)
         return read

@@ -23,7 +23,7 @@ from ...jsonrpc import (
     Success,
 )
 from ...jsonrpc.codec import Readable
-from ...jsonrpc.faults import Diagnosis, kind_of
+from ...jsonrpc.decode_errors import Diagnosis, kind_of
 from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import SentRequest
 from ._policy import POLICY, codec_for

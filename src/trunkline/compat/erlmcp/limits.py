@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...jsonrpc import Failure, named_error
 from ...jsonrpc.limits import TransportName
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ._policy import POLICY, codec_for
 from .codec import json_rpc_id
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ...errors import InvalidMessage
 from ...jsonrpc import Failure, Notification
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.profiles import profile
 from .._text import text_of
 from ._policy import POLICY

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from ...errors import NOTHING
-from ...jsonrpc.scan import pointer
+from ...jsonrpc.tokenizer import pointer
 from ...spec.mcp.rules import RULES
 from ..finding import KEPT, Finding, as_shown, ordered
 

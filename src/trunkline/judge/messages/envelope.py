@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 from msgspec.json import Decoder, Encoder, format
 
 from ...errors import InvalidMessage, ProtocolError
-from ...jsonrpc import misuse
+from ...jsonrpc import encode_errors
 from ...jsonrpc.codec import Codec
-from ...jsonrpc.faults import UNREADABLE, kind_of
+from ...jsonrpc.decode_errors import UNREADABLE, kind_of
 from ...jsonrpc.limits import STRICT_DEPTH
 from ...jsonrpc.messages import Batch
 from ...jsonrpc.policy import Policy
@@ -164,11 +164,11 @@ def _text(given: Any, sink: Sink) -> bytes | None:
         text = _write(given)
         # The encoder writes NaN as null, so only what has a null in it can hold one.
         if b"null" in text:
-            misuse.check_finite(given)
+            encode_errors.check_finite(given)
     except ProtocolError as problem:
         _tell(problem, sink)
-    except misuse.UNWRITABLE as error:
-        _tell(misuse.explain(given, error), sink)
+    except encode_errors.UNWRITABLE as error:
+        _tell(encode_errors.explain(given, error), sink)
     else:
         return text
     return None

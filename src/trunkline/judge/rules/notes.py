@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from ...errors import NOTHING
-from ...spec.requirement import Requirement, requirements
+from ...spec.requirements import Requirement, requirements
 from ..finding import Finding, Level, as_shown
 
 __all__ = ["Notes", "traceable"]

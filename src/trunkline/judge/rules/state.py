@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec.json import encode
 
-from ...jsonrpc.misuse import UNWRITABLE
+from ...jsonrpc.encode_errors import UNWRITABLE
 from ...spec.features import Method, Role
 from ...spec.mcp.meta import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION
 from ..trace import StreamId, TraceEntry

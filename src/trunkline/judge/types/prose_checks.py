@@ -13,7 +13,7 @@ from typing import Any, Final
 from ...spec.features import MetaKey
 from ...spec.mcp.capabilities import CAPABILITIES
 from ...spec.mcp.meta import META_KEYS
-from ...spec.meta import KEY_SYNTAX, check_meta_key
+from ...spec.meta_key_check import KEY_SYNTAX, check_meta_key
 from ...spec.revisions import REVISIONS
 from ..messages.collector import Path, Sink
 from .checks import Check

@@ -39,7 +39,7 @@ from ...mcp.types import (
     Root,
 )
 from ...redaction import show
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import method as method_row
 from ..dispatch.handler_run import Asker, Course, Name, Question, course_of
 from ..dispatch.thread_pool import deliver

@@ -43,7 +43,7 @@ from ...mcp.types import (
     ListRootsRequest,
 )
 from ...redaction import show
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from .. import errors
 from ..dispatch.handler_run import Course, Question, RoundOver, course_of
 from ..dispatch.revision import PARAMS, ToolCall

@@ -23,7 +23,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
 from msgspec.json import decode
 
 from ...errors import LocalProtocolError
-from ...jsonrpc.scan import pointer
+from ...jsonrpc.tokenizer import pointer
 from ...mcp.types import (
     AudioContent,
     CreateMessageRequestParams,

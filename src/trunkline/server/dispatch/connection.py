@@ -33,18 +33,18 @@ from ...errors import (
     TransportError,
 )
 from ...jsonrpc.codec import Envelope
+from ...jsonrpc.error_codes import named_error, peer_error
 from ...jsonrpc.framing import Oversize
-from ...jsonrpc.inbox import Asked
-from ...jsonrpc.ledger import Pending, Stray
+from ...jsonrpc.incoming import Asked
 from ...jsonrpc.messages import Reply
-from ...jsonrpc.named import named_error, peer_error
+from ...jsonrpc.outgoing import Pending, Stray
 from ...jsonrpc.peer import Peer, Problem
 from ...jsonrpc.policy import Policy
 from ...mcp.meta import BadMeta, Caller, lacking
 from ...mcp.names import official, spoken
 from ...mcp.types import ClientCapabilities, Implementation, ServerCapabilities
 from ...redaction import redact, show
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER, Frame, Transport
 from ..errors import as_redacted
 from .requests import Jobs

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, ValidationError, convert
 from msgspec.json import Decoder
 
-from ...jsonrpc.inbox import Asked
+from ...jsonrpc.incoming import Asked
 from ...mcp.types import InitializeRequestParams
 from ...redaction import show
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.revisions import FORMER_NAMES
 from .connection import Connection, Session, plain
 from .revision import Surface

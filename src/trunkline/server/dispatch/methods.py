@@ -15,9 +15,9 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError,
 from msgspec.json import Decoder, encode
 
 from ...errors import Refusal
-from ...jsonrpc.inbox import Asked
+from ...jsonrpc.error_codes import named_error
+from ...jsonrpc.incoming import Asked
 from ...jsonrpc.messages import ErrorObject
-from ...jsonrpc.named import named_error
 from ...mcp.meta import Caller
 from ...mcp.types import (
     CancelledNotificationParams,
@@ -35,7 +35,7 @@ from ...mcp.types import (
     SubscribeRequestParams,
 )
 from ...redaction import redact
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from .. import errors
 from ..context import Context

@@ -29,12 +29,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Raw
 
 from ...errors import LocalProtocolError, TransportError
-from ...jsonrpc.inbox import Asked
+from ...jsonrpc.error_codes import named_error
+from ...jsonrpc.incoming import Asked
 from ...jsonrpc.messages import ErrorObject, RequestId
-from ...jsonrpc.named import named_error
 from ...jsonrpc.policy import Policy
 from ...redaction import show
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER
 from ..context import Context
 from ..errors import RanOut, as_redacted

@@ -14,10 +14,10 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from ...jsonrpc.codec import Codec
-from ...jsonrpc.inbox import Asked
+from ...jsonrpc.error_codes import named_error
+from ...jsonrpc.incoming import Asked
 from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
-from ...jsonrpc.named import named_error
 from ...jsonrpc.policy import Policy
 from ...mcp.extensions import has_extensions
 from ...mcp.meta import SERVER_INFO, Caller
@@ -38,7 +38,7 @@ from ...mcp.types import (
     ServerCapabilitiesTools,
     TextContent,
 )
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import capability, methods
 from ...spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS
 from ...spec.mcp.levels import LOG_LEVELS

@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 from msgspec.json import encode
 
 from ...errors import TransportError, TrunklineError
+from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Failure
-from ...jsonrpc.named import named_error
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...transports.addresses import Tcp, Unix, is_exposed, parse_address
 from ...transports.base import Frame, ignore
 from ...transports.sockets.listener import Listener

@@ -40,7 +40,7 @@ from ..errors import as_redacted
 
 if TYPE_CHECKING:
     from ...jsonrpc.codec import Codec
-    from ...jsonrpc.inbox import Asked
+    from ...jsonrpc.incoming import Asked
     from ..dispatch.connection import Connection
     from ..dispatch.revision import Surface
 

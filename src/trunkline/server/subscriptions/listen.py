@@ -19,14 +19,14 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import Decoder
 
 from ...errors import Refusal
-from ...jsonrpc.inbox import Asked
+from ...jsonrpc.incoming import Asked
 from ...mcp.meta import SUBSCRIPTION_ID, Caller
 from ...mcp.types import (
     SubscriptionFilter,
     SubscriptionsAcknowledgedNotificationParams,
     SubscriptionsListenRequestParams,
 )
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ..dispatch.connection import Connection
 from ..dispatch.requests import RETRY_AFTER
 from ..dispatch.revision import Surface

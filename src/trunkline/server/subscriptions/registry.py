@@ -42,7 +42,7 @@ from ..dispatch.connection import Connection
 from .fanout import Fanout, Listener, Topic
 
 if TYPE_CHECKING:
-    from ...jsonrpc.inbox import Asked
+    from ...jsonrpc.incoming import Asked
     from ..app import Server
     from ..dispatch.revision import Surface
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
 from ..extensions import declares, refuse_undeclared
 from .wire import form_of, read_ttl

@@ -28,11 +28,11 @@ from msgspec import UNSET, Raw
 from msgspec.json import Decoder, encode
 
 from ...errors import LocalProtocolError, PeerError, RequestEnded, TimedOut, ToolError
+from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.messages import ErrorObject
-from ...jsonrpc.named import peer_error
 from ...jsonrpc.policy import Policy
 from ...mcp.types import InputRequest, ListRootsRequestParams
-from ...store.failures import StoreError, StoreFull, StoreUnavailable
+from ...store.errors import StoreError, StoreFull, StoreUnavailable
 from ...store.values import Lease
 from ..client_requests import capabilities as asks
 from ..dispatch.handler_run import Ending, course_of

@@ -31,12 +31,12 @@ from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from ...errors import Refusal, RequestEnded
-from ...jsonrpc.inbox import Asked
+from ...jsonrpc.incoming import Asked
 from ...mcp.meta import Caller
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
 from ...store.base import Store
-from ...store.failures import StoreClosed, StoreError, StoreFull
+from ...store.errors import StoreClosed, StoreError, StoreFull
 from ..context import Context
 from ..dispatch.connection import MOST_BACKLOG, Connection
 from ..dispatch.handler_run import course_of

@@ -26,14 +26,14 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
 
 from ...errors import Refusal, RemoteProtocolError
-from ...jsonrpc.inbox import Asked
-from ...jsonrpc.named import named_error
+from ...jsonrpc.error_codes import named_error
+from ...jsonrpc.incoming import Asked
 from ...mcp.meta import Caller
 from ...mcp.types import GetTaskRequestParams, PaginatedRequestParams
 from ...redaction import redact
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
-from ...store.failures import StoreError
+from ...store.errors import StoreError
 from ..client_requests import capabilities
 from ..context import Context
 from ..dispatch.connection import Connection

@@ -37,7 +37,7 @@ from msgspec.structs import replace
 from ...jsonrpc.messages import ErrorObject
 from ...mcp.types import TaskStatus
 from ...store.base import Store
-from ...store.failures import StoreUnavailable
+from ...store.errors import StoreUnavailable
 from ...store.values import Key, Lease
 
 __all__ = [

@@ -19,14 +19,14 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...jsonrpc.named import named_error
-from ...spec.kinds import ErrorKind
+from ...jsonrpc.error_codes import named_error
+from ...spec.error_kinds import ErrorKind
 from ..dispatch.requests import RETRY_AFTER
 from . import wire as forms
 from .records import TaskRecord
 
 if TYPE_CHECKING:
-    from ...jsonrpc.inbox import Asked
+    from ...jsonrpc.incoming import Asked
     from ..dispatch.connection import Connection
     from ..dispatch.revision import Surface
 

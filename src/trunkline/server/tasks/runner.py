@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ...store.base import Store, Subscription
-from ...store.failures import StoreClosed, StoreError
+from ...store.errors import StoreClosed, StoreError
 from ...store.values import Key
 from ..errors import as_redacted
 

@@ -23,8 +23,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
+from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import ErrorObject
-from ...jsonrpc.named import named_error
 from ...mcp.types import (
     CallToolResult,
     CancelTaskResult,
@@ -35,7 +35,7 @@ from ...mcp.types import (
     TaskStatus,
     TaskStatusNotificationParams,
 )
-from ...spec.kinds import ErrorKind
+from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import meta_key
 from ...spec.lookup import method as method_row
 from ...spec.mcp.meta import RELATED_TASK

@@ -1,6 +1,6 @@
 """The `_meta` keys to which MCP revisions give a meaning, and what other keys may look like.
 
-`trunkline.spec.meta` applies the grammar.
+`trunkline.spec.meta_key_check` applies the grammar.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..requirement import Requirement as Row
+from ..requirements import Requirement as Row
 from ..revisions import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
 
 __all__ = ["REQUIREMENTS"]

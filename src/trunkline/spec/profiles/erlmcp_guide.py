@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..kinds import ErrorKind as Kind
+from ..error_kinds import ErrorKind as Kind
 from ..rows import ErrorCode as Row
 
 __all__ = ["CODES"]

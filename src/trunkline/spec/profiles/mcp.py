@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..kinds import ErrorKind as Kind
+from ..error_kinds import ErrorKind as Kind
 from ..revisions import V2025_11_25, V2026_07_28, Window
 from ..rows import ALWAYS, Retry
 from ..rows import ErrorCode as Row

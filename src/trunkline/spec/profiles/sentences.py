@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..kinds import ErrorKind as Kind
+from ..error_kinds import ErrorKind as Kind
 
 __all__ = ["lifecycle_sentence"]
 

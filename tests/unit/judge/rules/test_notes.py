@@ -6,7 +6,7 @@ import pytest
 
 from trunkline.judge import Finding
 from trunkline.judge.rules.notes import Notes, traceable
-from trunkline.spec.requirement import requirements
+from trunkline.spec.requirements import requirements
 
 
 def turned_to(revision: str) -> Notes:

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.server.subscriptions.test_registry import KEY, connected, listen, make
 from tests.unit.server.wire import META, PER_REQUEST
 from trunkline import Refusal, Server
-from trunkline.spec.kinds import ErrorKind
+from trunkline.spec.error_kinds import ErrorKind
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 

@@ -16,7 +16,7 @@ from ....errors import show_pointer
 from ....judge.finding import Finding
 from ....spec.jsonrpc import RULES as JSONRPC_RULES
 from ....spec.mcp.rules import RULES as MCP_RULES
-from ....spec.requirement import UnknownRequirement, requirement
+from ....spec.requirements import UnknownRequirement, requirement
 from . import Judged, Report, Seen, address
 from .text import advice, sentence
 

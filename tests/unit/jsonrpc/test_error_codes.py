@@ -8,7 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from trunkline.jsonrpc import ErrorObject, Policy, named_error
-from trunkline.spec.kinds import ErrorKind
+from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.profiles import PROFILE_NAMES, UnknownSymbol, profile
 from trunkline.spec.revisions import REVISIONS
 

@@ -17,8 +17,8 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
-from .failures import StoreFull
-from .names import Names
+from .errors import StoreFull
+from .sorted_names import Names
 from .values import Key, Page, StoreLimits
 
 __all__ = ["ENTRY_COST", "RECORD_COST", "Record", "Shelf"]

@@ -10,7 +10,7 @@ import pytest
 
 from trunkline.errors import LocalProtocolError
 from trunkline.jsonrpc import Ledger, Pending, Replies, RequestId, Stray
-from trunkline.jsonrpc.ledger import CLOSED_IDS_KEPT
+from trunkline.jsonrpc.outgoing import CLOSED_IDS_KEPT
 
 
 def opened(

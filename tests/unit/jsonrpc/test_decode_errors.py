@@ -10,9 +10,9 @@ import pytest
 
 from trunkline.errors import NOTHING, InvalidMessage
 from trunkline.jsonrpc import Batch, Codec, Limits, Policy
-from trunkline.jsonrpc.faults import Diagnosis, elements_of, kind_of
+from trunkline.jsonrpc.decode_errors import Diagnosis, elements_of, kind_of
+from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.jsonrpc import RULES
-from trunkline.spec.kinds import ErrorKind
 from trunkline.spec.profiles import PROFILE_NAMES, profile
 from trunkline.spec.revisions import REVISIONS
 

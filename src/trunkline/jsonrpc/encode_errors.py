@@ -16,8 +16,8 @@ from msgspec import UNSET, EncodeError, Raw, Struct
 from msgspec.json import encode
 
 from ..errors import NOTHING, LocalProtocolError
+from ..spec.error_kinds import ErrorKind
 from ..spec.jsonrpc import LOCAL_RULES
-from ..spec.kinds import ErrorKind
 from ..spec.profiles import profile
 from .messages import (
     Batch,
@@ -28,7 +28,7 @@ from .messages import (
     SentRequest,
     Success,
 )
-from .scan import pointer
+from .tokenizer import pointer
 
 if TYPE_CHECKING:
     from .policy import Policy

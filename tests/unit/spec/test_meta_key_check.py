@@ -1,10 +1,10 @@
-"""`spec/meta.py`: keys of `_meta` that obey and break each rule of each revision."""
+"""`spec/meta_key_check.py`: keys of `_meta` that obey and break each rule of each revision."""
 
 from __future__ import annotations
 
 import pytest
 
-from trunkline.spec.meta import KEY_RESERVED, KEY_SYNTAX, check_meta_key, meta_grammar
+from trunkline.spec.meta_key_check import KEY_RESERVED, KEY_SYNTAX, check_meta_key, meta_grammar
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.revisions import (
     LATEST,

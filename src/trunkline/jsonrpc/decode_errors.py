@@ -23,13 +23,13 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError,
 from msgspec.json import Decoder, encode
 
 from ..errors import NOTHING, InvalidMessage
+from ..spec.error_kinds import ErrorKind
 from ..spec.jsonrpc import RULES
-from ..spec.kinds import ErrorKind
-from . import scan
+from . import tokenizer
+from .error_codes import named_error
 from .framing import HEAD_KEPT
 from .limits import STRICT_DEPTH
 from .messages import RequestId
-from .named import named_error
 
 if TYPE_CHECKING:
     from .policy import Policy
@@ -120,7 +120,7 @@ class Diagnosis:
         from a beginning, so what shows no id is answered without one.
         """
         head = text[:HEAD_KEPT]
-        names, id = scan.top_level_names(head), self.trusted(scan.salvage_id(head))
+        names, id = tokenizer.top_level_names(head), self.trusted(tokenizer.salvage_id(head))
         is_reply = b"method" not in names and bool(names & {b"result", b"error"})
         return self.fault(rule, id=id, answerable=not is_reply, **facts)
 
@@ -131,12 +131,12 @@ class Diagnosis:
         limits = self._policy.limits
         strict = self._policy.strictness == "strict"
         depth = STRICT_DEPTH if strict and limits.depth is None else limits.depth
-        found = scan.find_excess(
+        found = tokenizer.find_excess(
             text, depth=depth, digits=limits.integer_digits, unique_names=strict
         )
         if found is None:
             return None
-        ids = scan.top_level_ids(text)
+        ids = tokenizer.top_level_ids(text)
         id = self.trusted(ids[0]) if len(ids) == 1 else None
         try:
             is_answered = _Members(self, self._policy, _members(text), where).answerable()

@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .eras import BothEras
+    from .both_eras import BothEras
 
 __all__ = ["both_eras"]
 
@@ -20,6 +20,6 @@ __all__ = ["both_eras"]
 @pytest.fixture
 def both_eras() -> Callable[..., BothEras]:
     """Return `run_in_both_eras_sync`: `both_eras(app, "book", {"city": "Oslo"}, answers)`."""
-    from .eras import run_in_both_eras_sync
+    from .both_eras import run_in_both_eras_sync
 
     return run_in_both_eras_sync

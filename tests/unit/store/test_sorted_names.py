@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from trunkline.store import names as module
-from trunkline.store.names import Names
+from trunkline.store import sorted_names as module
+from trunkline.store.sorted_names import Names
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from ..store.base import Store, Subscription
-from ..store.failures import (
+from ..store.errors import (
     End,
     StoreClosed,
     StoreError,

@@ -29,7 +29,7 @@ from .messages import (
     Success,
 )
 from .policy import Policy
-from .shapes import (
+from .wire_types import (
     Loose,
     call_shape,
     loose_shape,

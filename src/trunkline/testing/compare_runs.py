@@ -26,11 +26,11 @@ from ..mcp.shaping import narrow
 from ..mcp.types import CallToolResult
 from ..redaction import show
 from ..spec.profiles import profile
-from .answers import AskedQuestion
-from .effects import Change, more_often
+from .scripted_answers import AskedQuestion
+from .side_effects import Change, more_often
 
 if TYPE_CHECKING:
-    from .eras import EraRun
+    from .both_eras import EraRun
 
 __all__ = ["differences"]
 

@@ -49,7 +49,7 @@ def run(*command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[s
 
 def test_the_fixture_runs_a_tool_in_both_eras(tmp_path: Path) -> None:
     (tmp_path / "test_shop.py").write_text(TESTS)
-    arguments = ("-m", "pytest", "-p", "trunkline.testing.plugin", "-q", str(tmp_path))
+    arguments = ("-m", "pytest", "-p", "trunkline.testing.pytest_plugin", "-q", str(tmp_path))
     done = run(*arguments, cwd=tmp_path)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "orders: 2 items in 2026-07-28, 1 in 2025-11-25" in done.stdout
@@ -58,16 +58,16 @@ def test_the_fixture_runs_a_tool_in_both_eras(tmp_path: Path) -> None:
 
 def test_pytest_is_told_where_it_is() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"trunkline": "trunkline.testing.plugin"}
+    assert project["entry-points"]["pytest11"] == {"trunkline": "trunkline.testing.pytest_plugin"}
     assert not any(each.startswith("pytest") for each in project["dependencies"])
 
 
 def test_loading_the_plugin_loads_nothing_else_of_the_library() -> None:
     script = (
-        "import sys, trunkline.testing.plugin\n"
+        "import sys, trunkline.testing.pytest_plugin\n"
         "print(sorted(each for each in sys.modules if each.startswith('trunkline')))"
     )
-    names = ["trunkline", "trunkline.testing", "trunkline.testing.plugin"]
+    names = ["trunkline", "trunkline.testing", "trunkline.testing.pytest_plugin"]
     assert run("-c", script).stdout.strip() == str(names)
 
 

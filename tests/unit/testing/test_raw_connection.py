@@ -11,7 +11,7 @@ import pytest
 
 from trunkline import Context, PeerError, Server
 from trunkline.mcp.types import ClientCapabilities, ClientCapabilitiesRoots
-from trunkline.testing.lines import opened
+from trunkline.testing.raw_connection import opened
 
 ROOTS = ClientCapabilities(roots=ClientCapabilitiesRoots())
 

@@ -35,7 +35,7 @@ from ..errors import Refusal
 from ..mcp.types import Resource, ResourceContents
 from ..redaction import redact
 from ..server import Cache, Context, Extension, Server
-from ..spec.kinds import ErrorKind
+from ..spec.error_kinds import ErrorKind
 from .entries import DIRECTORY, EXTENSION, SkillEntry, digest_of
 from .folder import Shelf, SkillFile, read_inside, scan
 

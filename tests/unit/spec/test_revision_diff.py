@@ -1,4 +1,4 @@
-"""`spec/changes.py`: what changes between two revisions, and what to do about it."""
+"""`spec/revision_diff.py`: what changes between two revisions, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from trunkline.spec.changes import Change, Detail, diff
 from trunkline.spec.features import How, Subject
 from trunkline.spec.profiles import UnknownRevision
+from trunkline.spec.revision_diff import Change, Detail, diff
 from trunkline.spec.revisions import (
     REVISIONS,
     V2024_11_05,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trunkline.errors import TrunklineError
-from trunkline.store.failures import (
+from trunkline.store.errors import (
     End,
     InvalidKey,
     StoreClosed,

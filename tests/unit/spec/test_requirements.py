@@ -1,4 +1,4 @@
-"""`spec/requirement.py`: finding requirements by id, by ref and by what they ask of whom."""
+"""`spec/requirements.py`: finding requirements by id, by ref and by what they ask of whom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from trunkline.spec.profiles import UnknownRevision
-from trunkline.spec.requirement import (
+from trunkline.spec.requirements import (
     ACTORS,
     JUDGES,
     LEVELS,
@@ -169,7 +169,7 @@ def test_a_misspelt_filter_is_refused_not_answered_with_nothing(
 
 def test_the_rows_are_loaded_by_the_first_lookup() -> None:
     script = (
-        "import sys; from trunkline.spec import requirement as r; "
+        "import sys; from trunkline.spec import requirements as r; "
         "name = 'trunkline.spec.mcp.requirements'; "
         "assert name not in sys.modules; r.requirement('BP-003'); assert name in sys.modules"
     )

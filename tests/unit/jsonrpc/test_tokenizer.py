@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.jsonrpc.scan import (
+from trunkline.jsonrpc.tokenizer import (
     Finding,
     find_excess,
     pointer,

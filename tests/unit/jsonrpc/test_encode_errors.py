@@ -34,8 +34,8 @@ from trunkline.jsonrpc import (
     encode,
     encode_event,
 )
+from trunkline.jsonrpc.encode_errors import UNWRITABLE, check_finite, explain
 from trunkline.jsonrpc.messages import SentRequest
-from trunkline.jsonrpc.misuse import UNWRITABLE, check_finite, explain
 from trunkline.spec.jsonrpc import LOCAL_RULES
 
 NAN = math.nan

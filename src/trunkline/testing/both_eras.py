@@ -44,10 +44,10 @@ from ..server.app import Server
 from ..server.client_requests.client_request import Wire
 from ..server.dispatch.handler_run import Question, course_of
 from ..spec.profiles import profile
-from .answers import Answers, AskedQuestion, Given
-from .differences import differences
-from .effects import Change, Effects
-from .lines import Line, opened
+from .compare_runs import differences
+from .raw_connection import Line, opened
+from .scripted_answers import Answers, AskedQuestion, Given
+from .side_effects import Change, Effects
 
 if TYPE_CHECKING:
     from ..server import Context

@@ -12,7 +12,7 @@ from tests.unit.testing.scenes import Trip, differs
 from trunkline import Context, Refusal, Result, Server, ToolError
 from trunkline.errors import PeerError
 from trunkline.mcp.types import AudioContent, ResourceLink
-from trunkline.spec.kinds import ErrorKind
+from trunkline.spec.error_kinds import ErrorKind
 from trunkline.testing import (
     run_in_both_eras_sync,
 )
