@@ -19,7 +19,16 @@ from bench.fanout import Crowd
 from bench.servers import ours
 from bench.servers.deaf import Deaf
 from trunkline import Client, memory_pair
-from trunkline.jsonrpc import Asked, Batch, Codec, Ledger, Peer, Pending, Request, Success
+from trunkline.jsonrpc import (
+    Batch,
+    Codec,
+    IncomingRequest,
+    OutgoingRequests,
+    Peer,
+    Pending,
+    Request,
+    Success,
+)
 
 REQUEST: Final = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
 NOTICE: Final = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}'
@@ -204,7 +213,7 @@ def _loaded(*arguments: str, given: bytes = b"") -> set[str]:
 
 def bytes_per_pending(count: int = 10_000) -> int:
     """Return what one open request costs in the ledger."""
-    ledger = Ledger()
+    ledger = OutgoingRequests()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for id in range(1_000_000, 1_000_000 + count):
@@ -271,7 +280,7 @@ def _round_trip() -> Callable[[], object]:
     """Return a request from one peer to another and its answer back."""
     client_codec, server_codec = Codec(expect="replies"), Codec(expect="calls")
 
-    def answer(asked: Asked) -> None:
+    def answer(asked: IncomingRequest) -> None:
         server.answer(asked, {"content": []})
 
     client = Peer(

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from trunkline import Client, PeerError, Stdio, TimedOut
+from trunkline import Client, PeerError, RequestTimeout, Stdio
 from trunkline.judge import Conversation, Finding, TraceEntry
 from trunkline.mcp import ElicitRequestParams
 from trunkline.transports import Frame, Tapped
@@ -107,8 +107,8 @@ async def converse(client: Client) -> list[str]:
 
     try:
         await client.call_tool("wait_for_spring", timeout=0.3)
-    except TimedOut as error:
-        expect("giving up", type(error).__name__, "TimedOut")
+    except RequestTimeout as error:
+        expect("giving up", type(error).__name__, "RequestTimeout")
     read = await client.read_resource("weather://now/Oslo")
     expect("still there", read.contents[0].text, "rain")
     return wrong

@@ -47,8 +47,8 @@ class Broken(NamedTuple):
     policy: Policy
 
 
-NEWEST: Final = Policy.mcp().but(explain=False)
-OLDER: Final = Policy.mcp("2025-03-26").but(explain=False)
+NEWEST: Final = Policy.mcp().replace(explain=False)
+OLDER: Final = Policy.mcp("2025-03-26").replace(explain=False)
 
 # fmt: off
 CONVERSATION: Final = (

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from trunkline import Cache, Context, Server, ToolError
+from trunkline import CacheHint, Context, Server, ToolError
 
 app = Server("weather", version="1.0.0", instructions="Ask for one city at a time.")
 
@@ -72,7 +72,7 @@ async def wait_for_spring(ctx: Context) -> str:
     return "It is spring."
 
 
-@app.resource("weather://cities", mime_type="application/json", cache=Cache(3600, "public"))
+@app.resource("weather://cities", mime_type="application/json", cache=CacheHint(3600, "public"))
 def cities() -> list[str]:
     """List the cities that there is a forecast for."""
     return list(CITIES)

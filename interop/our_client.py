@@ -12,14 +12,14 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from trunkline import (
-    Call,
     Client,
     ConnectionLost,
     ErrorKind,
     PeerError,
-    Refusal,
+    PendingCall,
+    RequestError,
+    RequestTimeout,
     Stdio,
-    TimedOut,
     ToolFailed,
 )
 from trunkline.mcp.types import (
@@ -149,7 +149,7 @@ class Talk:
         if params.message == STALL:
             await self._stall()
         if params.message == REFUSE:
-            raise Refusal(ErrorKind.USER_REJECTED)
+            raise RequestError(ErrorKind.USER_REJECTED)
         if params.message == DECLINE:
             return None
         if params.message == DISMISS:
@@ -422,11 +422,11 @@ async def a_call_that_is_cancelled_stops(talk: Talk) -> None:
 async def a_call_that_takes_too_long_stops(talk: Talk) -> None:
     """A call that times out here is cancelled there."""
     before = int(await said(talk, "given_up"))
-    await raised(talk.client.call_tool("slow", timeout=0.5), TimedOut)
+    await raised(talk.client.call_tool("slow", timeout=0.5), RequestTimeout)
     await until_given_up(talk, before + 1)
 
 
-async def _begun(talk: Talk) -> Call[Any]:
+async def _begun(talk: Talk) -> PendingCall[Any]:
     """Return a slow call, as soon as its handler is at work."""
     has_begun = asyncio.Event()
     call = talk.client.submit_tool("slow", on_progress=lambda *_: has_begun.set())

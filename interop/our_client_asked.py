@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET
 
 from trunkline import PeerError, RemoteProtocolError
-from trunkline.errors import InputFailed, TooManyRounds
+from trunkline.errors import InputRequestFailed, TooManyRoundTrips
 from trunkline.spec.revisions import V2025_11_25, V2026_07_28, Window
 
 from .checks import ANY, Checks, expect, raised, until
@@ -150,7 +150,7 @@ async def a_question_that_is_refused_ends_the_call(talk: Talk) -> None:
     """A handler of ours that refuses fails the tool, or the call, and nothing hangs."""
     call = talk.client.call_tool("ask_user", {"message": REFUSE})
     if PER_REQUEST.holds(talk.revision):
-        failed = await raised(call, InputFailed)
+        failed = await raised(call, InputRequestFailed)
         expect(failed.asked, "elicitation/create")
     else:
         with suppress(PeerError):  # whether the tool fails or the call is the server's affair
@@ -160,7 +160,7 @@ async def a_question_that_is_refused_ends_the_call(talk: Talk) -> None:
 @CHECKS.about(PER_REQUEST)
 async def a_server_that_asks_without_end_is_left(talk: Talk) -> None:
     """A call that is answered with questions each time is given up."""
-    await raised(talk.client.call_tool("ask_forever"), TooManyRounds)
+    await raised(talk.client.call_tool("ask_forever"), TooManyRoundTrips)
     expect(len(_calls(talk, "ask_forever")), 17, "calls")
 
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from trunkline import ConnectionLost
-from trunkline.client import Change
+from trunkline.client import ServerChange
 from trunkline.spec.revisions import V2026_07_28, Window
 
 from .checks import ANY, PATIENCE, Checks, expect, raised, until
@@ -42,7 +42,7 @@ async def who_listens_is_told(talk: Talk) -> None:
     async with talk.client.listen(uris=["note://hello"]) as stream:
         expect(stream.honoured.uris, ("note://hello",), "what is honoured")
         await talk.client.call_tool("touch")
-        expect(await _next(stream), Change("resource", uri="note://hello"))
+        expect(await _next(stream), ServerChange("resource", uri="note://hello"))
 
 
 @CHECKS.about(ANY)
@@ -54,7 +54,7 @@ async def streams_are_told_apart(talk: Talk) -> None:
         talk.client.listen(uris=["note://pixel"]) as two,
     ):
         await talk.client.call_tool("touch")
-        expect(await _next(one), Change("resource", uri="note://hello"))
+        expect(await _next(one), ServerChange("resource", uri="note://hello"))
         other = asyncio.ensure_future(anext(two))
         await asyncio.wait([other], timeout=0.1)
         expect(other.done(), False, "something on the other stream")

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from trunkline import Context, ErrorKind, Refusal, Server, TaskSettings, ToolError
+from trunkline import Context, ErrorKind, RequestError, Server, TaskSettings, ToolError
 from trunkline.mcp.types import (
     CreateMessageResult,
     EmbeddedResource,
@@ -265,7 +265,7 @@ def _sold() -> int:
 def pay_first() -> str:
     """Refuse, until the user has been to a page."""
     page = {"mode": "url", "message": "Pay here.", "url": PAGE, "elicitationId": "page-1"}
-    raise Refusal(
+    raise RequestError(
         ErrorKind.URL_ELICITATION_REQUIRED, "There is a price.", data={"elicitations": [page]}
     )
 

@@ -7,14 +7,14 @@
         RemoteProtocolError         the peer broke one
           InvalidMessage            what `decode` raises, with the answer we would send
       PeerError                     the peer answered with an error: code, message, data
-      RequestEnded                  no answer will come
-        TimedOut                    in the time that was given
+      RequestAborted                  no answer will come
+        RequestTimeout                    in the time that was given
         Cancelled                   because one side gave up
         ConnectionLost              because the other side is gone: why, exit status, last words
-        InputFailed                 because what the server asked for could not be given
-        TooManyRounds               because the server asked again and again
+        InputRequestFailed                 because what the server asked for could not be given
+        TooManyRoundTrips               because the server asked again and again
       TransportError                the pipe failed: spawn, connect, read, write
-      Refusal                       raised by a handler to choose the wire error, by symbol
+      RequestError                       raised by a handler to choose the wire error, by symbol
       ToolError                     raised by a tool to choose the text of its `isError` result
       ToolFailed                    what a client is told when it asks a failed tool for its value
 
@@ -33,16 +33,16 @@ __all__ = [
     "Cancelled",
     "ConnectionLost",
     "IdsExhausted",
-    "InputFailed",
+    "InputRequestFailed",
     "InvalidMessage",
     "LocalProtocolError",
     "PeerError",
     "ProtocolError",
-    "Refusal",
     "RemoteProtocolError",
-    "RequestEnded",
-    "TimedOut",
-    "TooManyRounds",
+    "RequestAborted",
+    "RequestError",
+    "RequestTimeout",
+    "TooManyRoundTrips",
     "ToolError",
     "ToolFailed",
     "TransportError",
@@ -201,7 +201,7 @@ class PeerError(TrunklineError):
         return _restore, (type(self), self.args, self.__dict__.copy())
 
 
-class RequestEnded(TrunklineError):
+class RequestAborted(TrunklineError):
     """A request was sent and no answer will come; whether it was served is not known."""
 
     def __init__(self, reason: str, *, method: str = "") -> None:
@@ -217,15 +217,15 @@ class RequestEnded(TrunklineError):
         return _restore, (type(self), self.args, self.__dict__.copy())
 
 
-class TimedOut(RequestEnded):
+class RequestTimeout(RequestAborted):
     """No answer came in time; the other side was told to stop."""
 
 
-class Cancelled(RequestEnded):
+class Cancelled(RequestAborted):
     """The request was cancelled; the other side was told to stop."""
 
 
-class ConnectionLost(RequestEnded):
+class ConnectionLost(RequestAborted):
     """The other side is gone.
 
     Of a child process `exit_status` says how it ended (negative: by that signal) and `stderr`
@@ -248,7 +248,7 @@ class ConnectionLost(RequestEnded):
         return super().__str__() + _last_words(self.exit_status, self.stderr)
 
 
-class InputFailed(RequestEnded):
+class InputRequestFailed(RequestAborted):
     """The server asked for something first, and got no answer: the request was not sent again.
 
     `asked` is the method of the question, `key` the name that the server gave it. What a
@@ -265,7 +265,7 @@ class InputFailed(RequestEnded):
         return f"{super().__str__()} ({self.asked}{named})" if self.asked else super().__str__()
 
 
-class TooManyRounds(RequestEnded):
+class TooManyRoundTrips(RequestAborted):
     """The server asked for something each time the request was sent again, and was left."""
 
 
@@ -290,10 +290,10 @@ class TransportError(TrunklineError):
         return _restore, (type(self), self.args, self.__dict__.copy())
 
 
-class Refusal(TrunklineError):
+class RequestError(TrunklineError):
     """Raised by a handler to answer with an error of its choice, by symbol.
 
-    `Refusal("RESOURCE_NOT_FOUND", data={"uri": uri})`: the number is the one that the
+    `RequestError("RESOURCE_NOT_FOUND", data={"uri": uri})`: the number is the one that the
     revision being spoken gives the symbol. An integer is sent as it is, and has to lie
     outside -32768 to -32000, which belong to JSON-RPC and MCP.
     """

@@ -25,8 +25,17 @@ from msgspec import Meta, Struct
 from tests.conversation.asking_app import asking
 from tests.conversation.journal import HANGS, Journal, add_waiting_tools
 from tests.conversation.task_app import tasks
-from trunkline import Cache, Context, Extension, Header, Refusal, Result, Server, ToolError
-from trunkline.errors import LocalProtocolError, PeerError, RequestEnded
+from trunkline import (
+    CacheHint,
+    Context,
+    Extension,
+    ParamHeader,
+    RequestError,
+    Server,
+    ToolError,
+    ToolOutput,
+)
+from trunkline.errors import LocalProtocolError, PeerError, RequestAborted
 from trunkline.jsonrpc import Policy
 from trunkline.mcp import (
     AudioContent,
@@ -85,7 +94,7 @@ def example(name: str = "example", **settings: Any) -> Server:
         "instructions": INSTRUCTIONS,
         "page_size": PAGE,
         "lifespan": lifespan,
-        "cache": Cache(30),
+        "cache": CacheHint(30),
         "experimental": {"example/feature": {"on": True}},
         **settings,
     }
@@ -122,7 +131,7 @@ def add_plain_tools(app: Server) -> None:
     async def forecast(
         city: Annotated[str, "where to look"],
         days: Annotated[int, Meta(ge=1, le=14)] = 3,
-        region: Annotated[str, Header("Region")] = "north",
+        region: Annotated[str, ParamHeader("Region")] = "north",
     ) -> Forecast:
         """Say what the weather will be."""
         return Forecast(city, ["rain" if day % 2 else "sun" for day in range(days)])
@@ -142,9 +151,9 @@ def add_plain_tools(app: Server) -> None:
         """Give nothing."""
 
     @app.tool
-    async def in_short() -> Result[Forecast]:
+    async def in_short() -> ToolOutput[Forecast]:
         """A value, and a text for readers."""
-        return Result(Forecast("Oslo", ["sun"]), text="Sun in Oslo", meta={"example/a": 1})
+        return ToolOutput(Forecast("Oslo", ["sun"]), text="Sun in Oslo", meta={"example/a": 1})
 
     async def verbatim(arguments: dict[str, Any]) -> str:
         return f"size {arguments['size']}"
@@ -223,7 +232,7 @@ def add_failing_tools(app: Server) -> None:
     @app.tool
     async def refuses(kind: str, message: str | None = None) -> str:
         """Refuse by a symbol."""
-        raise Refusal(kind, message, data={"why": "asked to"})
+        raise RequestError(kind, message, data={"why": "asked to"})
 
     @app.tool
     async def explodes() -> str:
@@ -301,7 +310,7 @@ def add_talking_tools(app: Server, journal: Journal) -> None:
             return {"error": error.code, "message": error.message, "data": error.data}
         except LocalProtocolError as error:
             return {"unsent": error.rule}
-        except RequestEnded as error:
+        except RequestAborted as error:
             return {"ended": type(error).__name__}
         return {"answer": answer}
 
@@ -360,7 +369,7 @@ def add_resources(app: Server) -> None:
     async def blob() -> bytes:
         return ODD
 
-    @app.resource("config://app", mime_type="application/json", cache=Cache(5, "public"))
+    @app.resource("config://app", mime_type="application/json", cache=CacheHint(5, "public"))
     async def config() -> dict[str, Any]:
         return {"units": "metric"}
 
@@ -381,7 +390,7 @@ def add_resources(app: Server) -> None:
 
     @app.resource("note://gone")
     async def gone() -> str:
-        raise Refusal("RESOURCE_NOT_FOUND", data={"uri": "note://gone"})
+        raise RequestError("RESOURCE_NOT_FOUND", data={"uri": "note://gone"})
 
     @app.resource("note://caller")
     async def caller(ctx: Context) -> dict[str, Any]:
@@ -488,7 +497,7 @@ def wrapped() -> Server:
     async def outer(ctx: Context, proceed: Any) -> Any:
         order.append(f"outer {ctx.what}")
         if ctx.what == "closed":
-            raise Refusal("INVALID_REQUEST", "Closed today")
+            raise RequestError("INVALID_REQUEST", "Closed today")
         value = await proceed()
         order.append("outer again")
         return value
@@ -595,11 +604,11 @@ VARIANTS: Final[dict[str, Callable[[], Server]]] = {
     "handshake-only": lambda: example(revisions=_HANDSHAKES),
     "per-request-only": lambda: example(revisions=[LATEST]),
     "middle": lambda: example(revisions=["2025-03-26", "2025-06-18"]),
-    "rejecting": lambda: example(policy=Policy().but(version_policy="reject")),
-    "falling-back": lambda: example(policy=Policy().but(version_policy="fallback")),
-    "in-order": lambda: example(policy=Policy().but(batch_order="sequential")),
-    "understanding": lambda: example(policy=Policy().but(method_names="accept-bare")),
-    "lenient": lambda: example(policy=Policy().but(strictness="lenient")),
+    "rejecting": lambda: example(policy=Policy().replace(version_policy="reject")),
+    "falling-back": lambda: example(policy=Policy().replace(version_policy="fallback")),
+    "in-order": lambda: example(policy=Policy().replace(batch_order="sequential")),
+    "understanding": lambda: example(policy=Policy().replace(method_names="accept-bare")),
+    "lenient": lambda: example(policy=Policy().replace(strictness="lenient")),
     "erlmcp": lambda: example(policy=Policy.erlmcp()),
     "pierre": lambda: example(policy=Policy.pierre()),
     "mcpp": lambda: example(policy=Policy.mcpp()),

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from tests.conversation.journal import Journal, add_waiting_tools
-from trunkline import Context, Refusal, Server, TaskSettings, ToolError
+from trunkline import Context, RequestError, Server, TaskSettings, ToolError
 
 # How long a client is to wait before it looks again, in seconds: scripts are in a hurry.
 POLL: Final = 0.02
@@ -51,7 +51,7 @@ def add_jobs(app: Server, journal: Journal) -> None:
     @app.tool(task="required")
     async def protocol_error_job() -> str:
         """Fail as a request does."""
-        raise Refusal("INTERNAL_ERROR", "The job cannot be done")
+        raise RequestError("INTERNAL_ERROR", "The job cannot be done")
 
 
 def add_asking_jobs(app: Server) -> None:

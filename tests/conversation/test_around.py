@@ -10,7 +10,7 @@ import pytest
 
 from tests.conversation.rules import rule
 from tests.conversation.talking import Talk
-from trunkline.errors import ConnectionLost, PeerError, TimedOut
+from trunkline.errors import ConnectionLost, PeerError, RequestTimeout
 from trunkline.spec.revisions import LATEST
 
 
@@ -104,7 +104,7 @@ async def test_every_callback_runs_on_the_loop_of_the_client(talk: Talk) -> None
     timed = talk.client.submit_tool("hold", {"key": "callback"}, timeout=0.05, on_error=end)
     async with asyncio.timeout(10):
         await done.wait()
-        with pytest.raises(TimedOut):
+        with pytest.raises(RequestTimeout):
             await timed
     assert threads == {here}
     if talk.transport != "memory":

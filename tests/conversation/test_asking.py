@@ -18,8 +18,8 @@ from tests.conversation.interview import (
 )
 from tests.conversation.rules import rule
 from tests.conversation.talking import PREFIX, Talk, everything
-from trunkline import Refusal
-from trunkline.errors import InputFailed
+from trunkline import RequestError
+from trunkline.errors import InputRequestFailed
 from trunkline.jsonrpc import Policy
 from trunkline.spec.revisions import V2025_06_18, V2025_11_25, V2026_07_28
 
@@ -448,7 +448,7 @@ async def test_our_client_does_not_give_an_answer_that_does_not_fit(talk: Talk) 
     told.content = {"name": 5}
     count = len(record.lines)
     if talk.is_new:
-        with pytest.raises(InputFailed, match="user_name"):
+        with pytest.raises(InputRequestFailed, match="user_name"):
             await client.call_tool("hello")
     else:
         assert (await client.call_tool("hello")).is_error
@@ -462,7 +462,7 @@ async def test_a_user_who_declines_to_sample_has_the_number_of_the_profile(
     talk: Talk, policy: str | None
 ) -> None:
     def decline(_: Any) -> Any:
-        raise Refusal("USER_REJECTED")
+        raise RequestError("USER_REJECTED")
 
     chosen = {} if policy is None else {"policy": Policy.erlmcp()}
     variant = "asking" if policy is None else "asking-erlmcp"
@@ -471,7 +471,7 @@ async def test_a_user_who_declines_to_sample_has_the_number_of_the_profile(
     )
     if talk.is_new:
         # There is no place for an error among the answers, so the call is not sent again.
-        with pytest.raises(InputFailed) as caught:
+        with pytest.raises(InputRequestFailed) as caught:
             await client.call_tool("capital")
         assert caught.value.asked == "sampling/createMessage"
         assert sum(b"tools/call" in line for who, line in record.lines if who == "client") == 1

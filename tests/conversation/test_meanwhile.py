@@ -10,7 +10,7 @@ import pytest
 
 from tests.conversation.rules import rule
 from tests.conversation.talking import PREFIX, Raw, Talk
-from trunkline.errors import TimedOut
+from trunkline.errors import RequestTimeout
 from trunkline.spec.mcp.levels import LOG_LEVELS
 from trunkline.spec.revisions import V2025_03_26, V2026_07_28
 
@@ -248,7 +248,7 @@ async def test_a_cancelled_task_of_ours_cancels_its_call(talk: Talk) -> None:
 @rule("C-39", "C-40", "BP-169", "K-63")
 async def test_a_call_that_takes_too_long_is_given_up(talk: Talk) -> None:
     client, key = talk.client, f"slow-{talk.raw.new_id()}"
-    with pytest.raises(TimedOut):
+    with pytest.raises(RequestTimeout):
         await client.call_tool("hold", {"key": key}, timeout=0.05)
     notes = await client.call_tool("noted", {"key": key, "count": 2}, result_type=list[str])
     assert notes.value == ["began", "cancelled True"]
@@ -356,7 +356,7 @@ async def test_a_server_that_gives_up_waiting_says_so_and_ignores_a_late_answer(
     assert told["requestId"] == question["id"]
     raw.send({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
     result = (await raw.reply(asking))["result"]
-    assert "TimedOut" in result["content"][0]["text"]
+    assert "RequestTimeout" in result["content"][0]["text"]
     assert await raw.text("echo", text="on") == "on"
 
 

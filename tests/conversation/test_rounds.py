@@ -12,7 +12,7 @@ from tests.conversation.asking_app import ROUNDS
 from tests.conversation.interview import SAMPLE, Interview, accept
 from tests.conversation.rules import rule
 from tests.conversation.talking import PREFIX, Talk
-from trunkline.errors import PeerError, TooManyRounds
+from trunkline.errors import PeerError, TooManyRoundTrips
 from trunkline.spec.revisions import V2026_07_28
 
 NEW = V2026_07_28
@@ -391,7 +391,7 @@ async def test_our_client_declares_what_it_has_handlers_for(talk: Talk) -> None:
 @rule("BP-134", since=NEW, fresh=True)
 async def test_our_client_leaves_a_server_that_asks_too_often(talk: Talk) -> None:
     client = await talk.connect("asking", max_rounds=2, on_elicit=lambda _: {"value": True})
-    with pytest.raises(TooManyRounds):
+    with pytest.raises(TooManyRoundTrips):
         await client.call_tool("on_and_on", {"times": 3})
     assert (await client.call_tool("on_and_on", {"times": 2})).text == "enough"
 

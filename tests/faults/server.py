@@ -44,7 +44,7 @@ async def lifespan(app: Server) -> AsyncIterator[None]:
 
 given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 size = int(sys.argv[2]) if len(sys.argv) > 2 else None
-policy = Policy() if size is None else Policy().but(limits=Limits(stdio=size))
+policy = Policy() if size is None else Policy().replace(limits=Limits(stdio=size))
 logging.basicConfig(level=os.environ.get("LEVEL", "WARNING"), format="%(levelname)s %(message)s")
 
 keys = [os.environ["STATE_KEY"].encode()] if "STATE_KEY" in os.environ else []

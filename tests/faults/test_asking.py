@@ -41,13 +41,13 @@ from trunkline import (
     Client,
     ConnectionLost,
     Context,
-    InputFailed,
+    InputRequestFailed,
     PeerError,
     RemoteProtocolError,
-    RequestEnded,
+    RequestAborted,
     Server,
     ServerLimits,
-    TooManyRounds,
+    TooManyRoundTrips,
     TrunklineError,
 )
 from trunkline.server.client_requests.multi_round_trip import Round, Rounds
@@ -1228,14 +1228,14 @@ def test_a_server_that_asks_without_end_is_left_and_asked_no_more() -> None:
     async def script() -> None:
         place = Place({"tools/call": asking(("a", FORM))})
         async with Client(place, on_elicit=lambda _: {"value": "x"}) as client:
-            with pytest.raises(TooManyRounds) as raised:
+            with pytest.raises(TooManyRoundTrips) as raised:
                 await client.call_tool("t")
             assert raised.value.method == "tools/call"
             assert place.line.methods().count("tools/call") == 17
             # One that asks for nothing and names a state is left as well.
             place.answers["tools/call"] = {"resultType": "input_required", "requestState": "s"}
         async with Client(place, max_rounds=3) as client:
-            with pytest.raises(TooManyRounds):
+            with pytest.raises(TooManyRoundTrips):
                 await client.call_tool("t")
 
     run(script, timers_too=True)
@@ -1364,10 +1364,10 @@ def test_a_state_of_another_kind_is_refused_and_not_sent(state: Any) -> None:
     async def script() -> None:
         place = Place({"tools/call": asking(("a", FORM), state=state)})
         async with Client(place, on_elicit=lambda _: {"value": "x"}, max_rounds=2) as client:
-            with pytest.raises((RemoteProtocolError, TooManyRounds)) as raised:
+            with pytest.raises((RemoteProtocolError, TooManyRoundTrips)) as raised:
                 await client.call_tool("t")
             is_text = isinstance(state, str)
-            assert isinstance(raised.value, TooManyRounds) == is_text
+            assert isinstance(raised.value, TooManyRoundTrips) == is_text
             assert len(str(raised.value)) < 1000
 
     run(script, timers_too=True)
@@ -1575,7 +1575,7 @@ def test_a_client_closes_though_the_handler_of_a_question_hangs(
         await asyncio.wait_for(asked.wait(), 5)
         async with asyncio.timeout(5):
             await client.close()
-        with pytest.raises(RequestEnded):
+        with pytest.raises(RequestAborted):
             await call
         assert not client.is_connected
         await until_async(lambda: server.app.in_flight == 0)
@@ -1593,7 +1593,7 @@ def test_what_a_handler_raises_is_told_to_the_caller_and_not_to_the_server() -> 
             raise RuntimeError("the user has left the building")
 
         async with Client(server.app, on_elicit=on_elicit) as client:
-            with pytest.raises(InputFailed) as raised:
+            with pytest.raises(InputRequestFailed) as raised:
                 await client.call_tool("hello")
             assert "building" not in str(raised.value)
             assert isinstance(raised.value.__cause__, RuntimeError)

@@ -15,9 +15,9 @@ from trunkline import (
     Client,
     ConnectionLost,
     PeerError,
-    RequestEnded,
+    RequestAborted,
+    RequestTimeout,
     Stdio,
-    TimedOut,
     TransportError,
     TrunklineError,
 )
@@ -74,7 +74,7 @@ def test_a_call_that_is_never_answered_times_out_and_is_cancelled() -> None:
     async def script() -> None:
         noted = Noted()
         async with Client(peer("never answers", on_stderr=noted)) as client:
-            with pytest.raises(TimedOut) as raised:
+            with pytest.raises(RequestTimeout) as raised:
                 await client.call_tool("echo", timeout=0.05)
             assert raised.value.method == "tools/call"
             id = await noted.waits()
@@ -119,11 +119,11 @@ def test_connecting_to_a_server_that_never_answers_is_bounded(
         client = Client(
             peer(how, grace=0.2), revision=revision, connect_timeout=0.5, probe_timeout=0.1
         )
-        with pytest.raises(TimedOut):
+        with pytest.raises(RequestTimeout):
             await client.connect()
         assert not client.is_connected
         assert not our_children()
-        with pytest.raises(TimedOut):
+        with pytest.raises(RequestTimeout):
             await client.connect()
 
     run(script)
@@ -134,7 +134,7 @@ def test_initialize_is_not_cancelled_when_it_is_never_answered() -> None:
         noted = Noted()
         address = peer("no answer to initialize", on_stderr=noted)
         client = Client(address, revision=HANDSHAKE, connect_timeout=0.5)
-        with pytest.raises(TimedOut):
+        with pytest.raises(RequestTimeout):
             await client.connect()
         assert noted.cancels() == []
 
@@ -247,7 +247,7 @@ def test_an_answer_over_the_limit_ends_its_call_and_no_other() -> None:
         async with Client(peer("normal")) as client:
             with pytest.raises(TrunklineError) as raised:
                 await client.call_tool("large", {"size": 17 * MIB})
-            assert not isinstance(raised.value, RequestEnded)
+            assert not isinstance(raised.value, RequestAborted)
             assert (await client.call_tool("echo", {"text": "on"})).text == "on"
 
     run(script)
@@ -256,7 +256,7 @@ def test_an_answer_over_the_limit_ends_its_call_and_no_other() -> None:
 def test_a_client_that_has_used_up_its_ids_connects_again_without_a_word() -> None:
     async def script() -> None:
         noted = Noted()
-        policy = Policy().but(max_id=20)
+        policy = Policy().replace(max_id=20)
         async with Client(peer("normal", on_stderr=noted), policy=policy) as client:
             pids = set()
             waiting = asyncio.create_task(client.call_tool("wait"))

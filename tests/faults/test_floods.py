@@ -144,7 +144,7 @@ def test_a_server_that_writes_garbage_does_not_fill_the_log_of_its_client(
 
 
 def raised() -> Policy:
-    return Policy().but(limits=Limits(stdio=100 * MIB))
+    return Policy().replace(limits=Limits(stdio=100 * MIB))
 
 
 def test_64_mb_go_through_both_ways() -> None:

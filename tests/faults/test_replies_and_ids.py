@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.faults.scene import Piped, address, piped, run, until
-from trunkline import Client, PeerError, RequestEnded, TimedOut
+from trunkline import Client, PeerError, RequestAborted, RequestTimeout
 from trunkline.errors import RemoteProtocolError
 
 INVALID_REQUEST = -32600
@@ -210,7 +210,7 @@ def test_a_reply_that_comes_twice_is_taken_once() -> None:
 def test_an_answer_that_comes_too_late_is_ignored_and_is_nobody_elses() -> None:
     async def script() -> None:
         async with Client(address("peer.py", "late")) as client:
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.call_tool("echo", {"text": "late"}, timeout=0.05)
             # The late one comes with this one.
             assert (await client.call_tool("echo", {"text": "on time"})).text == "on time"
@@ -225,11 +225,11 @@ def test_a_faulty_reply_ends_its_call_and_no_other(what: str) -> None:
         async with Client(address("peer.py", "faulty", what)) as client:
             other = asyncio.create_task(client.call_tool("wait"))
             await asyncio.sleep(0)
-            with pytest.raises((RemoteProtocolError, PeerError, RequestEnded)) as raised:
+            with pytest.raises((RemoteProtocolError, PeerError, RequestAborted)) as raised:
                 await client.call_tool("faulty", timeout=1.0)
             # With nothing but an id it may as well be a broken request of the server's own.
             is_unclear = what in ("text for an id", "neither")
-            assert isinstance(raised.value, TimedOut) == is_unclear
+            assert isinstance(raised.value, RequestTimeout) == is_unclear
             assert (await client.call_tool("echo", {"text": "on"})).text == "on"
             other.cancel()
             await asyncio.wait([other])

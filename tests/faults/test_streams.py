@@ -40,9 +40,9 @@ from trunkline import (
     ConnectionLost,
     PeerError,
     RemoteProtocolError,
+    RequestTimeout,
     Server,
     ServerLimits,
-    TimedOut,
     TrunklineError,
 )
 from trunkline.server.dispatch.connection import Connection
@@ -602,23 +602,23 @@ def test_a_server_that_ends_no_stream_is_told_that_they_are_left() -> None:
 
 
 BEGINNINGS: dict[str, tuple[Callable[[Hub, Any], None], type[Exception]]] = {
-    "nothing": (lambda hub, id: None, TimedOut),
+    "nothing": (lambda hub, id: None, RequestTimeout),
     "a result": (lambda hub, id: hub.finish(id), RemoteProtocolError),
     "a cancel": (lambda hub, id: hub.cancelled(id), Cancelled),
     "an error": (lambda hub, id: hub.finish(id, **FAULTY["an error"]), PeerError),
     "an acknowledgement of another": (
         lambda hub, id: hub.tell("subscriptions/acknowledged", f"{id}", notifications={}),
-        TimedOut,
+        RequestTimeout,
     ),
     "an acknowledgement of nothing": (
         lambda hub, id: hub.tell("subscriptions/acknowledged", id),
-        TimedOut,
+        RequestTimeout,
     ),
     "an acknowledgement of no kind": (
         lambda hub, id: hub.tell("subscriptions/acknowledged", id, notifications=[1]),
-        TimedOut,
+        RequestTimeout,
     ),
-    "changes first": (lambda hub, id: hub.tell("resources/updated", id, uri="n:1"), TimedOut),
+    "changes first": (lambda hub, id: hub.tell("resources/updated", id, uri="n:1"), RequestTimeout),
     "the end of the line": (lambda hub, id: hub.line.end(), ConnectionLost),
 }
 

@@ -35,11 +35,11 @@ from trunkline import (
     ConnectionLost,
     Context,
     PeerError,
-    RequestEnded,
+    RequestAborted,
+    RequestTimeout,
     Server,
     ServerLimits,
     TaskSettings,
-    TimedOut,
     TrunklineError,
 )
 from trunkline.server.dispatch.handler_run import Course
@@ -585,7 +585,7 @@ def test_a_task_goes_on_without_its_client_and_can_be_come_back_to(revision: str
         waiting = asyncio.create_task(call.result())
         await asyncio.sleep(0.01)
         await client.close()
-        with pytest.raises(RequestEnded):
+        with pytest.raises(RequestAborted):
             await waiting
         await until_async(lambda: not shop.app.connections)
         assert (shop.begun, shop.ended) == (1, [])
@@ -702,7 +702,7 @@ def test_a_client_that_leaves_while_its_task_asks_may_answer_by_another_connecti
         waiting = asyncio.create_task(call.result())
         await asyncio.wait_for(asked.wait(), 5)
         await client.close()
-        with pytest.raises(RequestEnded):
+        with pytest.raises(RequestAborted):
             await waiting
 
         async def answers(_: Any) -> dict[str, Any]:
@@ -1133,7 +1133,7 @@ def test_how_often_a_server_wants_to_be_asked_is_taken_within_reason(wish: Any) 
         place = Taskmaster(state(pollIntervalMs=wish))
         place.answers["tools/call"] = {**state(pollIntervalMs=wish), "resultType": "task"}
         async with Client(place, max_timeout=0.1) as client:
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.call_tool("t")
             assert place.line.methods().count("tasks/get") < 200
             # The server is told that nobody waits any more.
@@ -1164,7 +1164,7 @@ def test_a_task_that_asks_without_end_is_left_and_ended() -> None:
 
         place = Taskmaster(get)
         async with Client(place, on_elicit=lambda _: {}) as client:
-            with pytest.raises(RequestEnded) as raised:
+            with pytest.raises(RequestAborted) as raised:
                 await client.call_tool("t")
             assert "1000 questions" in str(raised.value)
             await place.line.until("tasks/cancel")
@@ -1178,9 +1178,9 @@ def test_a_server_that_goes_silent_about_a_task_is_left_in_time() -> None:
     async def script() -> None:
         place = Taskmaster(SILENT)
         async with Client(place, timeout=0.1) as client:
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.call_tool("t")
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.task("t1").refresh()
             assert client.is_connected
 

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from trunkline.errors import LocalProtocolError
-from trunkline.jsonrpc import Asked, Inbox, Ledger, Pending, Replies, RequestId, Stray
+from trunkline.jsonrpc import (
+    IncomingRequest,
+    IncomingRequests,
+    OutgoingRequests,
+    Pending,
+    Replies,
+    RequestId,
+    UnmatchedReply,
+)
 from trunkline.jsonrpc import deadlines as deadlines_module
 from trunkline.jsonrpc import outgoing as ledger_module
 
@@ -54,13 +62,13 @@ class LedgerMachine(Bounded):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ledger = Ledger()
+        self.ledger = OutgoingRequests()
         self.open: dict[RequestId, Pending] = {}
-        self.closed: list[tuple[RequestId, Stray]] = []
+        self.closed: list[tuple[RequestId, UnmatchedReply]] = []
         self.deadlines: dict[RequestId, float] = {}
         self.ever: list[Pending] = []
 
-    def close(self, id: RequestId, why: Stray) -> Pending:
+    def close(self, id: RequestId, why: UnmatchedReply) -> Pending:
         self.deadlines.pop(id, None)
         self.closed = [*self.closed, (id, why)][-CLOSED_KEPT:]
         return self.open.pop(id)
@@ -83,9 +91,9 @@ class LedgerMachine(Bounded):
     def match(self, id: RequestId, is_error: bool) -> None:
         found = self.ledger.match(id, is_error=is_error)
         if id not in self.open:
-            assert found is dict(self.closed).get(id, Stray.UNKNOWN)
+            assert found is dict(self.closed).get(id, UnmatchedReply.UNKNOWN)
         elif is_error or self.open[id].replies is Replies.ONE:
-            assert found is self.close(id, Stray.DUPLICATE)
+            assert found is self.close(id, UnmatchedReply.DUPLICATE)
         else:
             assert found is self.open[id]
 
@@ -96,7 +104,7 @@ class LedgerMachine(Bounded):
         was_open = self.open.get(request.id) is request
         assert self.ledger.release(request) is was_open
         if was_open:
-            self.close(request.id, Stray.LATE)
+            self.close(request.id, UnmatchedReply.LATE)
 
     @precondition(lambda self: self.ever)
     @rule(data=st.data(), deadline=times)
@@ -109,13 +117,15 @@ class LedgerMachine(Bounded):
 
     @rule(now=times)
     def expire(self, now: float) -> None:
-        expected = [self.close(id, Stray.LATE) for id in due(self.deadlines, now)]
+        expected = [self.close(id, UnmatchedReply.LATE) for id in due(self.deadlines, now)]
         assert self.ledger.expire(now) == expected
 
     @rule(seldom=st.integers(0, 9))
     def drain(self, seldom: int) -> None:
         if seldom == 9:
-            assert self.ledger.drain() == [self.close(id, Stray.LATE) for id in list(self.open)]
+            assert self.ledger.drain() == [
+                self.close(id, UnmatchedReply.LATE) for id in list(self.open)
+            ]
 
     @invariant()
     def agrees(self) -> None:
@@ -138,18 +148,18 @@ class InboxMachine(Bounded):
 
     def __init__(self) -> None:
         super().__init__()
-        self.inbox = Inbox()
-        self.open: dict[RequestId | None, Asked] = {}
+        self.inbox = IncomingRequests()
+        self.open: dict[RequestId | None, IncomingRequest] = {}
         self.deadlines: dict[RequestId | None, float] = {}
-        self.ever: list[Asked] = []
+        self.ever: list[IncomingRequest] = []
 
-    def take_out(self, id: RequestId | None) -> Asked:
+    def take_out(self, id: RequestId | None) -> IncomingRequest:
         self.deadlines.pop(id, None)
         return self.open.pop(id)
 
     @rule(id=st.none() | ids, deadline=st.none() | times)
     def open_one(self, id: RequestId | None, deadline: float | None) -> None:
-        asked = Asked(id, "work")
+        asked = IncomingRequest(id, "work")
         self.ever.append(asked)
         is_free = id not in self.open
         assert self.inbox.open(asked, deadline=deadline) is is_free

@@ -23,14 +23,14 @@ from msgspec.json import encode
 
 from trunkline.errors import InvalidMessage, LocalProtocolError
 from trunkline.jsonrpc import (
-    Asked,
     Codec,
     ErrorObject,
+    IncomingRequest,
     Notification,
     Peer,
     Pending,
     Policy,
-    Problem,
+    ProtocolProblem,
     Replies,
     Reply,
     Request,
@@ -64,8 +64,8 @@ class Side:
         self.ended: Counter[int] = Counter()
         self.used: set[RequestId] = set()
         # What we were asked, and which of it was answered, dropped or given back.
-        self.asked: list[Asked] = []
-        self.taken: list[Asked] = []
+        self.asked: list[IncomingRequest] = []
+        self.taken: list[IncomingRequest] = []
         self.granted: Counter[int] = Counter()
         self.written: Counter[int] = Counter()
         self.settled: Counter[int] = Counter()
@@ -102,7 +102,7 @@ class Side:
         assert answers == sorted(answers)
         self.written.update(answers)
 
-    def on_request(self, asked: Asked) -> None:
+    def on_request(self, asked: IncomingRequest) -> None:
         self.is_open()
         assert all(asked is not other for other in self.asked)
         self.asked.append(asked)
@@ -128,7 +128,7 @@ class Side:
         if pending.replies is Replies.ONE or not is_result:
             self.ended[number] += 1
 
-    def on_problem(self, _problem: Problem, _route: object) -> None:
+    def on_problem(self, _problem: ProtocolProblem, _route: object) -> None:
         """Loss, doubling and late replies make these; which, the unit tests say."""
 
     # -- what the rules do
@@ -153,7 +153,7 @@ class Side:
             self.pending[pending.waiter] = pending
             self.used.add(pending.id)
 
-    def answer(self, asked: Asked, *, failing: bool = False) -> bool:
+    def answer(self, asked: IncomingRequest, *, failing: bool = False) -> bool:
         number = json.loads(bytes(asked.params))["n"]
         if failing:
             done = self.peer.fail(asked, ErrorObject(-32000, "no", {"n": number}))
@@ -164,7 +164,7 @@ class Side:
             self.taken.append(asked)
         return done
 
-    def end(self, pending: list[Pending], asked: list[Asked]) -> None:
+    def end(self, pending: list[Pending], asked: list[IncomingRequest]) -> None:
         self.ended.update(request.waiter for request in pending)
         self.taken += asked
 
@@ -355,7 +355,7 @@ class PeersMachine(RuleBasedStateMachine):
 class OpenIdsMachine(PeersMachine):
     """Ids last only while open, so it is for the caller not to use one again too soon."""
 
-    policy = Policy.mcp("2026-07-28").but(batch="accept")
+    policy = Policy.mcp("2026-07-28").replace(batch="accept")
 
     def chosen(self, side: Side, id: RequestId | None) -> RequestId | None:
         if id in side.used:

@@ -9,29 +9,31 @@ import pytest
 
 EXPORTS = {
     "trunkline": """
-        Answer Cache Call Cancelled Change ChangeStream Client ClientExtension ConnectionLost
-        Context ErrorKind Extension Header InputFailed LocalProtocolError MissingCapability
-        PeerError ProtocolError Refusal RemoteProtocolError RequestEnded Result Server ServerLimits
-        SocketLimits Stdio SyncClient TaskCall TaskSettings Tcp TimedOut Titles Tls TooManyRounds
-        ToolError ToolFailed ToolResult Transport TransportError TrunklineError Unix __version__
+        CacheHint Cancelled ChoiceTitles Client ClientExtension ConnectionLost Context
+        ElicitationResult ErrorKind Extension InputRequestFailed LocalProtocolError
+        MissingCapability ParamHeader PeerError PendingCall ProtocolError RemoteProtocolError
+        RequestAborted RequestError RequestTimeout Server ServerChange ServerLimits SocketLimits
+        Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls TooManyRoundTrips ToolError
+        ToolFailed ToolOutput ToolResult Transport TransportError TrunklineError Unix __version__
         jsonrpc judge mcp memory_pair spec
     """,
     "trunkline.client": """
-        Call Change ChangeFilter ChangeStream Client ClientExtension SyncCall SyncChangeStream
-        SyncClient SyncTaskCall TaskCall ToolResult
+        Client ClientExtension PendingCall ServerChange Subscription SubscriptionTopics SyncClient
+        SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
     """,
     "trunkline.server": """
-        Accepted Answer Ask BadAnswer Cache ChangedQuestion Context Declined Extension Header
-        InvalidState Listening MissingCapability Result RoundLimit Server ServerLimits SocketLimits
-        StateTooLarge TaskSettings Titles
+        AcceptedElicitation CacheHint ChoiceTitles ClientRequest Context DeclinedElicitation
+        ElicitationResult Extension InvalidClientResponse InvalidRequestState MissingCapability
+        ParamHeader ReplayMismatch RequestStateTooLarge RoundTripLimitExceeded Server ServerLimits
+        ServerListener SocketLimits TaskSettings ToolOutput
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify
     """,
     "trunkline.store": """
-        Cursor End InvalidKey Key Lease LogEntry LogPage MemoryStore Message Page Retention Store
-        StoreClosed StoreError StoreFull StoreLimits StoreUnavailable Stored Subscription
-        SubscriptionEnded
+        ChannelSubscription Cursor EndReason InvalidKey Key Lease LogEntry LogPage MemoryStore
+        Message RecordPage Retention Store StoreClosed StoreError StoreFull StoreLimits
+        StoreUnavailable Stored SubscriptionEnded
     """,
     "trunkline.testing": """
         AskedQuestion BothEras EraRun ErasDiffer UnansweredQuestion run_in_both_eras
@@ -42,17 +44,18 @@ EXPORTS = {
         Transport Unix memory_pair parse_address
     """,
     "trunkline.errors": """
-        Cancelled ConnectionLost IdsExhausted InputFailed InvalidMessage LocalProtocolError
-        PeerError ProtocolError Refusal RemoteProtocolError RequestEnded TimedOut TooManyRounds
-        ToolError ToolFailed TransportError TrunklineError
+        Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage LocalProtocolError
+        PeerError ProtocolError RemoteProtocolError RequestAborted RequestError RequestTimeout
+        TooManyRoundTrips ToolError ToolFailed TransportError TrunklineError
     """,
     "trunkline.jsonrpc": """
-        Asked BadHeader Batch Call Codec ContentLengthFraming DetectingFraming ErrorObject Event
+        BadHeader Batch Call Codec ContentLengthFraming DetectingFraming ErrorObject Event
         EventReader ExtendedCall ExtendedNotification ExtendedRequest Failure Framing IdSource
-        IdsExhausted Inbox InvalidMessage Ledger LengthPrefixFraming Limits LocalProtocolError
-        Message NewlineFraming Notification Oversize Peer Pending Policy Problem
-        RemoteProtocolError Replies Reply Request RequestId Stray StrayReply Success Truncated
-        decode encode encode_comment encode_event framing_named named_error
+        IdsExhausted IncomingRequest IncomingRequests InvalidMessage LengthPrefixFraming Limits
+        LocalProtocolError Message NewlineFraming Notification OutgoingRequests Oversize Peer
+        Pending Policy ProtocolProblem RemoteProtocolError Replies Reply Request RequestId Success
+        Truncated UnmatchedReply UnmatchedReplyEvent decode encode encode_comment encode_event
+        framing_named named_error
     """,
     "trunkline.judge": """
         Change Comparison Conversation Finding Outcome TraceEntry TraceFault TraceWriter compare

@@ -626,7 +626,7 @@ def test_more_folders_can_be_watched(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_message_that_is_too_large_is_answered_as_without_reloading(file: Path) -> None:
-    more = "app.policy = app.policy.but(limits=type(app.policy.limits)(stdio=2000))\n"
+    more = "app.policy = app.policy.replace(limits=type(app.policy.limits)(stdio=2000))\n"
     file.write_text(source("one") + more)
     answers = []
     for words in ([], ["--reload"]):

@@ -20,7 +20,7 @@ POLICY = Policy()
 
 
 def limited(limit: int) -> Policy:
-    return POLICY.but(limits=Limits(stdio=limit))
+    return POLICY.replace(limits=Limits(stdio=limit))
 
 
 def piped(policy: Policy) -> tuple[Transport, Transport]:
@@ -77,10 +77,10 @@ class TestOneSocket(TransportContract):
 
 class TestLengthPrefix(TestPipes):
     async def make_pair(self) -> tuple[Transport, Transport]:
-        return piped(POLICY.but(framing="length-prefix"))
+        return piped(POLICY.replace(framing="length-prefix"))
 
     async def make_limited_pair(self, limit: int) -> tuple[Transport, Transport]:
-        return piped(limited(limit).but(framing="length-prefix"))
+        return piped(limited(limit).replace(framing="length-prefix"))
 
 
 class TestTapped(TestPipes):

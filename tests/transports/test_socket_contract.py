@@ -19,7 +19,7 @@ POLICY = Policy()
 
 
 def limited(limit: int) -> Policy:
-    return POLICY.but(limits=Limits(tcp=limit, unix=limit))
+    return POLICY.replace(limits=Limits(tcp=limit, unix=limit))
 
 
 class Expected(SocketTransport):
@@ -79,7 +79,7 @@ class TestTcp(TransportContract):
         return await joined(self.address(), self.policy)
 
     async def make_limited_pair(self, limit: int) -> tuple[Transport, Transport]:
-        return await joined(self.address(), limited(limit).but(framing=self.policy.framing))
+        return await joined(self.address(), limited(limit).replace(framing=self.policy.framing))
 
     def make_lost(self) -> Transport:
         return Tcp("127.0.0.1", 1).transport(POLICY)
@@ -91,11 +91,11 @@ class TestTcpByName(TestTcp):
 
 
 class TestTcpWithLengths(TestTcp):
-    policy = POLICY.but(framing="length-prefix")
+    policy = POLICY.replace(framing="length-prefix")
 
 
 class TestTcpWithHeaders(TestTcp):
-    policy = POLICY.but(framing="content-length")
+    policy = POLICY.replace(framing="content-length")
 
 
 class TestUnix(TestTcp):

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from trunkline import Context, Server
 from trunkline.mcp import CreateMessageResult, Root
-from trunkline.server import Accepted, Ask, Declined
+from trunkline.server import AcceptedElicitation, ClientRequest, DeclinedElicitation
 
 app = Server("typed")
 
@@ -34,21 +34,25 @@ def make_ticket() -> Ticket:
 async def book(context: Context) -> str:
     """Ask all there is to ask."""
     answer = await context.elicit("Which day?", Day, key="day")
-    assert_type(answer, Accepted[Day] | Declined)
+    assert_type(answer, AcceptedElicitation[Day] | DeclinedElicitation)
     if answer.action != "accept":
-        assert_type(answer, Declined)
+        assert_type(answer, DeclinedElicitation)
         return answer.action
     assert_type(answer.content, Day)
 
-    assert_type(await context.elicit("How many?", int), Accepted[int] | Declined)
-    assert_type(await context.elicit("Sure?", None), Accepted[None] | Declined)
+    assert_type(
+        await context.elicit("How many?", int), AcceptedElicitation[int] | DeclinedElicitation
+    )
+    assert_type(
+        await context.elicit("Sure?", None), AcceptedElicitation[None] | DeclinedElicitation
+    )
     raw = await context.elicit("Anything?", {"type": "object", "properties": {}})
-    assert_type(raw, Accepted[dict[str, Any]] | Declined)
+    assert_type(raw, AcceptedElicitation[dict[str, Any]] | DeclinedElicitation)
     chosen = await context.elicit("Which?", Literal["a", "b"])
-    assert_type(chosen, Accepted[Any] | Declined)
+    assert_type(chosen, AcceptedElicitation[Any] | DeclinedElicitation)
 
     page = await context.elicit_url("Pay", "https://pay.example/")
-    assert_type(page, Accepted[None] | Declined)
+    assert_type(page, AcceptedElicitation[None] | DeclinedElicitation)
     assert_type(await context.sample("Hm?", max_tokens=9), CreateMessageResult)
     assert_type(await context.roots(), list[Root])
 
@@ -62,6 +66,6 @@ async def book(context: Context) -> str:
 def book_on_a_thread(context: Context) -> str:
     """Ask, and wait."""
     ask = context.elicit("Which day?", Day)
-    assert_type(ask, Ask[Accepted[Day] | Declined])
+    assert_type(ask, ClientRequest[AcceptedElicitation[Day] | DeclinedElicitation])
     answer = ask.wait()
     return answer.content.name if answer.action == "accept" else answer.action

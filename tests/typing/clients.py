@@ -6,8 +6,8 @@ from typing import Any, assert_type
 
 from msgspec import Struct
 
-from trunkline import Call, Client, Server, Stdio, ToolResult, memory_pair
-from trunkline.client import Change, ChangeFilter, ChangeStream, TaskCall
+from trunkline import Client, PendingCall, Server, Stdio, ToolResult, memory_pair
+from trunkline.client import ServerChange, Subscription, SubscriptionTopics, TaskHandle
 from trunkline.mcp import InitializeResult, Tool
 from trunkline.mcp.types import Task, TaskStatus
 
@@ -57,15 +57,17 @@ async def tools(client: Client) -> None:
 
 async def calls(client: Client) -> None:
     """Calls in hand, alone and in a batch."""
-    assert_type(client.submit_tool("x", result_type=Forecast), Call[ToolResult[Forecast]])
-    assert_type(client.submit_tool("x", result_type=Forecast | int), Call[ToolResult[Any]])
-    assert_type(client.submit_tool("x"), Call[ToolResult[Any]])
+    assert_type(client.submit_tool("x", result_type=Forecast), PendingCall[ToolResult[Forecast]])
+    assert_type(client.submit_tool("x", result_type=Forecast | int), PendingCall[ToolResult[Any]])
+    assert_type(client.submit_tool("x"), PendingCall[ToolResult[Any]])
     assert_type(await client.submit("ping"), dict[str, Any])
     async with client.batch() as batch:
         one = batch.submit_tool("x", result_type=Forecast, timeout=5)
-        assert_type(one, Call[ToolResult[Forecast]])
-        assert_type(batch.submit_tool("x", result_type=Forecast | None), Call[ToolResult[Any]])
-        assert_type(batch.submit("ping"), Call[dict[str, Any]])
+        assert_type(one, PendingCall[ToolResult[Forecast]])
+        assert_type(
+            batch.submit_tool("x", result_type=Forecast | None), PendingCall[ToolResult[Any]]
+        )
+        assert_type(batch.submit("ping"), PendingCall[dict[str, Any]])
 
 
 async def requests(client: Client) -> None:
@@ -86,11 +88,11 @@ async def levels(client: Client) -> None:
 async def changes(client: Client) -> None:
     """A stream gives changes, and says what the server agreed to."""
     async with client.listen(tools=True, uris=["x:a"], timeout=5) as stream:
-        assert_type(stream, ChangeStream)
-        assert_type(stream.honoured, ChangeFilter)
+        assert_type(stream, Subscription)
+        assert_type(stream.honoured, SubscriptionTopics)
         assert_type(stream.reason, str | None)
         async for change in stream:
-            assert_type(change, Change)
+            assert_type(change, ServerChange)
             assert_type(change.uri, str | None)
     client.listen(tools="all")  # type: ignore[arg-type]  # as above
 
@@ -98,13 +100,13 @@ async def changes(client: Client) -> None:
 async def tasks(client: Client) -> None:
     """A task has a result of the type that was asked for."""
     task = await client.call_tool_as_task("x", {"a": 1}, result_type=Forecast, ttl=60)
-    assert_type(task, TaskCall[Forecast])
+    assert_type(task, TaskHandle[Forecast])
     assert_type(task.id, str | None)
     assert_type(await task.result(), ToolResult[Forecast])
     async for status in task:
         assert_type(status, TaskStatus)
-    assert_type(await client.call_tool_as_task("x"), TaskCall[Any])
-    assert_type(await client.call_tool_as_task("x", result_type=Forecast | None), TaskCall[Any])
-    assert_type(client.task("id"), TaskCall[Any])
-    assert_type(client.task("id", result_type=Forecast), TaskCall[Forecast])
+    assert_type(await client.call_tool_as_task("x"), TaskHandle[Any])
+    assert_type(await client.call_tool_as_task("x", result_type=Forecast | None), TaskHandle[Any])
+    assert_type(client.task("id"), TaskHandle[Any])
+    assert_type(client.task("id", result_type=Forecast), TaskHandle[Forecast])
     assert_type(await client.list_tasks(), list[Task])

@@ -7,7 +7,13 @@ from typing import Any, assert_type
 from msgspec import Struct
 
 from trunkline import Server, Stdio, SyncClient, ToolResult
-from trunkline.client import Change, ChangeFilter, SyncCall, SyncChangeStream, SyncTaskCall
+from trunkline.client import (
+    ServerChange,
+    SubscriptionTopics,
+    SyncPendingCall,
+    SyncSubscription,
+    SyncTaskHandle,
+)
 from trunkline.mcp import InitializeResult, Tool
 from trunkline.mcp.types import Task, TaskStatus
 
@@ -57,14 +63,18 @@ def tools(client: SyncClient) -> None:
 
 def calls(client: SyncClient) -> None:
     """Calls in hand, alone and in a batch."""
-    assert_type(client.submit_tool("x", result_type=Forecast), SyncCall[ToolResult[Forecast]])
-    assert_type(client.submit_tool("x", result_type=Forecast | int), SyncCall[ToolResult[Any]])
+    assert_type(
+        client.submit_tool("x", result_type=Forecast), SyncPendingCall[ToolResult[Forecast]]
+    )
+    assert_type(
+        client.submit_tool("x", result_type=Forecast | int), SyncPendingCall[ToolResult[Any]]
+    )
     assert_type(client.submit_tool("x").result(5), ToolResult[Any])
     assert_type(client.submit("ping").result(), dict[str, Any])
     with client.batch() as batch:
         one = batch.submit_tool("x", result_type=Forecast, timeout=5)
-        assert_type(one, SyncCall[ToolResult[Forecast]])
-        assert_type(batch.submit("ping"), SyncCall[dict[str, Any]])
+        assert_type(one, SyncPendingCall[ToolResult[Forecast]])
+        assert_type(batch.submit("ping"), SyncPendingCall[dict[str, Any]])
     assert_type(one.result().value, Forecast)
 
 
@@ -79,21 +89,21 @@ def requests(client: SyncClient) -> None:
 def changes(client: SyncClient) -> None:
     """A stream gives changes, and says what the server agreed to."""
     with client.listen(tools=True, uris=["x:a"], timeout=5) as stream:
-        assert_type(stream, SyncChangeStream)
-        assert_type(stream.honoured, ChangeFilter)
-        assert_type(stream.get(5), Change | None)
+        assert_type(stream, SyncSubscription)
+        assert_type(stream.honoured, SubscriptionTopics)
+        assert_type(stream.get(5), ServerChange | None)
         for change in stream:
-            assert_type(change, Change)
+            assert_type(change, ServerChange)
 
 
 def tasks(client: SyncClient) -> None:
     """A task has a result of the type that was asked for."""
     task = client.call_tool_as_task("x", {"a": 1}, result_type=Forecast, ttl=60)
-    assert_type(task, SyncTaskCall[Forecast])
+    assert_type(task, SyncTaskHandle[Forecast])
     assert_type(task.id, str | None)
     assert_type(task.result(5), ToolResult[Forecast])
     for status in task:
         assert_type(status, TaskStatus)
-    assert_type(client.call_tool_as_task("x", result_type=Forecast | None), SyncTaskCall[Any])
-    assert_type(client.task("id", result_type=Forecast), SyncTaskCall[Forecast])
+    assert_type(client.call_tool_as_task("x", result_type=Forecast | None), SyncTaskHandle[Any])
+    assert_type(client.task("id", result_type=Forecast), SyncTaskHandle[Forecast])
     assert_type(client.list_tasks(), list[Task])

@@ -17,18 +17,18 @@ from trunkline.errors import (
     Cancelled,
     ConnectionLost,
     IdsExhausted,
-    InputFailed,
+    InputRequestFailed,
     InvalidMessage,
     LocalProtocolError,
     PeerError,
     ProtocolError,
-    Refusal,
     RemoteProtocolError,
-    RequestEnded,
-    TimedOut,
+    RequestAborted,
+    RequestError,
+    RequestTimeout,
     ToolError,
     ToolFailed,
-    TooManyRounds,
+    TooManyRoundTrips,
     TransportError,
     TrunklineError,
 )
@@ -51,8 +51,8 @@ def invalid(**facts: Any) -> InvalidMessage:
         (IdsExhausted, LocalProtocolError),
         (RemoteProtocolError, ProtocolError),
         (InvalidMessage, RemoteProtocolError),
-        (InputFailed, RequestEnded),
-        (TooManyRounds, RequestEnded),
+        (InputRequestFailed, RequestAborted),
+        (TooManyRoundTrips, RequestAborted),
     ],
 )
 def test_an_error_is_caught_by_its_parent(kind: type, parent: type) -> None:
@@ -275,13 +275,13 @@ def test_answering_does_not_change_the_error() -> None:
         PeerError(
             -32602, "no such tool", {"tool": "x"}, method="tools/call", kind="TOOL_NOT_FOUND"
         ),
-        TimedOut("no answer in 5 s", method="ping"),
+        RequestTimeout("no answer in 5 s", method="ping"),
         Cancelled("given up", method="tools/call"),
         ConnectionLost("gone", method="ping", exit_status=-9, stderr=("one", "two")),
-        InputFailed("no", method="tools/call", asked="roots/list", key="k"),
-        TooManyRounds("no end", method="tools/call"),
+        InputRequestFailed("no", method="tools/call", asked="roots/list", key="k"),
+        TooManyRoundTrips("no end", method="tools/call"),
         TransportError("cannot start", exit_status=1, stderr=("one",)),
-        Refusal("RESOURCE_NOT_FOUND", "no such file", data={"uri": "x"}),
+        RequestError("RESOURCE_NOT_FOUND", "no such file", data={"uri": "x"}),
         ToolError("no such city"),
         ToolFailed("it failed"),
     ],
@@ -311,10 +311,10 @@ def test_last_words_and_messages_of_a_peer_show_no_secret() -> None:
         str(TransportError("gone", stderr=(f"Authorization: Bearer {canary}",))),
         str(PeerError(-1, f"token={canary}")),
         repr(PeerError(-1, f"token={canary}")),
-        str(Refusal("INTERNAL_ERROR", f"secret={canary}")),
+        str(RequestError("INTERNAL_ERROR", f"secret={canary}")),
         str(ToolFailed(f"api_key={canary}")),
         str(TransportError(f"refused: token={canary}")),
-        str(TimedOut(f"no answer from https://user:{canary}@host/")),
+        str(RequestTimeout(f"no answer from https://user:{canary}@host/")),
     ]
     assert not [text for text in texts if canary in text]
 
@@ -324,10 +324,10 @@ def test_last_words_and_messages_of_a_peer_show_no_secret() -> None:
     [
         Cancelled,
         ConnectionLost,
-        InputFailed,
-        TimedOut,
-        TooManyRounds,
-        RequestEnded,
+        InputRequestFailed,
+        RequestTimeout,
+        TooManyRoundTrips,
+        RequestAborted,
         ToolError,
         ToolFailed,
         TransportError,
@@ -338,7 +338,7 @@ def test_no_repr_shows_a_secret(kind: type[TrunklineError], secret: str) -> None
     error = kind(secret)
     assert "hunter2canary" not in repr(error)
     assert repr(error).startswith(f"{kind.__name__}('")
-    assert "hunter2canary" not in repr(Refusal("INTERNAL_ERROR", secret, data=secret))
+    assert "hunter2canary" not in repr(RequestError("INTERNAL_ERROR", secret, data=secret))
     assert "hunter2canary" not in repr(PeerError(-1, secret, secret))
 
 
@@ -346,7 +346,7 @@ def test_a_repr_is_the_text_of_the_error() -> None:
     lost = ConnectionLost("the server exited", method="ping", exit_status=1, stderr=("one",))
     assert repr(lost) == f"ConnectionLost({str(lost)!r})"
     assert repr(ToolError("no such city")) == "ToolError('no such city')"
-    assert repr(Refusal("NOT_FOUND", "gone")) == "Refusal('NOT_FOUND: gone')"
+    assert repr(RequestError("NOT_FOUND", "gone")) == "RequestError('NOT_FOUND: gone')"
 
 
 def test_the_text_of_a_tool_error_is_what_was_raised() -> None:
@@ -368,7 +368,7 @@ SHOWN = "\\x1b[2Jboo\\x07\\x9b\\u202e"
         Cancelled(CONTROL),
         PeerError(-1, CONTROL),
         ToolFailed(CONTROL),
-        Refusal("INTERNAL_ERROR", CONTROL),
+        RequestError("INTERNAL_ERROR", CONTROL),
         invalid(message=CONTROL),
     ],
     ids=lambda error: type(error).__name__,
@@ -392,8 +392,8 @@ def test_a_reason_is_not_cut() -> None:
 @pytest.mark.parametrize("number", [-32768, -32603, -32000])
 def test_a_refusal_by_a_reserved_number_is_refused(number: int) -> None:
     with pytest.raises(ValueError, match="by its symbol"):
-        Refusal(number)
+        RequestError(number)
 
 
 def test_a_refusal_may_have_a_number_of_its_own() -> None:
-    assert Refusal(-31999).kind == -31999
+    assert RequestError(-31999).kind == -31999

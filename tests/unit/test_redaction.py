@@ -22,7 +22,6 @@ from msgspec import json as msgspec_json
 from trunkline import redaction
 from trunkline.errors import InvalidMessage, LocalProtocolError, RemoteProtocolError
 from trunkline.jsonrpc import (
-    Asked,
     Batch,
     Call,
     Codec,
@@ -31,6 +30,7 @@ from trunkline.jsonrpc import (
     ExtendedNotification,
     ExtendedRequest,
     Failure,
+    IncomingRequest,
     Limits,
     Notification,
     Pending,
@@ -337,7 +337,7 @@ TEXTS_WITH_A_CANARY = [
 POLICIES = [
     Policy(),
     Policy.jsonrpc(),
-    Policy.pierre().but(batch="accept"),
+    Policy.pierre().replace(batch="accept"),
     Policy(strictness="strict"),
     Policy(limits=Limits(default=20)),
 ]
@@ -408,7 +408,7 @@ def test_a_policy_does_not_repeat_a_credential_that_got_into_it(field: str) -> N
 
 def test_what_waits_for_an_answer_shows_neither_params_nor_waiter() -> None:
     pending = Pending(1, "m", waiter={"token": CANARY, "plain": CANARY})
-    asked = Asked(1, "m", {"token": CANARY, "plain": CANARY}, route={"plain": CANARY})
+    asked = IncomingRequest(1, "m", {"token": CANARY, "plain": CANARY}, route={"plain": CANARY})
     for thing in (pending, asked):
         assert CANARY not in repr(thing)
         assert CANARY not in f"{thing} {[thing]}"

@@ -141,7 +141,7 @@ def policy_of(case: Json) -> Policy:
     base = Policy.named(changes.pop("preset")) if "preset" in changes else DEFAULT_POLICY
     if isinstance(changes.get("limits"), dict):
         changes["limits"] = Limits(**changes["limits"])
-    return base.but(**changes)
+    return base.replace(**changes)
 
 
 def transport(case: Json) -> Any:

@@ -12,41 +12,41 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .client import Client
     from .extensions import ClientExtension
-    from .requests.call import Call
+    from .requests.call import PendingCall
     from .requests.tool_result import ToolResult
-    from .subscriptions.dispatch import Change, ChangeFilter
-    from .subscriptions.stream import ChangeStream
+    from .subscriptions.dispatch import ServerChange, SubscriptionTopics
+    from .subscriptions.stream import Subscription
     from .sync.client import SyncClient
-    from .sync.handles import SyncCall, SyncChangeStream, SyncTaskCall
-    from .tasks.task_call import TaskCall
+    from .sync.handles import SyncPendingCall, SyncSubscription, SyncTaskHandle
+    from .tasks.task_call import TaskHandle
 
 __all__ = [
-    "Call",
-    "Change",
-    "ChangeFilter",
-    "ChangeStream",
     "Client",
     "ClientExtension",
-    "SyncCall",
-    "SyncChangeStream",
+    "PendingCall",
+    "ServerChange",
+    "Subscription",
+    "SubscriptionTopics",
     "SyncClient",
-    "SyncTaskCall",
-    "TaskCall",
+    "SyncPendingCall",
+    "SyncSubscription",
+    "SyncTaskHandle",
+    "TaskHandle",
     "ToolResult",
 ]
 
 _HOMES = {
-    "Call": "requests.call",
-    "Change": "subscriptions.dispatch",
-    "ChangeFilter": "subscriptions.dispatch",
-    "ChangeStream": "subscriptions.stream",
+    "PendingCall": "requests.call",
+    "ServerChange": "subscriptions.dispatch",
+    "SubscriptionTopics": "subscriptions.dispatch",
+    "Subscription": "subscriptions.stream",
     "Client": "client",
     "ClientExtension": "extensions",
-    "SyncCall": "sync.handles",
-    "SyncChangeStream": "sync.handles",
+    "SyncPendingCall": "sync.handles",
+    "SyncSubscription": "sync.handles",
     "SyncClient": "sync.client",
-    "SyncTaskCall": "sync.handles",
-    "TaskCall": "tasks.task_call",
+    "SyncTaskHandle": "sync.handles",
+    "TaskHandle": "tasks.task_call",
     "ToolResult": "requests.tool_result",
 }
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from msgspec import UNSET
 
 from .. import __version__
-from ..errors import ConnectionLost, PeerError, TimedOut, TransportError, TrunklineError
+from ..errors import ConnectionLost, PeerError, RequestTimeout, TransportError, TrunklineError
 from ..jsonrpc.policy import Policy
 from ..mcp.types import (
     DiscoverResult,
@@ -157,7 +157,7 @@ class Client(TaskVerbs):
             partial(capabilities, self._handlers, experimental, settings),
             probe_timeout,
         )
-        self._policy = (policy or Policy()).but(revision=revision or LATEST)
+        self._policy = (policy or Policy()).replace(revision=revision or LATEST)
         self._timeout = timeout
         self._max_timeout = max_timeout
         self._connect_timeout = connect_timeout
@@ -211,7 +211,7 @@ class Client(TaskVerbs):
 
         Raises:
             TransportError: there is nothing to connect to, or it went away at once.
-            TimedOut: it took too long.
+            RequestTimeout: it took too long.
             RemoteProtocolError: there is no revision that both sides speak.
             PeerError: the server refused.
         """
@@ -283,7 +283,7 @@ class Client(TaskVerbs):
             await asyncio.wait([self._leave(session)])
             if isinstance(error, TimeoutError) and limit.expired():
                 reason = f"no connection within {self._connect_timeout:g} s"
-                raise TimedOut(reason) from None
+                raise RequestTimeout(reason) from None
             if isinstance(error, ConnectionLost) and error.reason != CLOSED:
                 kind = _TurnedAway if session.was_turned_away else TransportError
                 raise kind(

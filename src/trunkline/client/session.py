@@ -35,7 +35,7 @@ from ..errors import (
     IdsExhausted,
     InvalidMessage,
     PeerError,
-    TimedOut,
+    RequestTimeout,
     TransportError,
     TrunklineError,
 )
@@ -44,8 +44,8 @@ from ..jsonrpc.error_codes import peer_error
 from ..jsonrpc.framing import Oversize
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.messages import Notification, Reply, Request, RequestId
-from ..jsonrpc.outgoing import Pending, Stray
-from ..jsonrpc.peer import Peer, Problem, StrayReply
+from ..jsonrpc.outgoing import Pending, UnmatchedReply
+from ..jsonrpc.peer import Peer, ProtocolProblem, UnmatchedReplyEvent
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import LOG_LEVEL
 from ..mcp.names import official, spoken
@@ -264,7 +264,7 @@ class Session:
         self.agreement = agreement
         self.is_per_request = agreement.era == "per_request"
         self.revision = agreement.revision
-        self.policy = self.policy.but(revision=agreement.revision)
+        self.policy = self.policy.replace(revision=agreement.revision)
         self.methods = sendable(agreement.revision, "request")
         self._probes.clear()
         self.log_at(None)
@@ -380,7 +380,7 @@ class Session:
 
         Raises:
             PeerError: the server answered with an error.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
             LocalProtocolError: it was not sent.
             ValueError: its time is none.
         """
@@ -498,7 +498,7 @@ class Session:
 
     def _late(self, pending: Pending, reason: str) -> None:
         if not pending.waiter.done():
-            pending.waiter.set_exception(TimedOut(reason, method=pending.method))
+            pending.waiter.set_exception(RequestTimeout(reason, method=pending.method))
         self._tell_cancelled(pending, reason)
         self._check_idle()
 
@@ -646,13 +646,13 @@ class Session:
             message = None if note.message is UNSET else note.message
             self._notices.call("on_progress", on_progress, note.progress, total, message)
 
-    def _problem(self, problem: Problem, route: Any) -> None:
-        if not isinstance(problem, StrayReply):
+    def _problem(self, problem: ProtocolProblem, route: Any) -> None:
+        if not isinstance(problem, UnmatchedReplyEvent):
             self._complaints.say("the server sent something that is no message: %s", problem)
             self._refuse(problem, route)
             return
         reply, why = problem
-        if why is Stray.LATE:
+        if why is UnmatchedReply.LATE:
             # We stopped waiting; the answer crossed our word of it.
             if self._left is not None and reply.id in self._left:
                 del self._left[reply.id]

@@ -23,9 +23,9 @@ from ..jsonrpc import (
     ErrorObject,
     Failure,
     IdSource,
-    Ledger,
     Message,
     Notification,
+    OutgoingRequests,
     Pending,
     Policy,
     Request,
@@ -215,7 +215,7 @@ class RequestTracker:
 
     def __init__(self) -> None:
         self._ids = IdSource(first=_POLICY.first_id, maximum=_POLICY.max_id)
-        self._ledger = Ledger()
+        self._ledger = OutgoingRequests()
 
     def next_id(self) -> int:
         """Return an id that was not given out before.

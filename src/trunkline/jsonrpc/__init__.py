@@ -19,7 +19,7 @@ from .framing import (
     framing_named,
 )
 from .ids import IdSource
-from .incoming import Asked, Inbox
+from .incoming import IncomingRequest, IncomingRequests
 from .limits import Limits
 from .messages import (
     Batch,
@@ -36,13 +36,12 @@ from .messages import (
     RequestId,
     Success,
 )
-from .outgoing import Ledger, Pending, Replies, Stray
-from .peer import Peer, Problem, StrayReply
+from .outgoing import OutgoingRequests, Pending, Replies, UnmatchedReply
+from .peer import Peer, ProtocolProblem, UnmatchedReplyEvent
 from .policy import Policy
 from .sse import Event, EventReader, encode_comment, encode_event
 
 __all__ = [
-    "Asked",
     "BadHeader",
     "Batch",
     "Call",
@@ -59,29 +58,30 @@ __all__ = [
     "Framing",
     "IdSource",
     "IdsExhausted",
-    "Inbox",
+    "IncomingRequest",
+    "IncomingRequests",
     "InvalidMessage",
-    "Ledger",
     "LengthPrefixFraming",
     "Limits",
     "LocalProtocolError",
     "Message",
     "NewlineFraming",
     "Notification",
+    "OutgoingRequests",
     "Oversize",
     "Peer",
     "Pending",
     "Policy",
-    "Problem",
+    "ProtocolProblem",
     "RemoteProtocolError",
     "Replies",
     "Reply",
     "Request",
     "RequestId",
-    "Stray",
-    "StrayReply",
     "Success",
     "Truncated",
+    "UnmatchedReply",
+    "UnmatchedReplyEvent",
     "decode",
     "encode",
     "encode_comment",

@@ -1,6 +1,6 @@
 """What we have been asked and not yet answered.
 
-An `Inbox` is one side's memory of the requests it owes an answer. Answering,
+An `IncomingRequests` is one side's memory of the requests it owes an answer. Answering,
 cancelling and running out of time all take the request out, and only the first
 of them finds it there: so a request is answered at most once, whatever races.
 
@@ -21,10 +21,10 @@ from ..redaction import show
 from .deadlines import Deadlines
 from .messages import RequestId
 
-__all__ = ["Asked", "Inbox"]
+__all__ = ["IncomingRequest", "IncomingRequests"]
 
 
-class Asked(Struct, frozen=True, eq=False):
+class IncomingRequest(Struct, frozen=True, eq=False):
     """A request we received: what was asked, and where its answer goes."""
 
     id: RequestId | None
@@ -46,14 +46,14 @@ class Asked(Struct, frozen=True, eq=False):
         return [("id", show(self.id)), ("method", show(self.method))]
 
 
-class Inbox:
+class IncomingRequests:
     """The requests of the other side that we have not answered yet."""
 
     __slots__ = ("_deadlines", "_has_deadlines", "_open")
 
     def __init__(self) -> None:
         # Null is an id where plain JSON-RPC is spoken; it too names one request at a time.
-        self._open: dict[RequestId | None, Asked] = {}
+        self._open: dict[RequestId | None, IncomingRequest] = {}
         self._deadlines: Deadlines[RequestId | None] = Deadlines()
         # Many a server bounds its handlers by other means and never sets one.
         self._has_deadlines = False
@@ -61,10 +61,10 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._open)
 
-    def __contains__(self, asked: Asked) -> bool:
+    def __contains__(self, asked: IncomingRequest) -> bool:
         return self._open.get(asked.id) is asked
 
-    def open(self, asked: Asked, *, deadline: float | None = None) -> bool:
+    def open(self, asked: IncomingRequest, *, deadline: float | None = None) -> bool:
         """Take a request in; say no, and change nothing, if its id is that of an open one."""
         id = asked.id
         if id in self._open:
@@ -74,7 +74,7 @@ class Inbox:
         self._open[id] = asked
         return True
 
-    def set_deadline(self, asked: Asked, deadline: float) -> bool:
+    def set_deadline(self, asked: IncomingRequest, deadline: float) -> bool:
         """Give an open request a deadline, in place of any it had; say whether it was open."""
         if self._open.get(asked.id) is not asked:
             return False
@@ -85,21 +85,21 @@ class Inbox:
         self._deadlines.set(id, deadline)
         self._has_deadlines = True
 
-    def find(self, id: RequestId) -> Asked | None:
+    def find(self, id: RequestId) -> IncomingRequest | None:
         """Return the open request with this id, for a cancel that names it."""
         return self._open.get(id)
 
-    def lighten(self, asked: Asked) -> Asked:
+    def lighten(self, asked: IncomingRequest) -> IncomingRequest:
         """Let go of what an open request asked with, and return it as it is known from now on.
 
         For requests that stay open for long: their params, which have been read, may be large.
         """
-        light = Asked(asked.id, asked.method, UNSET, asked.route, asked.slot)
+        light = IncomingRequest(asked.id, asked.method, UNSET, asked.route, asked.slot)
         if self._open.get(asked.id) is asked:
             self._open[asked.id] = light
         return light
 
-    def take(self, asked: Asked) -> bool:
+    def take(self, asked: IncomingRequest) -> bool:
         """Take a request out, to answer or to drop it; say whether it was still open."""
         id = asked.id
         if self._open.get(id) is not asked:
@@ -109,7 +109,7 @@ class Inbox:
             self._deadlines.drop(id)
         return True
 
-    def expire(self, now: float) -> list[Asked]:
+    def expire(self, now: float) -> list[IncomingRequest]:
         """Take out what is due; nobody else can answer it from now on."""
         return [self._open.pop(id) for id in self._deadlines.due(now)]
 
@@ -117,7 +117,7 @@ class Inbox:
         """Return when `expire` will next have something to do."""
         return self._deadlines.earliest()
 
-    def drain(self) -> list[Asked]:
+    def drain(self) -> list[IncomingRequest]:
         """Take everything out, oldest first, because the connection is gone."""
         everything = list(self._open.values())
         self._open.clear()

@@ -1,6 +1,6 @@
 """Match incoming replies to the requests we sent.
 
-A `Ledger` is one side's memory of its own unanswered requests. It holds no
+A `OutgoingRequests` is one side's memory of its own unanswered requests. It holds no
 clock, task or byte: the peer tells it what went out and what came back, and it
 answers one question, "whose reply is this?".
 
@@ -28,7 +28,7 @@ from ..spec.jsonrpc import LOCAL_RULES
 from .deadlines import Deadlines
 from .messages import RequestId
 
-__all__ = ["Ledger", "Pending", "Replies", "Stray"]
+__all__ = ["OutgoingRequests", "Pending", "Replies", "UnmatchedReply"]
 
 # Closed ids are kept only to tell a late reply from an invented one. The bound
 # keeps a long session, or a hostile peer, from growing that memory.
@@ -42,7 +42,7 @@ class Replies(Enum):
     MANY = "many"
 
 
-class Stray(Enum):
+class UnmatchedReply(Enum):
     """Why a reply belongs to no open request."""
 
     LATE = "we stopped waiting"  # legal: our cancel crossed the reply on the wire
@@ -52,7 +52,7 @@ class Stray(Enum):
 
 # To look a member up in its class takes longer than to take a request out.
 _ONE: Final = Replies.ONE
-_DUPLICATE: Final = Stray.DUPLICATE
+_DUPLICATE: Final = UnmatchedReply.DUPLICATE
 
 
 class Pending(Struct, frozen=True, eq=False):
@@ -72,7 +72,7 @@ class Pending(Struct, frozen=True, eq=False):
         return [("id", show(self.id)), ("method", show(self.method))]
 
 
-class Ledger:
+class OutgoingRequests:
     """The open requests of one side of one session."""
 
     __slots__ = ("_closed", "_closed_in_order", "_deadlines", "_open")
@@ -80,7 +80,7 @@ class Ledger:
     def __init__(self) -> None:
         self._open: dict[RequestId, Pending] = {}
         # Which, and in which order: an OrderedDict would know both, and takes twice as long.
-        self._closed: dict[RequestId, Stray] = {}
+        self._closed: dict[RequestId, UnmatchedReply] = {}
         self._closed_in_order: deque[RequestId] = deque()
         self._deadlines: Deadlines[RequestId] = Deadlines()
 
@@ -108,11 +108,11 @@ class Ledger:
             self._closed_in_order.remove(id)
         self._open[id] = request
 
-    def match(self, reply_id: RequestId, *, is_error: bool) -> Pending | Stray:
+    def match(self, reply_id: RequestId, *, is_error: bool) -> Pending | UnmatchedReply:
         """Say whose reply this is, closing the request if it expects no more."""
         request = self._open.get(reply_id)
         if request is None:
-            return self._closed.get(reply_id, Stray.UNKNOWN)
+            return self._closed.get(reply_id, UnmatchedReply.UNKNOWN)
         if is_error or request.replies is _ONE:
             self._close(reply_id, _DUPLICATE)
         return request
@@ -136,12 +136,12 @@ class Ledger:
         """Stop waiting, because we cancelled or saw the stream end; say whether we still were."""
         if self._open.get(request.id) is not request:
             return False
-        self._close(request.id, Stray.LATE)
+        self._close(request.id, UnmatchedReply.LATE)
         return True
 
     def expire(self, now: float) -> list[Pending]:
         """Release what is due, so that a reply from now on is late."""
-        return [self._close(id, Stray.LATE) for id in self._deadlines.due(now)]
+        return [self._close(id, UnmatchedReply.LATE) for id in self._deadlines.due(now)]
 
     def next_deadline(self) -> float | None:
         """Return when `expire` will next have something to do."""
@@ -149,9 +149,9 @@ class Ledger:
 
     def drain(self) -> list[Pending]:
         """Release everything, oldest first, because the connection is gone."""
-        return [self._close(id, Stray.LATE) for id in list(self._open)]
+        return [self._close(id, UnmatchedReply.LATE) for id in list(self._open)]
 
-    def _close(self, id: RequestId, stray: Stray) -> Pending:
+    def _close(self, id: RequestId, stray: UnmatchedReply) -> Pending:
         request = self._open.pop(id)
         self._deadlines.drop(id)
         self._closed[id] = stray

@@ -36,7 +36,7 @@ from . import encode_errors
 from .codec import Codec, Envelope, Readable
 from .framing import Oversize
 from .ids import IdSource
-from .incoming import Asked, Inbox
+from .incoming import IncomingRequest, IncomingRequests
 from .messages import (
     Batch,
     ErrorObject,
@@ -48,20 +48,20 @@ from .messages import (
     SentRequest,
     Success,
 )
-from .outgoing import Ledger, Pending, Replies, Stray
+from .outgoing import OutgoingRequests, Pending, Replies, UnmatchedReply
 
-__all__ = ["Peer", "Problem", "StrayReply"]
+__all__ = ["Peer", "ProtocolProblem", "UnmatchedReplyEvent"]
 
 
-class StrayReply(NamedTuple):
+class UnmatchedReplyEvent(NamedTuple):
     """A reply that belongs to no open request, and why."""
 
     reply: Reply
-    why: Stray
+    why: UnmatchedReply
 
 
 # What the other side did wrong: an ordinary day, so a value and not an exception.
-Problem: TypeAlias = InvalidMessage | StrayReply
+ProtocolProblem: TypeAlias = InvalidMessage | UnmatchedReplyEvent
 
 Write: TypeAlias = Callable[[bytes, Any], object]
 
@@ -102,22 +102,22 @@ class Peer:
     def __init__(
         self,
         codec: Codec,
-        ledger: Ledger | None = None,
-        inbox: Inbox | None = None,
+        ledger: OutgoingRequests | None = None,
+        inbox: IncomingRequests | None = None,
         *,
         write: Write,
-        on_request: Callable[[Asked], object],
+        on_request: Callable[[IncomingRequest], object],
         on_notification: Callable[[Envelope, Any], object] = _ignore,
         on_reply: Callable[[Pending, Reply | InvalidMessage], object] = _ignore,
-        on_problem: Callable[[Problem, Any], object] = _ignore,
+        on_problem: Callable[[ProtocolProblem, Any], object] = _ignore,
         on_settled: Callable[[Any], object] | None = None,
         ids: IdSource | None = None,
         answers_faults: bool = True,
     ) -> None:
         policy = codec.policy
         self._codec = codec
-        self._ledger = Ledger() if ledger is None else ledger
-        self._inbox = Inbox() if inbox is None else inbox
+        self._ledger = OutgoingRequests() if ledger is None else ledger
+        self._inbox = IncomingRequests() if inbox is None else inbox
         self._ids = IdSource(first=policy.first_id, maximum=policy.max_id) if ids is None else ids
         self._ids_last = policy.ids_last_a_session
         self._write = write
@@ -135,12 +135,12 @@ class Peer:
         return self._codec
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> OutgoingRequests:
         """What we asked."""
         return self._ledger
 
     @property
-    def inbox(self) -> Inbox:
+    def inbox(self) -> IncomingRequests:
         """What we were asked."""
         return self._inbox
 
@@ -194,7 +194,9 @@ class Peer:
         elif message.id is UNSET:
             self._on_notification(message, route)
         else:
-            asked = Asked(message.id, message.method, message.params, route, slot, message)
+            asked = IncomingRequest(
+                message.id, message.method, message.params, route, slot, message
+            )
             if self._inbox.open(asked):
                 self._on_request(asked)
             else:
@@ -208,13 +210,13 @@ class Peer:
         id = reply.id
         if id is None or id is UNSET:
             # Some request of ours could not be read; which one, the other side cannot say.
-            self._on_problem(StrayReply(reply, Stray.UNKNOWN), route)
+            self._on_problem(UnmatchedReplyEvent(reply, UnmatchedReply.UNKNOWN), route)
             return
         found = self._ledger.match(id, is_error=reply.error is not UNSET)
         if isinstance(found, Pending):
             self._on_reply(found, reply)
         else:
-            self._on_problem(StrayReply(reply, found), route)
+            self._on_problem(UnmatchedReplyEvent(reply, found), route)
 
     def _duplicate(self, id: RequestId | None, slot: _Slot | None) -> InvalidMessage:
         where = "/id" if slot is None else f"/{slot[1]}/id"
@@ -246,7 +248,7 @@ class Peer:
 
     # -- answering ---------------------------------------------------------------------------
 
-    def answer(self, asked: Asked, result: Any) -> bool:
+    def answer(self, asked: IncomingRequest, result: Any) -> bool:
         """Answer a request with its result; say whether it was still open.
 
         Raises:
@@ -254,7 +256,7 @@ class Peer:
         """
         return self._reply(asked, Success(asked.id, result))
 
-    def fail(self, asked: Asked, error: ErrorObject) -> bool:
+    def fail(self, asked: IncomingRequest, error: ErrorObject) -> bool:
         """Answer a request with an error; say whether it was still open.
 
         Raises:
@@ -262,14 +264,14 @@ class Peer:
         """
         return self._reply(asked, Failure(asked.id, error))
 
-    def drop(self, asked: Asked) -> bool:
+    def drop(self, asked: IncomingRequest) -> bool:
         """Owe a request no answer any more, because it was cancelled; say whether it was open."""
         if not self._inbox.take(asked):
             return False
         self._settle(None, asked.route, asked.slot)
         return True
 
-    def _reply(self, asked: Asked, reply: Success | Failure) -> bool:
+    def _reply(self, asked: IncomingRequest, reply: Success | Failure) -> bool:
         try:
             written = self._codec.encode(reply)
         except LocalProtocolError:
@@ -419,7 +421,7 @@ class Peer:
 
     def expire(
         self, now: float, *, error: ErrorObject | None = None
-    ) -> tuple[list[Pending], list[Asked]]:
+    ) -> tuple[list[Pending], list[IncomingRequest]]:
         """Take out what is due: requests nobody answered us, and requests we did not answer.
 
         The latter are answered with `error`, or without one not at all.
@@ -443,7 +445,7 @@ class Peer:
             return theirs if ours is None else ours
         return min(ours, theirs)
 
-    def close(self) -> tuple[list[Pending], list[Asked]]:
+    def close(self) -> tuple[list[Pending], list[IncomingRequest]]:
         """End: return what we still waited for and what we still owed, each oldest first."""
         self._is_closed = True
         return self._ledger.drain(), self._inbox.drain()

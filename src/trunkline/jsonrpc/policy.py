@@ -34,7 +34,7 @@ _KINDS: Final = {
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """How messages are read and written. Immutable; `policy.but(batch="accept")` varies one."""
+    """How messages are read and written. Immutable; `policy.replace(batch="accept")` varies one."""
 
     # The MCP revision whose rules apply.
     revision: str = LATEST
@@ -123,7 +123,7 @@ class Policy(Struct, frozen=True, kw_only=True):
             return jsonrpc.ID_NAMES_ONE_REQUEST_PER_SESSION.holds(self.revision)
         return self.id_reuse == "session"
 
-    def but(self, **changes: Any) -> Policy:
+    def replace(self, **changes: Any) -> Policy:
         """Return a copy with some fields changed."""
         return replace(self, **_checked(changes))
 
@@ -134,7 +134,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: no such revision was released; the text lists those that were.
         """
-        return cls.named("mcp").but(revision=revision)
+        return cls.named("mcp").replace(revision=revision)
 
     @classmethod
     def jsonrpc(cls) -> Policy:

@@ -11,73 +11,73 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .app import Server
     from .client_requests.client_request import (
-        Accepted,
-        Answer,
-        Ask,
-        BadAnswer,
-        Declined,
+        AcceptedElicitation,
+        ClientRequest,
+        DeclinedElicitation,
+        ElicitationResult,
+        InvalidClientResponse,
         MissingCapability,
     )
-    from .client_requests.form import Titles
+    from .client_requests.form import ChoiceTitles
     from .client_requests.multi_round_trip import (
-        ChangedQuestion,
-        InvalidState,
-        RoundLimit,
-        StateTooLarge,
+        InvalidRequestState,
+        ReplayMismatch,
+        RequestStateTooLarge,
+        RoundTripLimitExceeded,
     )
     from .context import Context
     from .extensions import Extension
-    from .handlers.arguments import Header
-    from .handlers.output import Result
-    from .runtime.listener import Listening
-    from .settings import Cache, ServerLimits, SocketLimits, TaskSettings
+    from .handlers.arguments import ParamHeader
+    from .handlers.output import ToolOutput
+    from .runtime.listener import ServerListener
+    from .settings import CacheHint, ServerLimits, SocketLimits, TaskSettings
 
 __all__ = [
-    "Accepted",
-    "Answer",
-    "Ask",
-    "BadAnswer",
-    "Cache",
-    "ChangedQuestion",
+    "AcceptedElicitation",
+    "CacheHint",
+    "ChoiceTitles",
+    "ClientRequest",
     "Context",
-    "Declined",
+    "DeclinedElicitation",
+    "ElicitationResult",
     "Extension",
-    "Header",
-    "InvalidState",
-    "Listening",
+    "InvalidClientResponse",
+    "InvalidRequestState",
     "MissingCapability",
-    "Result",
-    "RoundLimit",
+    "ParamHeader",
+    "ReplayMismatch",
+    "RequestStateTooLarge",
+    "RoundTripLimitExceeded",
     "Server",
     "ServerLimits",
+    "ServerListener",
     "SocketLimits",
-    "StateTooLarge",
     "TaskSettings",
-    "Titles",
+    "ToolOutput",
 ]
 
 _HOMES = {
-    "Accepted": "client_requests.client_request",
-    "Answer": "client_requests.client_request",
-    "Ask": "client_requests.client_request",
-    "BadAnswer": "client_requests.client_request",
-    "Cache": "settings",
-    "ChangedQuestion": "client_requests.multi_round_trip",
+    "AcceptedElicitation": "client_requests.client_request",
+    "ElicitationResult": "client_requests.client_request",
+    "ClientRequest": "client_requests.client_request",
+    "InvalidClientResponse": "client_requests.client_request",
+    "CacheHint": "settings",
+    "ReplayMismatch": "client_requests.multi_round_trip",
     "Context": "context",
-    "Declined": "client_requests.client_request",
+    "DeclinedElicitation": "client_requests.client_request",
     "Extension": "extensions",
-    "Header": "handlers.arguments",
-    "InvalidState": "client_requests.multi_round_trip",
-    "Listening": "runtime.listener",
+    "ParamHeader": "handlers.arguments",
+    "InvalidRequestState": "client_requests.multi_round_trip",
+    "ServerListener": "runtime.listener",
     "MissingCapability": "client_requests.client_request",
-    "Result": "handlers.output",
-    "RoundLimit": "client_requests.multi_round_trip",
+    "ToolOutput": "handlers.output",
+    "RoundTripLimitExceeded": "client_requests.multi_round_trip",
     "Server": "app",
     "ServerLimits": "settings",
     "SocketLimits": "settings",
-    "StateTooLarge": "client_requests.multi_round_trip",
+    "RequestStateTooLarge": "client_requests.multi_round_trip",
     "TaskSettings": "settings",
-    "Titles": "client_requests.form",
+    "ChoiceTitles": "client_requests.form",
 }
 
 

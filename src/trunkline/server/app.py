@@ -47,18 +47,18 @@ from .registry import register as registration
 from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
 from .registry.paged_list import Catalogue
 from .runtime.lifespan import SharedLife
-from .settings import Cache, ServerLimits, SocketLimits, TaskSettings
+from .settings import CacheHint, ServerLimits, SocketLimits, TaskSettings
 from .subscriptions.registry import Streams
 
 if TYPE_CHECKING:
     import socket
 
-    from ..jsonrpc.incoming import Asked
+    from ..jsonrpc.incoming import IncomingRequest
     from ..store.base import Store
     from ..transports.addresses import Tcp, Unix
     from ..transports.base import Transport
     from .client_requests.multi_round_trip import Rounds
-    from .runtime.listener import Listening
+    from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
 
 __all__ = ["Server"]
@@ -85,7 +85,7 @@ class Server:
         revisions: Iterable[str] = REVISIONS,
         policy: Policy | None = None,
         page_size: int = 100,
-        cache: Cache = Cache(),  # noqa: B008  # immutable
+        cache: CacheHint = CacheHint(),  # noqa: B008  # immutable
         lifespan: Lifespan | None = None,
         limits: ServerLimits = ServerLimits(),  # noqa: B008  # immutable
         state_keys: Sequence[bytes] = (),
@@ -142,7 +142,7 @@ class Server:
         # Of all connections.
         self.connections: set[Connection] = set()
         # What listens for more of them.
-        self.listeners: set[Listening] = set()
+        self.listeners: set[ServerListener] = set()
         self.streams = Streams(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
         # What outlives a request; made when it is first needed, where none was given.
@@ -155,7 +155,7 @@ class Server:
         self.heard = HEARD
         self._surfaces: dict[str, Surface] = {}
         # How long each list may be kept, until it changes.
-        self._kept: dict[int, Cache] = {}
+        self._kept: dict[int, CacheHint] = {}
         self._life = SharedLife(f"<Server {name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
         self._hearing: set[asyncio.Task[None]] = set()
@@ -185,7 +185,7 @@ class Server:
         output_schema: Any = DERIVE,
         inline: bool = False,
         timeout: float | None = None,
-        cache: Cache | None = None,
+        cache: CacheHint | None = None,
         deprecated: bool | str = False,
         task: Literal["never", "optional", "required"] = "never",
         task_start: Literal["call", "handler"] = "call",
@@ -264,7 +264,7 @@ class Server:
         meta: dict[str, Any] | None = None,
         inline: bool = False,
         timeout: float | None = None,
-        cache: Cache | None = None,
+        cache: CacheHint | None = None,
     ) -> Callable[[F], F]:
         """Register a function as a resource; `{name}` in the URI makes it a template.
 
@@ -494,7 +494,7 @@ class Server:
         """Return what clients are told of extensions: their settings by id."""
         return {id: taken.extension.settings for id, taken in self.extensions.items()}
 
-    def cache_of(self, catalogue: Catalogue[Any]) -> Cache:
+    def cache_of(self, catalogue: Catalogue[Any]) -> CacheHint:
         """Return how long a list may be kept: as long as each thing on it allows."""
         found = self._kept.get(id(catalogue))
         if found is None:
@@ -582,7 +582,7 @@ class Server:
         *,
         limits: SocketLimits = SocketLimits(),  # noqa: B008  # immutable
         sock: socket.socket | Sequence[socket.socket] | None = None,
-    ) -> Listening:
+    ) -> ServerListener:
         """Listen on an address for the time of an `async with`, beside whatever else runs.
 
         `sock` is a bound socket of the caller's to listen on in place of a new one, or several.
@@ -591,9 +591,9 @@ class Server:
             ValueError: the text names no address, or there is no socket in `sock`.
         """
         # Imported here: a server on standard streams has no sockets.
-        from .runtime.listener import Listening
+        from .runtime.listener import ServerListener
 
-        return Listening(self, address, limits, sock)
+        return ServerListener(self, address, limits, sock)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; return when everything owed is done.
@@ -708,7 +708,7 @@ class Server:
         if self._tasks is not None:
             self._tasks.release(connection)
 
-    def give_up(self, asked: Asked) -> None:
+    def give_up(self, asked: IncomingRequest) -> None:
         """Let a request go, which its client has cancelled, of whatever waits for it."""
         if self._tasks is not None:
             self._tasks.give_up(asked)

@@ -32,11 +32,11 @@ from .extensions import declared
 if TYPE_CHECKING:
     import asyncio
 
-    from ..jsonrpc.incoming import Asked
+    from ..jsonrpc.incoming import IncomingRequest
     from ..mcp.meta import Caller
     from ..mcp.types import CreateMessageResult, Root
     from .app import Server
-    from .client_requests.client_request import Answer, Ask
+    from .client_requests.client_request import ClientRequest, ElicitationResult
     from .dispatch.connection import Connection
     from .dispatch.handler_run import Course
     from .dispatch.revision import Surface
@@ -95,7 +95,7 @@ class Context(Struct, eq=False):
     """One request being served. Any handler gets it by annotating a parameter with this class."""
 
     _connection: Connection
-    _asked: Asked
+    _asked: IncomingRequest
     _surface: Surface
     _caller: Caller | None
     # The server the handler was registered with: of a mounted one, that one.
@@ -189,12 +189,12 @@ class Context(Struct, eq=False):
     @overload
     def elicit(
         self, message: str, form: type[T], *, key: str | None = None, timeout: float | None = None
-    ) -> Ask[Answer[T]]: ...
+    ) -> ClientRequest[ElicitationResult[T]]: ...
 
     @overload
     def elicit(
         self, message: str, form: None, *, key: str | None = None, timeout: float | None = None
-    ) -> Ask[Answer[None]]: ...
+    ) -> ClientRequest[ElicitationResult[None]]: ...
 
     @overload
     def elicit(
@@ -204,16 +204,16 @@ class Context(Struct, eq=False):
         *,
         key: str | None = None,
         timeout: float | None = None,
-    ) -> Ask[Answer[dict[str, Any]]]: ...
+    ) -> ClientRequest[ElicitationResult[dict[str, Any]]]: ...
 
     @overload
     def elicit(
         self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
-    ) -> Ask[Answer[Any]]: ...
+    ) -> ClientRequest[ElicitationResult[Any]]: ...
 
     def elicit(
         self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
-    ) -> Ask[Answer[Any]]:
+    ) -> ClientRequest[ElicitationResult[Any]]:
         """Ask the user to fill in a form: `answer = await context.elicit("Which day?", Day)`.
 
         `form` is a flat Struct, dataclass or TypedDict, a plain type such as `str` or a
@@ -226,11 +226,11 @@ class Context(Struct, eq=False):
 
         Raises:
             MissingCapability: the client cannot be asked this.
-            BadAnswer: what it answered does not fit the form.
+            InvalidClientResponse: what it answered does not fit the form.
             TypeError: no form can ask for such a type.
             ValueError: another question of this call has that key.
             PeerError: the client answered with an error.
-            RequestEnded: no answer will come: TimedOut, or ConnectionLost.
+            RequestAborted: no answer will come: RequestTimeout, or ConnectionLost.
         """
         from .client_requests import client_request
 
@@ -238,7 +238,7 @@ class Context(Struct, eq=False):
 
     def elicit_url(
         self, message: str, url: str, *, key: str | None = None, timeout: float | None = None
-    ) -> Ask[Answer[None]]:
+    ) -> ClientRequest[ElicitationResult[None]]:
         """Ask the user to visit an address, for what must not pass through the client.
 
         "accept" says that the user agreed to go there, not that anything was done there.
@@ -265,7 +265,7 @@ class Context(Struct, eq=False):
         tool_choice: str | None = None,
         key: str | None = None,
         timeout: float | None = None,
-    ) -> Ask[CreateMessageResult]:
+    ) -> ClientRequest[CreateMessageResult]:
         """Ask the client's model: `reply = await context.sample("Summarise …", max_tokens=200)`.
 
         `messages` is a text, a message, or several; `tools` need a client that declared
@@ -290,7 +290,9 @@ class Context(Struct, eq=False):
 
         return client_request.sample(self, messages, options, key, timeout)
 
-    def roots(self, *, key: str | None = None, timeout: float | None = None) -> Ask[list[Root]]:
+    def roots(
+        self, *, key: str | None = None, timeout: float | None = None
+    ) -> ClientRequest[list[Root]]:
         """Ask which folders the client works in.
 
         Raises:
@@ -308,7 +310,7 @@ class Context(Struct, eq=False):
         *,
         type: type[T],
         secret: bool = False,
-    ) -> Ask[T]: ...
+    ) -> ClientRequest[T]: ...
 
     @overload
     def once(
@@ -318,7 +320,7 @@ class Context(Struct, eq=False):
         *,
         type: Any = Any,
         secret: bool = False,
-    ) -> Ask[Any]: ...
+    ) -> ClientRequest[Any]: ...
 
     def once(
         self,
@@ -327,7 +329,7 @@ class Context(Struct, eq=False):
         *,
         type: Any = Any,
         secret: bool = False,
-    ) -> Ask[Any]:
+    ) -> ClientRequest[Any]:
         """Do something that must not be done again when the handler is run again.
 
         What `work` returns is kept with the answers, as JSON, and read back as `type`: on the
@@ -343,7 +345,7 @@ class Context(Struct, eq=False):
 
         return client_request.once(self, key, work, type, secret)
 
-    def become_task(self) -> Ask[bool]:
+    def become_task(self) -> ClientRequest[bool]:
         """Let the client go, and go on as a task; say whether this call is one now.
 
         Await it, or `wait` for it on a thread. Questions before this are asked in rounds, after
@@ -351,11 +353,11 @@ class Context(Struct, eq=False):
         server has no room for one more, the call goes on as it was.
 
         Raises:
-            Refusal: there is no room, and the tool has to be a task.
+            RequestError: there is no room, and the tool has to be a task.
         """
-        from .client_requests.client_request import Ask
+        from .client_requests.client_request import ClientRequest
 
-        return Ask(self, self._become)
+        return ClientRequest(self, self._become)
 
     async def _become(self) -> bool:
         course = self._course
@@ -448,7 +450,7 @@ class Context(Struct, eq=False):
         Raises:
             LocalProtocolError: the revision or the client does not allow it; nothing was sent.
             PeerError: the client answered with an error.
-            RequestEnded: no answer will come: TimedOut, or ConnectionLost.
+            RequestAborted: no answer will come: RequestTimeout, or ConnectionLost.
         """
         from .client_requests import capabilities as client_capabilities
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from ..errors import NOTHING, PeerError, Refusal, RequestEnded, ToolError
+from ..errors import NOTHING, PeerError, RequestAborted, RequestError, ToolError
 from ..jsonrpc.error_codes import named_error
 from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.policy import Policy
@@ -41,8 +41,8 @@ class RanOut(Exception):
     """A handler took longer than its author allows."""
 
 
-def refusal(error: Refusal, policy: Policy) -> ErrorObject:
-    """Return the wire error that a handler chose by raising `Refusal`."""
+def refusal(error: RequestError, policy: Policy) -> ErrorObject:
+    """Return the wire error that a handler chose by raising `RequestError`."""
     data = UNSET if error.data is NOTHING else error.data
     if isinstance(error.kind, int):
         return ErrorObject(error.kind, error.message or "Refused", data)
@@ -55,7 +55,7 @@ def refusal(error: Refusal, policy: Policy) -> ErrorObject:
 
 def error_of(error: BaseException, context: Context, policy: Policy) -> ErrorObject:
     """Return the wire error for what a resource, prompt, completion or method raised."""
-    if isinstance(error, Refusal):
+    if isinstance(error, RequestError):
         return refusal(error, policy)
     if isinstance(error, RanOut):
         return named_error(ErrorKind.TIMEOUT, policy=policy)
@@ -67,7 +67,7 @@ def error_of(error: BaseException, context: Context, policy: Policy) -> ErrorObj
 
 
 def tool_failure(error: BaseException, context: Context) -> CallToolResult:
-    """Return the result of a tool that raised; `Refusal` is not for here."""
+    """Return the result of a tool that raised; `RequestError` is not for here."""
     if isinstance(error, ToolError):
         return failed(str(error) or "The tool failed.")
     if isinstance(error, RanOut):
@@ -85,7 +85,7 @@ def tool_failure(error: BaseException, context: Context) -> CallToolResult:
 
 def _is_unanswered(error: BaseException) -> bool:
     """Say whether a question of the handler's was answered with an error, or not at all."""
-    return isinstance(error, PeerError | RequestEnded) and error.method in _ASKED
+    return isinstance(error, PeerError | RequestAborted) and error.method in _ASKED
 
 
 def _log_unanswered(error: BaseException, context: Context) -> None:

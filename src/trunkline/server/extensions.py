@@ -42,7 +42,7 @@ from .handlers.arguments import Arguments, arguments_of
 from .handlers.json_encoding import OutputMismatch, encoded
 
 if TYPE_CHECKING:
-    from ..jsonrpc.incoming import Asked
+    from ..jsonrpc.incoming import IncomingRequest
     from .app import Server
     from .context import Context
     from .dispatch.connection import Connection
@@ -249,7 +249,9 @@ def _declaration(caller: Caller | None, id: str) -> dict[str, Any] | None:
     return extensions.get(id)
 
 
-def refuse_undeclared(connection: Connection, asked: Asked, surface: Surface, id: str) -> None:
+def refuse_undeclared(
+    connection: Connection, asked: IncomingRequest, surface: Surface, id: str
+) -> None:
     """Refuse a request for want of an extension that its client did not declare."""
     connection.refuse(
         asked,
@@ -270,7 +272,11 @@ class Gate:
         self._serve = serve
 
     def __call__(
-        self, connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+        self,
+        connection: Connection,
+        asked: IncomingRequest,
+        caller: Caller | None,
+        surface: Surface,
     ) -> None:
         """Serve it, or say what is missing."""
         if declares(caller, self._id):

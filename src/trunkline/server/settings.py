@@ -6,13 +6,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Cache", "ServerLimits", "SocketLimits", "TaskSettings"]
+__all__ = ["CacheHint", "ServerLimits", "SocketLimits", "TaskSettings"]
 
 
-class Cache(Struct, frozen=True):
+class CacheHint(Struct, frozen=True):
     """How long a client may keep a result, and whether others may be given it.
 
-    `Cache(60)` is a minute. A `private` result is for the caller it was made for; a `public`
+    `CacheHint(60)` is a minute. A `private` result is for the caller it was made for; a `public`
     one may be handed to anybody. Only 2026-07-28 tells clients; zero is "do not keep".
     """
 
@@ -30,10 +30,10 @@ class Cache(Struct, frozen=True):
         """The same as the wire counts it."""
         return round(self.seconds * 1000)
 
-    def joined(self, other: Cache) -> Cache:
+    def joined(self, other: CacheHint) -> CacheHint:
         """Return what holds for two things sent as one: the shorter time, the closer circle."""
         scope = "public" if self.scope == other.scope == "public" else "private"
-        return Cache(min(self.seconds, other.seconds), scope)  # type: ignore[arg-type]  # one of two
+        return CacheHint(min(self.seconds, other.seconds), scope)  # type: ignore[arg-type]  # one of two
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True):

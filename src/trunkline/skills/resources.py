@@ -31,10 +31,10 @@ from weakref import WeakSet
 
 from msgspec import UNSET
 
-from ..errors import Refusal
+from ..errors import RequestError
 from ..mcp.types import Resource, ResourceContents
 from ..redaction import redact
-from ..server import Cache, Context, Extension, Server
+from ..server import CacheHint, Context, Extension, Server
 from ..spec.error_kinds import ErrorKind
 from .entries import DIRECTORY, EXTENSION, SkillEntry, digest_of
 from .folder import Shelf, SkillFile, read_inside, scan
@@ -66,7 +66,7 @@ class Skills(Extension):
         folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         *,
         directory_read: bool = False,
-        cache: Cache | None = None,
+        cache: CacheHint | None = None,
         page_size: int = 50,
     ) -> None:
         super().__init__(EXTENSION, settings={"directoryRead": True} if directory_read else {})
@@ -121,16 +121,18 @@ class Skills(Extension):
     def _get(self, context: Context, uri: str) -> dict[str, Any]:
         entry = self._look().skills.get(uri)
         if entry is None:
-            raise Refusal(ErrorKind.INVALID_PARAMS, f"No skill is served at {redact(uri)}")
+            raise RequestError(ErrorKind.INVALID_PARAMS, f"No skill is served at {redact(uri)}")
         return {"skill": entry, **self._kept(context)}
 
     def _read_directory(self, uri: str, cursor: str | None = None) -> dict[str, Any]:
         shelf = self._look()
         children = shelf.folders.get(uri)
         if children is None:
-            raise Refusal(ErrorKind.INVALID_PARAMS, f"{redact(uri)} is not a directory resource")
+            raise RequestError(
+                ErrorKind.INVALID_PARAMS, f"{redact(uri)} is not a directory resource"
+            )
         if cursor is not None:  # a folder has one page
-            raise Refusal(ErrorKind.INVALID_CURSOR)
+            raise RequestError(ErrorKind.INVALID_CURSOR)
         return {"resources": [_resource(shelf, child) for child in children]}
 
     def _kept(self, context: Context) -> dict[str, Any]:
@@ -225,14 +227,14 @@ def _position(cursor: str, mark: str, most: int) -> int:
     """Return where a page begins.
 
     Raises:
-        Refusal: the cursor is not of the list as it is now.
+        RequestError: the cursor is not of the list as it is now.
     """
     place, _, told = cursor.partition(".")
     # No list is so long that its places have ten digits.
     if told != mark or not (place.isascii() and place.isdigit()) or len(place) > 9:
-        raise Refusal(ErrorKind.INVALID_CURSOR)
+        raise RequestError(ErrorKind.INVALID_CURSOR)
     if not 0 < int(place) < most:
-        raise Refusal(ErrorKind.INVALID_CURSOR)
+        raise RequestError(ErrorKind.INVALID_CURSOR)
     return int(place)
 
 

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
         transports,
     )
     from .meta_key_check import MetaProblem, check_meta_key
-    from .revision_diff import Change, Detail, Diff, diff
+    from .revision_diff import Detail, Diff, SpecChange, diff
     from .schemas import json_schema
     from .types import type_ as type
     from .types import types as all_types
 
 __all__ = [
-    "Change",
     "Detail",
     "Diff",
     "MetaProblem",
+    "SpecChange",
     "Specification",
     "all_types",
     "capabilities",
@@ -69,7 +69,7 @@ __all__ = [
 
 # Where each public name lives, and as what; it is loaded when first asked for.  [PEP 562]
 _HOMES = {name: ("lookup", name) for name in __all__} | {
-    "Change": ("revision_diff", "Change"),
+    "SpecChange": ("revision_diff", "SpecChange"),
     "Detail": ("revision_diff", "Detail"),
     "Diff": ("revision_diff", "Diff"),
     "diff": ("revision_diff", "diff"),

@@ -30,7 +30,7 @@ from .mcp.advice import ADVICE
 from .rows import ErrorCode
 from .types import FieldView, TypeView, types
 
-__all__ = ["Change", "Detail", "Diff", "diff"]
+__all__ = ["Detail", "Diff", "SpecChange", "diff"]
 
 
 class Detail(NamedTuple):
@@ -41,7 +41,7 @@ class Detail(NamedTuple):
     after: str
 
 
-class Change(NamedTuple):
+class SpecChange(NamedTuple):
     """One thing that differs between two revisions."""
 
     subject: Subject
@@ -61,9 +61,9 @@ class Diff(NamedTuple):
 
     before: str
     after: str
-    changes: tuple[Change, ...]
+    changes: tuple[SpecChange, ...]
 
-    def of(self, subject: Subject, how: How | None = None) -> tuple[Change, ...]:
+    def of(self, subject: Subject, how: How | None = None) -> tuple[SpecChange, ...]:
         """Return the changes of one subject, all or those of one kind, in the rows' order."""
         return tuple(
             change
@@ -154,7 +154,7 @@ _TABLES: Final = (
 )
 
 
-def _of_rows(table: _Table, before: str, after: str) -> Iterator[Change]:
+def _of_rows(table: _Table, before: str, after: str) -> Iterator[SpecChange]:
     """Yield what changes in one table: what goes or stays in its order, then what comes."""
     old = {(row.name, _role(row)): row for row in table.of(before)}
     new = {(row.name, _role(row)): row for row in table.of(after)}
@@ -165,12 +165,12 @@ def _of_rows(table: _Table, before: str, after: str) -> Iterator[Change]:
             yield from _if_changed(table, row, new[key], forward)
         elif forward and (row.renamed_to, _role(row)) in new:
             renamed.add((row.renamed_to, _role(row)))
-            yield Change(table.subject, "renamed", *key, row.renamed_to, to_do=row.instead)
+            yield SpecChange(table.subject, "renamed", *key, row.renamed_to, to_do=row.instead)
         else:
-            yield Change(table.subject, "removed", *key, to_do=row.instead if forward else "")
+            yield SpecChange(table.subject, "removed", *key, to_do=row.instead if forward else "")
     for key, row in new.items():
         if key not in old and key not in renamed:
-            yield Change(table.subject, "added", *key, to_do=row.adopt if forward else "")
+            yield SpecChange(table.subject, "added", *key, to_do=row.adopt if forward else "")
 
 
 def _role(row: _Row) -> str:
@@ -178,7 +178,7 @@ def _role(row: _Row) -> str:
     return getattr(row, "role", "")
 
 
-def _if_changed(table: _Table, old: _Row, new: _Row, forward: bool) -> Iterator[Change]:
+def _if_changed(table: _Table, old: _Row, new: _Row, forward: bool) -> Iterator[SpecChange]:
     """Yield the change from one row to another, if there is any."""
     if old is new:
         return
@@ -186,7 +186,9 @@ def _if_changed(table: _Table, old: _Row, new: _Row, forward: bool) -> Iterator[
     to_do = new.adopt if forward else ""
     # A row may begin because of something that is no column: its advice tells.
     if details or to_do:
-        yield Change(table.subject, "changed", old.name, _role(old), details=details, to_do=to_do)
+        yield SpecChange(
+            table.subject, "changed", old.name, _role(old), details=details, to_do=to_do
+        )
 
 
 def _details(columns: Mapping[str, str], old: object, new: object) -> tuple[Detail, ...]:
@@ -211,7 +213,7 @@ def _text(value: Any) -> str:
 # Errors, types and fields: what to do is in rows of its own
 
 
-def _of_errors(before: str, after: str) -> Iterator[Change]:
+def _of_errors(before: str, after: str) -> Iterator[SpecChange]:
     """Yield what changes about error symbols."""
     old, new = _by_symbol(before), _by_symbol(after)
     columns = {"number": "number", "http": "HTTP status", "sent": "may be sent"}
@@ -230,7 +232,7 @@ def _by_symbol(revision: str) -> dict[str, ErrorCode]:
     return {str(row.symbol): row for row in counts if row is not None}
 
 
-def _of_types(before: str, after: str) -> Iterator[Change]:
+def _of_types(before: str, after: str) -> Iterator[SpecChange]:
     """Yield what changes about types, and about the fields of those that stay."""
     old, new = types(before), types(after)
     yield from _of_names("type", old, new, before, after)
@@ -241,7 +243,7 @@ def _of_types(before: str, after: str) -> Iterator[Change]:
 
 def _of_names(
     subject: Subject, old: Iterable[str], new: Iterable[str], before: str, after: str
-) -> Iterator[Change]:
+) -> Iterator[SpecChange]:
     """Yield which names come, go, or go on as others."""
     gone = [name for name in old if name not in frozenset(new)]
     come = [name for name in new if name not in frozenset(old)]
@@ -256,7 +258,7 @@ def _of_names(
         yield _advised(subject, "added", name, before, after)
 
 
-def _of_type(old: TypeView, new: TypeView, before: str, after: str) -> Iterator[Change]:
+def _of_type(old: TypeView, new: TypeView, before: str, after: str) -> Iterator[SpecChange]:
     """Yield what changes about a type that stays, then about its fields."""
     shapes = _Shape.of(old), _Shape.of(new)
     if details := _details({"kind": "kind", "members": "may be", "open": "open"}, *shapes):
@@ -270,7 +272,7 @@ def _of_type(old: TypeView, new: TypeView, before: str, after: str) -> Iterator[
 
 def _of_fields(
     old: Mapping[str, FieldView], new: Mapping[str, FieldView], before: str, after: str
-) -> Iterator[Change]:
+) -> Iterator[SpecChange]:
     """Yield what changes about fields that stay."""
     columns = {"type": "type", "required": "required", "limits": "limits"}
     for name, field in old.items():
@@ -297,11 +299,11 @@ def _advised(
     before: str,
     after: str,
     details: tuple[Detail, ...] = (),
-) -> Change:
+) -> SpecChange:
     """Return a change with what the rows of advice know about it."""
     found = _advice(subject, how, name, before, after)
     renamed_to, says = (found.renamed_to, found.says) if found else ("", "")
-    return Change(subject, how, name, renamed_to=renamed_to, details=details, to_do=says)
+    return SpecChange(subject, how, name, renamed_to=renamed_to, details=details, to_do=says)
 
 
 def _advice(subject: Subject, how: How, name: str, before: str, after: str) -> Advice | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .base import Store, Subscription
+    from .base import ChannelSubscription, Store
     from .errors import (
-        End,
+        EndReason,
         InvalidKey,
         StoreClosed,
         StoreError,
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
         LogEntry,
         LogPage,
         Message,
-        Page,
+        RecordPage,
         Retention,
         Stored,
         StoreLimits,
     )
 
 __all__ = [
+    "ChannelSubscription",
     "Cursor",
-    "End",
+    "EndReason",
     "InvalidKey",
     "Key",
     "Lease",
@@ -42,7 +43,7 @@ __all__ = [
     "LogPage",
     "MemoryStore",
     "Message",
-    "Page",
+    "RecordPage",
     "Retention",
     "Store",
     "StoreClosed",
@@ -51,13 +52,12 @@ __all__ = [
     "StoreLimits",
     "StoreUnavailable",
     "Stored",
-    "Subscription",
     "SubscriptionEnded",
 ]
 
 _HOMES = {
     "Cursor": "values",
-    "End": "errors",
+    "EndReason": "errors",
     "InvalidKey": "errors",
     "Key": "values",
     "Lease": "values",
@@ -65,7 +65,7 @@ _HOMES = {
     "LogPage": "values",
     "MemoryStore": "memory",
     "Message": "values",
-    "Page": "values",
+    "RecordPage": "values",
     "Retention": "values",
     "Store": "base",
     "StoreClosed": "errors",
@@ -74,7 +74,7 @@ _HOMES = {
     "StoreLimits": "values",
     "StoreUnavailable": "errors",
     "Stored": "values",
-    "Subscription": "base",
+    "ChannelSubscription": "base",
     "SubscriptionEnded": "errors",
 }
 

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from typing import Protocol, Self, runtime_checkable
 
-from .values import Cursor, Key, Lease, LogPage, Message, Page, Retention, Stored
+from .values import Cursor, Key, Lease, LogPage, Message, RecordPage, Retention, Stored
 
-__all__ = ["Store", "Subscription"]
+__all__ = ["ChannelSubscription", "Store"]
 
 
-class Subscription(Protocol):
+class ChannelSubscription(Protocol):
     """Messages as they come: `async for message in subscription`.
 
     At most once: a message comes once or not at all, and those of one publisher on one channel
@@ -96,7 +96,7 @@ class Store(Protocol):
         """
         ...
 
-    async def scan(self, prefix: Key, *, after: str | None = None, limit: int = 100) -> Page:
+    async def scan(self, prefix: Key, *, after: str | None = None, limit: int = 100) -> RecordPage:
         """Return keys with a value, of the tenant and kind of `prefix`, whose names begin so.
 
         At most `limit` of them, maybe none, behind the cursor `after` of an earlier page; the
@@ -139,7 +139,7 @@ class Store(Protocol):
         """
         ...
 
-    async def subscribe(self, *channels: Key) -> Subscription:
+    async def subscribe(self, *channels: Key) -> ChannelSubscription:
         """Listen to channels: what is published after this returns comes, in order.
 
         A driver that lost its engine ends the subscription as LOST, even where it could

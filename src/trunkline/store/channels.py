@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Self
 
-from .errors import End, StoreFull, SubscriptionEnded
+from .errors import EndReason, StoreFull, SubscriptionEnded
 from .expiring_records import ENTRY_COST
 from .values import Key, Message, StoreLimits
 
@@ -56,7 +56,7 @@ class Channels:
                 del self._listeners[key]
         self._count -= len(listener.keys)
 
-    def end(self, reason: End) -> None:
+    def end(self, reason: EndReason) -> None:
         """End every subscription."""
         for listener in {one: None for group in self._listeners.values() for one in group}:
             listener.end(reason)
@@ -74,7 +74,7 @@ class _Listener:
         self._news = asyncio.Event()
         # Whether it has ended, and why; None is by its owner.
         self._is_over = False
-        self._reason: End | None = None
+        self._reason: EndReason | None = None
 
     def hand(self, message: Message) -> None:
         """Let a message wait for the subscriber."""
@@ -82,10 +82,10 @@ class _Listener:
         self._bytes += len(message.data) + ENTRY_COST
         limits = self._limits
         if len(self._waiting) > limits.backlog or self._bytes > limits.backlog_bytes:
-            self.end(End.SLOW)
+            self.end(EndReason.SLOW)
         self._news.set()
 
-    def end(self, reason: End | None) -> None:
+    def end(self, reason: EndReason | None) -> None:
         """Let no more messages come, and let go of those that wait."""
         if self._is_over:
             return

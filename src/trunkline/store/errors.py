@@ -16,7 +16,7 @@ from ..errors import TrunklineError
 from ..redaction import redact
 
 __all__ = [
-    "End",
+    "EndReason",
     "InvalidKey",
     "StoreClosed",
     "StoreError",
@@ -66,7 +66,7 @@ class StoreClosed(StoreError):
         return "the store was closed"
 
 
-class End(Enum):
+class EndReason(Enum):
     """Why a subscription ended without being closed by its owner."""
 
     SLOW = "the subscriber fell behind"
@@ -77,7 +77,7 @@ class End(Enum):
 class SubscriptionEnded(StoreError):
     """No more messages will come, and some may be missing; subscribe again, then look anew."""
 
-    def __init__(self, reason: End) -> None:
+    def __init__(self, reason: EndReason) -> None:
         super().__init__(reason)
         self.reason = reason
 

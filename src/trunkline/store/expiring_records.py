@@ -18,10 +18,10 @@ from math import inf
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from .errors import StoreFull
-from .sorted_names import Names
-from .values import Key, Page, StoreLimits
+from .sorted_names import SortedNames
+from .values import Key, RecordPage, StoreLimits
 
-__all__ = ["ENTRY_COST", "RECORD_COST", "Record", "Shelf"]
+__all__ = ["ENTRY_COST", "RECORD_COST", "ExpiringRecords", "Record"]
 
 # What a record, and an entry in one, takes up beside the bytes it holds, as measured and rounded.
 # Without it a million empty values would be free.
@@ -62,7 +62,7 @@ class _Room:
         self.bytes = 0
 
 
-class Shelf:
+class ExpiringRecords:
     """Every record of one store."""
 
     def __init__(self, limits: StoreLimits, clock: Callable[[], float]) -> None:
@@ -70,7 +70,7 @@ class Shelf:
         self._clock = clock
         self.now = clock()
         self._records: dict[_Place, Record] = {}
-        self._names: dict[tuple[type[Record], str, str], Names] = {}
+        self._names: dict[tuple[type[Record], str, str], SortedNames] = {}
         # When to look at a place again, at the latest when what is there expires. A record that
         # was given more time since is put back with its new time, so touching it costs nothing
         # here. Places and no records, for one that is gone must not be kept alive.
@@ -105,7 +105,9 @@ class Shelf:
         record.size = size
         self._records[type(record), key] = record
         if record.is_listed:
-            self._names.setdefault((type(record), key.tenant, key.kind), Names()).add(key.name)
+            self._names.setdefault((type(record), key.tenant, key.kind), SortedNames()).add(
+                key.name
+            )
         self.expire(record, ttl)
 
     def grow(self, record: Record, by: int) -> None:
@@ -136,20 +138,20 @@ class Shelf:
         self._note(key.tenant, -1, -record.size)
         self._tidy()
 
-    def scan(self, kind: type[Record], prefix: Key, after: str | None, limit: int) -> Page:
+    def scan(self, kind: type[Record], prefix: Key, after: str | None, limit: int) -> RecordPage:
         """Return a page of keys; a name of an expired record is looked at, but not returned."""
-        names = self._names.get((kind, prefix.tenant, prefix.kind), Names())
+        names = self._names.get((kind, prefix.tenant, prefix.kind), SortedNames())
         self.now = self._clock()
         keys: list[Key] = []
         last = None
         for looked_at, name in enumerate(names.behind(prefix.name, after)):
             if looked_at == limit:
-                return Page(tuple(keys), last)
+                return RecordPage(tuple(keys), last)
             last = name
             record = self._records[kind, Key(prefix.tenant, prefix.kind, name)]
             if record.expires > self.now:
                 keys.append(record.key)
-        return Page(tuple(keys), None)
+        return RecordPage(tuple(keys), None)
 
     # Room
 

@@ -16,17 +16,17 @@ from collections.abc import Callable
 from itertools import count
 from typing import ClassVar, Final, TypeVar
 
-from .base import Subscription
+from .base import ChannelSubscription
 from .channels import Channels
-from .errors import End, StoreClosed, StoreFull
-from .expiring_records import ENTRY_COST, Record, Shelf
+from .errors import EndReason, StoreClosed, StoreFull
+from .expiring_records import ENTRY_COST, ExpiringRecords, Record
 from .values import (
     Cursor,
     Key,
     Lease,
     LogEntry,
     LogPage,
-    Page,
+    RecordPage,
     Retention,
     Stored,
     StoreLimits,
@@ -101,7 +101,7 @@ class MemoryStore:
     ) -> None:
         self._limits = limits
         self._clock = clock
-        self._shelf = Shelf(limits, clock)
+        self._shelf = ExpiringRecords(limits, clock)
         self._channels = Channels(limits)
         # One count for versions and tokens of all keys: none comes twice, and no key that is
         # gone has to be remembered for it.
@@ -139,7 +139,7 @@ class MemoryStore:
             return False
         return self._remove(record)
 
-    async def scan(self, prefix: Key, *, after: str | None = None, limit: int = 100) -> Page:
+    async def scan(self, prefix: Key, *, after: str | None = None, limit: int = 100) -> RecordPage:
         """Return keys with a value, in order; at most `limit` names are looked at."""
         self._check_open()
         check_limit(limit)
@@ -192,7 +192,7 @@ class MemoryStore:
         self._check_size(data)
         self._channels.publish(channel, data)
 
-    async def subscribe(self, *channels: Key) -> Subscription:
+    async def subscribe(self, *channels: Key) -> ChannelSubscription:
         """Listen to channels: what is published after this returns comes, in order."""
         self._check_open()
         if not channels:
@@ -230,8 +230,8 @@ class MemoryStore:
     async def close(self) -> None:
         """End every subscription, and forget everything."""
         self._is_closed = True
-        self._channels.end(End.STORE_CLOSED)
-        self._shelf = Shelf(self._limits, self._clock)
+        self._channels.end(EndReason.STORE_CLOSED)
+        self._shelf = ExpiringRecords(self._limits, self._clock)
 
     # What they are made of
 

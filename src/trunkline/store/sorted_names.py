@@ -11,13 +11,13 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["Names"]
+__all__ = ["SortedNames"]
 
 # Names in a run before it is cut in two: a few KiB to move, and few runs to search.
 _RUN: Final = 512
 
 
-class Names:
+class SortedNames:
     """A set of names that can be walked from anywhere."""
 
     __slots__ = ("_runs",)

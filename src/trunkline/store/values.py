@@ -21,7 +21,7 @@ __all__ = [
     "LogEntry",
     "LogPage",
     "Message",
-    "Page",
+    "RecordPage",
     "Retention",
     "StoreLimits",
     "Stored",
@@ -84,7 +84,7 @@ class Stored(_Facts, frozen=True):
     version: int
 
 
-class Page(Struct, frozen=True):
+class RecordPage(Struct, frozen=True):
     """Some of the keys that a scan is about; `cursor` is None when there are no more."""
 
     keys: tuple[Key, ...]

@@ -15,9 +15,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from ..store.base import Store, Subscription
+from ..store.base import ChannelSubscription, Store
 from ..store.errors import (
-    End,
+    EndReason,
     StoreClosed,
     StoreError,
     StoreFull,
@@ -488,7 +488,7 @@ class StoreContract:
                 await store.publish(_KEY, b"%d" % number)
                 assert await _next(quick) == b"%d" % number
             for _ in range(2):
-                assert (await _ending(slow)).reason is End.SLOW
+                assert (await _ending(slow)).reason is EndReason.SLOW
             await slow.close()
             again = await store.subscribe(_KEY)
             await store.publish(_KEY, b"fresh")
@@ -673,8 +673,8 @@ class StoreContract:
             await asyncio.sleep(0)
             await store.close()
             await store.close()
-            assert (await waiting).reason is End.STORE_CLOSED
-            assert (await _ending(subscription)).reason is End.STORE_CLOSED
+            assert (await waiting).reason is EndReason.STORE_CLOSED
+            assert (await _ending(subscription)).reason is EndReason.STORE_CLOSED
             attempts: list[Awaitable[object]] = [
                 store.get(_KEY),
                 store.put(_KEY, b"", ttl=None),
@@ -760,16 +760,16 @@ def _read(page: LogPage) -> list[int]:
     return [entry.number for entry in page.entries]
 
 
-async def _next(subscription: Subscription) -> bytes:
+async def _next(subscription: ChannelSubscription) -> bytes:
     return (await asyncio.wait_for(anext(subscription), _HANGS)).data
 
 
-async def _all(subscription: Subscription) -> list[bytes]:
+async def _all(subscription: ChannelSubscription) -> list[bytes]:
     async with asyncio.timeout(_HANGS):
         return [message.data async for message in subscription]
 
 
-async def _ending(subscription: Subscription) -> SubscriptionEnded:
+async def _ending(subscription: ChannelSubscription) -> SubscriptionEnded:
     """Return how a subscription ended, without another message."""
     ended = await _error(asyncio.wait_for(anext(subscription), _HANGS))
     assert isinstance(ended, SubscriptionEnded)

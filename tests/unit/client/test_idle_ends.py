@@ -19,7 +19,7 @@ from trunkline import (
 )
 from trunkline.client.session import Session
 from trunkline.jsonrpc import Policy
-from trunkline.server import Listening
+from trunkline.server import ServerListener
 from trunkline.spec.revisions import REVISIONS
 from trunkline.transports import Unix
 
@@ -45,7 +45,7 @@ def server() -> Server:
     return app
 
 
-async def end_idle(listening: Listening, client: Client) -> None:
+async def end_idle(listening: ServerListener, client: Client) -> None:
     """Have the server end a connection on which nothing is awaited."""
     for connection in list(listening._connections):
         connection.end()

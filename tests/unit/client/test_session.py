@@ -25,7 +25,7 @@ from trunkline.errors import (
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
-    TimedOut,
+    RequestTimeout,
     TransportError,
     TrunklineError,
 )
@@ -44,7 +44,7 @@ def test_a_call_that_takes_too_long_is_cancelled_by_notification(revision: str) 
     async def main() -> None:
         place = Place({"tools/call": SILENT}, revision=revision)
         async with Client(place, revision=revision) as client:
-            with pytest.raises(TimedOut) as caught:
+            with pytest.raises(RequestTimeout) as caught:
                 await client.call_tool("slow", timeout=0.02)
             assert caught.value.method == "tools/call"
             assert "0.02 s" in str(caught.value)
@@ -65,7 +65,7 @@ def test_the_time_of_all_calls_is_that_of_the_client() -> None:
             results = await asyncio.gather(
                 *(client.call_tool("slow") for _ in range(3)), return_exceptions=True
             )
-            assert [type(each) for each in results] == [TimedOut] * 3
+            assert [type(each) for each in results] == [RequestTimeout] * 3
             assert "0.02 s" in str(results[0])
 
     run(main())
@@ -75,7 +75,7 @@ def test_an_earlier_deadline_is_not_kept_waiting_by_a_later_one() -> None:
     async def main() -> None:
         async with Client(Place({"tools/call": SILENT})) as client:
             long = client.submit_tool("slow", timeout=500)
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.call_tool("slow", timeout=0.02)
             assert not long.done()
 
@@ -85,7 +85,7 @@ def test_an_earlier_deadline_is_not_kept_waiting_by_a_later_one() -> None:
 def test_no_call_takes_longer_than_the_maximum() -> None:
     async def main() -> None:
         async with Client(Place({"tools/call": SILENT}), max_timeout=0.02) as client:
-            with pytest.raises(TimedOut, match=r"0\.02 s"):
+            with pytest.raises(RequestTimeout, match=r"0\.02 s"):
                 await client.call_tool("slow", timeout=5000)
 
     run(main())
@@ -132,7 +132,7 @@ def test_progress_does_not_go_beyond_the_maximum() -> None:
         place = Place()
         place.answers["tools/call"] = progressing(place, 0.02, 500)
         async with Client(place, max_timeout=0.2) as client:
-            with pytest.raises(TimedOut, match=r"0\.2 s, which is the most"):
+            with pytest.raises(RequestTimeout, match=r"0\.2 s, which is the most"):
                 await client.call_tool("slow", timeout=0.1, on_progress=lambda *args: None)
             for task in place.tasks:
                 task.cancel()
@@ -521,7 +521,7 @@ def test_nothing_is_kept_of_calls_that_have_ended() -> None:
         async with Client(place) as client:
             await client.call_tool("x", timeout=5, on_progress=print)
             place.answers["tools/call"] = SILENT
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.call_tool("x", timeout=0.01, on_progress=print)
             call = client.submit_tool("x", timeout=5, on_progress=print)
             call.cancel()
@@ -576,7 +576,7 @@ def test_a_time_that_is_none_is_refused_and_harms_no_other(timeout: float) -> No
             with pytest.raises(ValueError, match="a number of seconds above 0"):
                 client.submit_tool("x", timeout=timeout, on_progress=print)
             assert place.line.methods() == ["server/discover"]
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.call_tool("x", timeout=0.01)
             call = client.submit_tool("x", timeout=float("inf"))
             await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tests.unit.client.scripted import run
 from trunkline import Client, Context, Server, ToolError
 from trunkline.client.connect.targets import target_of
-from trunkline.errors import ConnectionLost, PeerError, TimedOut, ToolFailed, TransportError
+from trunkline.errors import ConnectionLost, PeerError, RequestTimeout, ToolFailed, TransportError
 from trunkline.judge import Conversation
 from trunkline.mcp import CreateMessageResult, TextContent
 from trunkline.spec.revisions import LATEST, REVISIONS
@@ -194,14 +194,14 @@ def test_the_time_a_user_thinks_is_not_the_calls(revision: str) -> None:
             assert (await client.call_tool("ask")).value == "accept"
             assert (await client.call_tool("ask")).value == "accept"
             # Time goes on once it is answered.
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.call_tool("sleep")
         async with Client(
             app, revision=revision, on_elicit=never, timeout=0.1, max_timeout=0.2
         ) as c:
             # A user who never answers keeps nobody for good, where the server waits for him.
             if revision != LATEST:
-                with pytest.raises(TimedOut):
+                with pytest.raises(RequestTimeout):
                     await c.call_tool("ask")
 
     async def never(_: Any) -> None:

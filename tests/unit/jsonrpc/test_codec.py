@@ -37,7 +37,7 @@ from trunkline.jsonrpc.decoders import Expect
 
 MIB = 1024 * 1024
 OPEN = Policy(batch="accept")
-STRICT = OPEN.but(strictness="strict")
+STRICT = OPEN.replace(strictness="strict")
 PRESETS = ("mcp", "jsonrpc", "erlmcp", "pierre", "mcpp")
 EXPECTATIONS: tuple[Expect, ...] = get_args(Expect)
 
@@ -303,7 +303,7 @@ def test_a_typed_call_prints_no_secret() -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_what_is_written_is_read_back(preset: str) -> None:
-    codec = Codec(Policy.named(preset).but(envelope="plain", batch="accept"))
+    codec = Codec(Policy.named(preset).replace(envelope="plain", batch="accept"))
     for message in (
         Request("m", {"a": 1}, id=1),
         Notification("m"),
@@ -361,7 +361,7 @@ BAD = [
 @pytest.mark.parametrize("data", BAD, ids=range(len(BAD)))
 def test_a_fault_has_no_cause_and_no_context(data: bytes) -> None:
     # What the decoder said may hold what the peer sent, and would be printed with the fault.
-    tiny = OPEN.but(limits=Limits(default=5000))
+    tiny = OPEN.replace(limits=Limits(default=5000))
     for policy in (OPEN, STRICT, Policy.pierre(), Policy.mcpp(), tiny):
         for read in (Codec(policy).decode, Codec(policy, expect="calls").envelope):
             fault = attempt(read, data)
@@ -452,7 +452,7 @@ def test_members_that_nobody_asked_for_are_not_kept() -> None:
 
 def test_a_lenient_codec_is_no_larger() -> None:
     data = b"[" + b"{}," * (2 * MIB // 3) + b"{}]"
-    codec = Codec(Policy.mcpp().but(batch="accept"))
+    codec = Codec(Policy.mcpp().replace(batch="accept"))
     assert peak_of(codec.decode, data) < 25_000_000
 
 
@@ -495,7 +495,11 @@ def test_a_nest_of_any_depth_is_read_or_refused_at_any_depth_of_the_stack(
     name: str, stack: int
 ) -> None:
     before, after = NESTS[name]
-    policies = (OPEN, Policy.pierre().but(batch="accept"), OPEN.but(limits=Limits(depth=5000)))
+    policies = (
+        OPEN,
+        Policy.pierre().replace(batch="accept"),
+        OPEN.replace(limits=Limits(depth=5000)),
+    )
     codecs = [Codec(policy) for policy in policies]
     for codec in codecs:  # decoders are made on first use, and making one takes stack too
         codec.decode(NOTE)
@@ -540,7 +544,7 @@ def test_a_number_that_is_too_large_in_headers_is_told_as_one() -> None:
 
 
 def test_a_strict_codec_does_not_answer_what_null_makes_a_notification() -> None:
-    policy = STRICT.but(null_id="as-notification")
+    policy = STRICT.replace(null_id="as-notification")
     data = b'{"jsonrpc":"2.0","id":null,"method":"m","params":{"a":1,"a":2}}'
     assert fault_of(Codec(policy).decode, data).answer() is None
 

@@ -18,8 +18,8 @@ from trunkline.spec.revisions import REVISIONS
 
 OPEN = Policy(batch="accept")
 PRESETS = ("mcp", "jsonrpc", "erlmcp", "pierre", "mcpp")
-POLICIES = [*(Policy.named(name).but(batch="accept") for name in PRESETS)]
-POLICIES += [OPEN.but(strictness="strict"), OPEN.but(null_id="as-notification")]
+POLICIES = [*(Policy.named(name).replace(batch="accept") for name in PRESETS)]
+POLICIES += [OPEN.replace(strictness="strict"), OPEN.replace(null_id="as-notification")]
 
 
 def fault_of(data: bytes, policy: Policy = OPEN) -> InvalidMessage:
@@ -59,7 +59,7 @@ def test_every_rule_is_answered_under_every_profile_and_revision(name: str, rule
 
 def test_an_explanation_can_be_left_out() -> None:
     for explain in (True, False):
-        fault = Diagnosis(OPEN.but(explain=explain)).fault("jsonrpc.id.type", where="/id")
+        fault = Diagnosis(OPEN.replace(explain=explain)).fault("jsonrpc.id.type", where="/id")
         assert ("data" in answer_of(fault)["error"]) is explain
 
 
@@ -71,7 +71,7 @@ def test_an_explanation_says_nothing_of_what_was_there() -> None:
 def test_wrong_params_are_answered_as_the_policy_says() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":5}'
     assert fault_of(data).code == -32602
-    assert fault_of(data, OPEN.but(params_fault="INVALID_REQUEST")).code == -32600
+    assert fault_of(data, OPEN.replace(params_fault="INVALID_REQUEST")).code == -32600
     # Nothing but params is.
     assert fault_of(b'{"jsonrpc":"2.0","id":1,"method":5}').code == -32600
 
@@ -94,7 +94,7 @@ def test_an_id_that_cannot_be_read_is_null_or_left_out(policy: Policy, id: Any) 
 
 
 def test_a_null_id_that_is_an_id_is_answered_as_one() -> None:
-    policy = OPEN.but(null_id="as-request", unreadable_id="omit")
+    policy = OPEN.replace(null_id="as-request", unreadable_id="omit")
     answer = answer_of(fault_of(b'{"jsonrpc":"2.0","id":null,"method":"m","params":5}', policy))
     assert answer["id"] is None
 
@@ -125,7 +125,7 @@ def test_text_comes_before_everything() -> None:
 
 
 def test_size_comes_before_text() -> None:
-    policy = OPEN.but(limits=Limits(default=5))
+    policy = OPEN.replace(limits=Limits(default=5))
     assert fault_of(b"\xff" * 6, policy).rule == "jsonrpc.limit.message-size"
     assert fault_of(b"\xff" * 5, policy).rule == "jsonrpc.text.utf8"
 
@@ -173,7 +173,7 @@ def test_an_id_that_is_the_messages_is_used(id: int | str, policy: Policy) -> No
 
 
 def test_the_id_of_an_oversize_frame_is_looked_for_in_its_head() -> None:
-    policy = OPEN.but(limits=Limits(default=100))
+    policy = OPEN.replace(limits=Limits(default=100))
     filler = b'"x":"' + b"x" * 2000 + b'"'
     assert fault_of(b'{"id":8,' + filler + b"}", policy).id == 8
     assert fault_of(b"{" + filler + b',"id":8}', policy).id is None
@@ -186,7 +186,7 @@ def test_the_id_of_an_oversize_frame_is_looked_for_in_its_head() -> None:
 
 
 def test_an_id_that_is_too_long_is_not_sent_back() -> None:
-    policy = OPEN.but(limits=Limits(default=400, id_length=5, integer_digits=5))
+    policy = OPEN.replace(limits=Limits(default=400, id_length=5, integer_digits=5))
     for id in (b'"abcdef"', b"123456", b"-123456"):
         for data in (
             b'{"jsonrpc":"1.0","id":%s,"method":"m"}' % id,
@@ -200,9 +200,9 @@ def test_an_id_that_is_too_long_is_not_sent_back() -> None:
 
 @pytest.mark.parametrize("depth", [300, 100_000])
 def test_the_id_of_what_nests_too_deep_is_looked_for_in_its_head(depth: int) -> None:
-    policy = OPEN.but(limits=Limits(depth=100))
+    policy = OPEN.replace(limits=Limits(depth=100))
     nest = b"[" * depth + b"]" * depth
-    for chosen in (OPEN, policy, OPEN.but(strictness="strict")):
+    for chosen in (OPEN, policy, OPEN.replace(strictness="strict")):
         data = b'{"jsonrpc":"2.0","id":8,"method":"m","params":{"id":9,"x":' + nest + b"}}"
         if depth == 300 and chosen is OPEN:
             Codec(chosen).decode(data)
@@ -213,7 +213,7 @@ def test_the_id_of_what_nests_too_deep_is_looked_for_in_its_head(depth: int) -> 
 
 def test_a_duplicate_id_is_nobodys() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}'
-    fault = fault_of(data, OPEN.but(strictness="strict"))
+    fault = fault_of(data, OPEN.replace(strictness="strict"))
     assert (fault.rule, fault.id) == ("jsonrpc.text.duplicate-key", None)
 
 
@@ -281,7 +281,7 @@ def test_what_may_be_a_request_is_answered(data: bytes, policy: Policy) -> None:
     assert answer_of(fault)["error"]["code"] == fault.code
 
 
-@pytest.mark.parametrize("policy", [OPEN.but(limits=Limits(default=100)), OPEN])
+@pytest.mark.parametrize("policy", [OPEN.replace(limits=Limits(default=100)), OPEN])
 def test_a_reply_that_was_not_read_is_not_answered_either(policy: Policy) -> None:
     nest = b"[" * 2000
     for data in (
@@ -296,7 +296,7 @@ def test_a_reply_that_was_not_read_is_not_answered_either(policy: Policy) -> Non
         assert fault_of(data, policy).answer() is not None
 
 
-STRICT = OPEN.but(strictness="strict")
+STRICT = OPEN.replace(strictness="strict")
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_a_duplicate_member_is_answered_where_a_request_has_it(data: bytes, answ
 
 
 def test_where_null_makes_a_notification_it_is_not_answered() -> None:
-    policy = OPEN.but(null_id="as-notification")
+    policy = OPEN.replace(null_id="as-notification")
     data = b'{"jsonrpc":"2.0","id":null,"method":"m","params":5}'
     assert fault_of(data, policy).answer() is None
     assert fault_of(data).answer() is not None

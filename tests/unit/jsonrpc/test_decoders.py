@@ -50,7 +50,7 @@ def outcome(read: Any, data: bytes) -> Any:
 
 @pytest.mark.parametrize(("expect", "preset"), list(product(EXPECTATIONS, PRESETS)))
 def test_every_way_in_agrees_with_the_slowest_or_gives_up(expect: Expect, preset: str) -> None:
-    policy = Policy.named(preset).but(batch="accept")
+    policy = Policy.named(preset).replace(batch="accept")
     for reader in (whole_reader(policy, expect), envelope_reader(policy, expect)):
         for data in SINGLE:
             slow = reader.loose(data)
@@ -92,7 +92,7 @@ def test_a_batch_is_not_read_where_there_are_none(policy: Policy) -> None:
 
 
 def test_a_batch_has_a_length() -> None:
-    policy = OPEN.but(limits=Limits(batch=2))
+    policy = OPEN.replace(limits=Limits(batch=2))
     for reader in (whole_reader(policy, "calls"), envelope_reader(policy, "any")):
         assert outcome(reader.loose, b"[]") is None
         assert len(reader.loose(b"[" + b",".join([REQUEST] * 2) + b"]")) == 2
@@ -103,7 +103,7 @@ def test_a_batch_has_a_length() -> None:
 def test_calls_and_replies_share_a_batch_only_where_they_may() -> None:
     mixed = b"[" + REQUEST + b"," + SUCCESS + b"]"
     assert outcome(whole_reader(OPEN, "any").loose, mixed) is None
-    read = whole_reader(OPEN.but(mixed_batches=True), "any").loose(mixed)
+    read = whole_reader(OPEN.replace(mixed_batches=True), "any").loose(mixed)
     assert read == [Request("m", {"a": 1}, id=1), Success(1, {"a": 1})]
 
 

@@ -22,10 +22,10 @@ from trunkline.jsonrpc import (
     Event,
     Failure,
     IdSource,
-    Ledger,
     LengthPrefixFraming,
     NewlineFraming,
     Notification,
+    OutgoingRequests,
     Peer,
     Pending,
     Policy,
@@ -121,7 +121,7 @@ def cyclic() -> None:
 
 
 def taken_id() -> None:
-    ledger = Ledger()
+    ledger = OutgoingRequests()
     ledger.open(Pending(1, "m"))
     ledger.open(Pending(1, "m"))
 
@@ -515,7 +515,7 @@ def test_an_unknown_code_in_a_batch_is_refused_with_its_place() -> None:
 @pytest.mark.parametrize("code", [-32700, -32600, -32601, -32602, -32603])
 def test_a_known_code_is_written_whatever_becomes_of_others(code: int) -> None:
     for unknown in ("pass", "to-internal", "reject"):
-        policy = Policy().but(unknown_code=unknown)
+        policy = Policy().replace(unknown_code=unknown)
         written = Codec(policy).encode(Failure(1, ErrorObject(code, "x")))
         assert b'"code":%d' % code in written
 
@@ -523,7 +523,7 @@ def test_a_known_code_is_written_whatever_becomes_of_others(code: int) -> None:
 def test_a_code_is_known_by_profile_and_revision() -> None:
     # the row: K-25
     failure = Failure(1, ErrorObject(-32002, "x"))
-    Codec(Policy.mcp("2025-11-25").but(unknown_code="reject")).encode(failure)
+    Codec(Policy.mcp("2025-11-25").replace(unknown_code="reject")).encode(failure)
     assert refused(failure, REJECT).got == -32002
 
 

@@ -12,7 +12,7 @@ from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.profiles import PROFILE_NAMES, UnknownSymbol, profile
 from trunkline.spec.revisions import REVISIONS
 
-ERLMCP_NOW = Policy.erlmcp().but(revision="2026-07-28")
+ERLMCP_NOW = Policy.erlmcp().replace(revision="2026-07-28")
 
 
 def test_a_name_becomes_its_number_and_its_sentence() -> None:
@@ -49,7 +49,7 @@ def test_every_symbol_of_every_profile_makes_an_error(name: str, revision: str) 
 
 
 def test_a_profile_without_a_word_for_it_uses_the_official_one() -> None:
-    error = named_error("HEADER_MISMATCH", policy=Policy.pierre().but(revision="2026-07-28"))
+    error = named_error("HEADER_MISMATCH", policy=Policy.pierre().replace(revision="2026-07-28"))
     assert (error.code, error.data) == (-32020, UNSET)
 
 

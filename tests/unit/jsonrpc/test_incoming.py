@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
-from trunkline.jsonrpc import Asked, Inbox, RequestId
+from trunkline.jsonrpc import IncomingRequest, IncomingRequests, RequestId
 
 
-def opened(inbox: Inbox, id: RequestId | None, *, deadline: float | None = None) -> Asked:
-    asked = Asked(id, "tools/call")
+def opened(
+    inbox: IncomingRequests, id: RequestId | None, *, deadline: float | None = None
+) -> IncomingRequest:
+    asked = IncomingRequest(id, "tools/call")
     assert inbox.open(asked, deadline=deadline)
     return asked
 
 
 def test_a_request_is_open_until_it_is_taken_out() -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     asked = opened(inbox, 1)
     assert asked in inbox
     assert len(inbox) == 1
@@ -25,14 +27,14 @@ def test_a_request_is_open_until_it_is_taken_out() -> None:
 
 
 def test_only_the_first_to_take_a_request_out_finds_it() -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     asked = opened(inbox, 1)
     assert [inbox.take(asked) for _ in range(3)] == [True, False, False]
 
 
 def test_the_id_of_an_open_request_is_refused_and_nothing_changes() -> None:
-    inbox = Inbox()
-    first, second = opened(inbox, 1, deadline=5.0), Asked(1, "other")
+    inbox = IncomingRequests()
+    first, second = opened(inbox, 1, deadline=5.0), IncomingRequest(1, "other")
     assert not inbox.open(second, deadline=1.0)
     assert second not in inbox
     assert not inbox.take(second)
@@ -42,7 +44,7 @@ def test_the_id_of_an_open_request_is_refused_and_nothing_changes() -> None:
 
 @pytest.mark.parametrize("id", [1, "1", 0, "", None])
 def test_ids_of_every_kind_are_told_apart(id: RequestId | None) -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     others = [opened(inbox, other) for other in (1, "1", 0, "", None) if other != id]
     asked = opened(inbox, id)
     assert inbox.take(asked)
@@ -50,13 +52,13 @@ def test_ids_of_every_kind_are_told_apart(id: RequestId | None) -> None:
 
 
 def test_an_id_may_be_used_again_once_its_request_is_out() -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     inbox.take(opened(inbox, 1))
     assert opened(inbox, 1) in inbox
 
 
 def test_a_late_answer_does_not_take_the_place_of_a_new_request_with_the_same_id() -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     old = opened(inbox, 1)
     inbox.take(old)
     new = opened(inbox, 1, deadline=5.0)
@@ -68,7 +70,7 @@ def test_a_late_answer_does_not_take_the_place_of_a_new_request_with_the_same_id
 
 
 def test_a_cancel_finds_the_open_request_it_names() -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     asked = opened(inbox, 7)
     assert inbox.find(7) is asked
     assert inbox.find("7") is None
@@ -78,7 +80,7 @@ def test_a_cancel_finds_the_open_request_it_names() -> None:
 
 @pytest.mark.parametrize("id", [1, "a", None])
 def test_a_request_that_is_due_is_taken_out_whatever_its_id(id: RequestId | None) -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     asked = opened(inbox, id, deadline=5.0)
     assert inbox.next_deadline() == 5.0
     assert inbox.expire(4.9) == []
@@ -89,7 +91,7 @@ def test_a_request_that_is_due_is_taken_out_whatever_its_id(id: RequestId | None
 
 
 def test_a_request_taken_out_is_never_due() -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     inbox.take(opened(inbox, 1, deadline=5.0))
     opened(inbox, 1)
     assert inbox.next_deadline() is None
@@ -98,7 +100,7 @@ def test_a_request_taken_out_is_never_due() -> None:
 
 
 def test_a_deadline_may_be_set_and_put_off_while_a_request_is_open() -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     asked = opened(inbox, 1)
     assert inbox.set_deadline(asked, 5.0)
     assert inbox.set_deadline(asked, 8.0)
@@ -109,7 +111,7 @@ def test_a_deadline_may_be_set_and_put_off_while_a_request_is_open() -> None:
 
 
 def test_draining_takes_everything_out_oldest_first() -> None:
-    inbox = Inbox()
+    inbox = IncomingRequests()
     everything = [opened(inbox, id, deadline=9.0 - n) for n, id in enumerate([2, "1", None, 1])]
     assert inbox.drain() == everything
     assert inbox.drain() == []
@@ -120,22 +122,22 @@ def test_draining_takes_everything_out_oldest_first() -> None:
 
 
 def test_requests_compare_by_identity_and_cannot_be_changed_under_the_inbox() -> None:
-    asked = Asked(1, "tools/call")
-    assert asked != Asked(1, "tools/call")
+    asked = IncomingRequest(1, "tools/call")
+    assert asked != IncomingRequest(1, "tools/call")
     assert {asked: 1}[asked] == 1
     with pytest.raises(AttributeError):
         asked.id = 2  # type: ignore[misc]  # the point
 
 
 def test_a_printed_request_shows_nothing_that_was_sent_with_it() -> None:
-    asked = Asked(1, "tools/call", {"token": "secret"}, "route", None, {"auth": "secret"})
+    asked = IncomingRequest(1, "tools/call", {"token": "secret"}, "route", None, {"auth": "secret"})
     assert repr(asked) == "Asked(id=1, method='tools/call')"
-    assert Asked(1, "ping").params is UNSET
+    assert IncomingRequest(1, "ping").params is UNSET
 
 
 def test_a_request_that_stays_open_for_long_lets_go_of_what_it_asked_with() -> None:
-    inbox = Inbox()
-    asked = Asked(7, "listen", b"x" * 1000, "route")
+    inbox = IncomingRequests()
+    asked = IncomingRequest(7, "listen", b"x" * 1000, "route")
     assert inbox.open(asked)
     light = inbox.lighten(asked)
     assert (light.id, light.method, light.route, light.params) == (7, "listen", "route", UNSET)
@@ -146,8 +148,8 @@ def test_a_request_that_stays_open_for_long_lets_go_of_what_it_asked_with() -> N
 
 
 def test_a_request_that_was_answered_meanwhile_is_not_opened_again() -> None:
-    inbox = Inbox()
-    asked = Asked(7, "listen")
+    inbox = IncomingRequests()
+    asked = IncomingRequest(7, "listen")
     assert inbox.open(asked)
     assert inbox.take(asked)
     assert inbox.lighten(asked) not in inbox

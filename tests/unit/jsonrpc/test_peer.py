@@ -11,31 +11,31 @@ from msgspec import UNSET, Raw, Struct
 
 from trunkline.errors import IdsExhausted, InvalidMessage, LocalProtocolError
 from trunkline.jsonrpc import (
-    Asked,
     Codec,
     ErrorObject,
     ExtendedRequest,
     IdSource,
-    Ledger,
+    IncomingRequest,
     Limits,
     Notification,
+    OutgoingRequests,
     Oversize,
     Peer,
     Pending,
     Policy,
-    Problem,
+    ProtocolProblem,
     Replies,
     Reply,
     Request,
-    Stray,
-    StrayReply,
+    UnmatchedReply,
+    UnmatchedReplyEvent,
 )
 from trunkline.jsonrpc.outgoing import CLOSED_IDS_KEPT
 from trunkline.spec.revisions import REVISIONS
 
 # Ids last a session in the first and only while open in the second; both take batches.
 SESSION = Policy.mcp("2025-03-26")
-OPEN = Policy.mcp("2026-07-28").but(batch="accept")
+OPEN = Policy.mcp("2026-07-28").replace(batch="accept")
 PLAIN = Policy.jsonrpc()
 BUSY = ErrorObject(-32000, "busy")
 
@@ -55,12 +55,12 @@ class Side:
     ) -> None:
         self.sent: list[Any] = []
         self.routes: list[Any] = []
-        self.asked: list[Asked] = []
+        self.asked: list[IncomingRequest] = []
         self.notified: list[tuple[str, Any]] = []
         self.replies: list[tuple[Pending, Reply | InvalidMessage]] = []
-        self.problems: list[tuple[Problem, Any]] = []
+        self.problems: list[tuple[ProtocolProblem, Any]] = []
         self.settled: list[Any] = []
-        self.on_request: Callable[[Asked], object] = lambda _: None
+        self.on_request: Callable[[IncomingRequest], object] = lambda _: None
         self.on_notification: Callable[[], object] = lambda: None
         self.on_reply: Callable[[], object] = lambda: None
         self.on_problem: Callable[[], object] = lambda: None
@@ -82,7 +82,7 @@ class Side:
         self.routes.append(route)
         self.on_write(frame)
 
-    def _request(self, asked: Asked) -> None:
+    def _request(self, asked: IncomingRequest) -> None:
         self.asked.append(asked)
         self.on_request(asked)
 
@@ -94,7 +94,7 @@ class Side:
         self.replies.append((pending, reply))
         self.on_reply()
 
-    def _problem(self, problem: Problem, route: Any) -> None:
+    def _problem(self, problem: ProtocolProblem, route: Any) -> None:
         self.problems.append((problem, route))
         self.on_problem()
 
@@ -251,7 +251,7 @@ def test_a_request_whose_params_were_read_in_the_same_pass_reaches_who_answers()
     class Params(Struct):
         name: str
 
-    asked: list[Asked] = []
+    asked: list[IncomingRequest] = []
     peer = Peer(
         Codec(SESSION, expect="calls", params={"work": Params}),
         write=lambda _frame, _route: None,
@@ -390,8 +390,8 @@ def test_a_reply_to_nothing_is_unknown_and_not_answered(id: Any) -> None:
     side = Side()
     side.feed(success(id), "stream")
     ((problem, route),) = side.problems
-    assert isinstance(problem, StrayReply)
-    assert (problem.why, problem.reply.id, route) == (Stray.UNKNOWN, id, "stream")
+    assert isinstance(problem, UnmatchedReplyEvent)
+    assert (problem.why, problem.reply.id, route) == (UnmatchedReply.UNKNOWN, id, "stream")
     assert side.sent == []
 
 
@@ -437,9 +437,9 @@ def test_an_error_without_an_id_ends_no_request_and_tells_its_route(error: Any) 
     side.peer.send_request("work")
     side.feed(error, "stream")
     ((problem, route),) = side.problems
-    assert isinstance(problem, StrayReply)
+    assert isinstance(problem, UnmatchedReplyEvent)
     assert problem.reply.error == BUSY
-    assert (problem.why, route) == (Stray.UNKNOWN, "stream")
+    assert (problem.why, route) == (UnmatchedReply.UNKNOWN, "stream")
     assert len(side.sent) == 1
     assert side.open == (1, 0)
 
@@ -636,7 +636,7 @@ def test_an_error_ends_a_request_that_draws_many_replies() -> None:
 
 
 def test_ids_count_from_where_the_policy_says_to_where_it_says() -> None:
-    side = Side(SESSION.but(first_id=0, max_id=1))
+    side = Side(SESSION.replace(first_id=0, max_id=1))
     assert [side.peer.send_request("a").id, side.peer.send_request("b").id] == [0, 1]
     with pytest.raises(IdsExhausted):
         side.peer.send_request("c")
@@ -750,7 +750,7 @@ def test_an_id_whose_request_could_not_be_written_is_not_used_up(policy: Policy)
 
 
 def test_a_ledger_that_holds_requests_already_is_counted_around() -> None:
-    ledger = Ledger()
+    ledger = OutgoingRequests()
     ledger.open(Pending(1, "earlier"))
     sent: list[bytes] = []
     peer = Peer(
@@ -816,7 +816,7 @@ def test_a_batch_of_nothing_but_faults_is_answered_at_once() -> None:
 
 
 def test_a_faulty_notification_in_a_batch_takes_up_no_place() -> None:
-    server = Side(Policy.pierre().but(batch="accept"))
+    server = Side(Policy.pierre().replace(batch="accept"))
     server.feed([{**notice(), "auth": 5}, call(1)])
     server.peer.answer(server.asked[0], {})
     assert server.sent == [[success(1)]]
@@ -905,7 +905,7 @@ def test_a_batch_of_replies_finds_each_request() -> None:
 
 
 def test_replies_among_calls_are_read_where_they_may_be_there() -> None:
-    side = Side(SESSION.but(mixed_batches=True))
+    side = Side(SESSION.replace(mixed_batches=True))
     side.peer.send_request("a")
     side.feed([call(1), success(1)])
     side.peer.answer(side.asked[0], {})
@@ -915,7 +915,7 @@ def test_replies_among_calls_are_read_where_they_may_be_there() -> None:
 
 
 def test_a_reply_refused_among_calls_ends_the_request_it_names() -> None:
-    side = Side(SESSION.but(mixed_batches=False))
+    side = Side(SESSION.replace(mixed_batches=False))
     side.peer.send_request("a")
     side.feed([call(1), success(1)])
     side.peer.answer(side.asked[0], {})
@@ -933,7 +933,7 @@ def test_an_empty_batch_is_answered_with_a_single_refusal() -> None:
 
 
 def test_a_batch_that_is_too_long_is_not_run() -> None:
-    server = Side(SESSION.but(limits=Limits(batch=2)))
+    server = Side(SESSION.replace(limits=Limits(batch=2)))
     server.feed([call(1), call(2), call(3)])
     assert server.asked == []
     assert server.rules == ["jsonrpc.limit.batch-length"]
@@ -988,7 +988,7 @@ def test_a_batch_is_sent_only_where_the_revision_has_them() -> None:
 
 
 def test_an_extended_request_keeps_its_extensions_when_it_is_given_an_id() -> None:
-    client = Side(Policy.pierre().but(batch="accept"))
+    client = Side(Policy.pierre().replace(batch="accept"))
     client.peer.send_batch([ExtendedRequest("a", id=None, auth="token")])
     assert (client.sent[0][0]["id"], client.sent[0][0]["auth"]) == (1, "token")
 
@@ -1149,7 +1149,7 @@ def test_an_error_that_cannot_be_written_expires_nothing() -> None:
     ],
 )
 def test_a_frame_that_asks_nothing_is_settled_when_it_was_read(message: Any) -> None:
-    side = Side(Policy.pierre().but(batch="accept"))
+    side = Side(Policy.pierre().replace(batch="accept"))
     side.feed(message, "stream")
     assert side.settled == ["stream"]
 
@@ -1228,7 +1228,7 @@ def test_closing_from_inside_a_request_ends_it_unanswered() -> None:
 
 @pytest.mark.parametrize("closing", ["on_request", "on_notification", "on_problem", "on_reply"])
 def test_closing_from_inside_a_batch_drops_the_rest_of_it(closing: str) -> None:
-    side = Side(SESSION.but(mixed_batches=True))
+    side = Side(SESSION.replace(mixed_batches=True))
     side.peer.send_request("ours")
     side.peer.send_request("ours")
     side.sent.clear()
@@ -1274,7 +1274,7 @@ def test_closing_while_what_is_due_is_answered_tells_of_each_request_once() -> N
 def test_what_a_callback_raises_comes_out_and_its_request_can_still_be_answered() -> None:
     server = Side()
 
-    def fail(_: Asked) -> None:
+    def fail(_: IncomingRequest) -> None:
         raise KeyError("a bug above")
 
     server.on_request = fail

@@ -155,14 +155,14 @@ def test_what_a_revision_says_is_asked_of_the_revision(
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_choice_that_was_made_wins_over_the_revision(revision: str) -> None:
     policy = Policy.mcp(revision)
-    assert policy.but(batch="accept").accepts_batches
-    assert policy.but(batch="accept").sends_batches
-    assert not policy.but(batch="reject").accepts_batches
-    assert not policy.but(batch="reject").sends_batches
-    assert policy.but(unreadable_id="omit").omits_unreadable_id
-    assert not policy.but(unreadable_id="null").omits_unreadable_id
-    assert policy.but(id_reuse="session").ids_last_a_session
-    assert not policy.but(id_reuse="open").ids_last_a_session
+    assert policy.replace(batch="accept").accepts_batches
+    assert policy.replace(batch="accept").sends_batches
+    assert not policy.replace(batch="reject").accepts_batches
+    assert not policy.replace(batch="reject").sends_batches
+    assert policy.replace(unreadable_id="omit").omits_unreadable_id
+    assert not policy.replace(unreadable_id="null").omits_unreadable_id
+    assert policy.replace(id_reuse="session").ids_last_a_session
+    assert not policy.replace(id_reuse="open").ids_last_a_session
 
 
 def test_no_revision_is_missing_here() -> None:
@@ -185,7 +185,7 @@ def test_a_revision_that_was_not_released_is_refused_with_those_that_were(revisi
 
 def test_but_changes_what_it_names_and_nothing_else() -> None:
     policy = Policy.pierre()
-    varied = policy.but(batch="accept", first_id=7)
+    varied = policy.replace(batch="accept", first_id=7)
     changed = {
         field
         for field in policy.__struct_fields__
@@ -196,19 +196,19 @@ def test_but_changes_what_it_names_and_nothing_else() -> None:
 
 
 def test_but_takes_limits_by_name() -> None:
-    assert Policy().but(limits="pierre-5m").limits == Limits.named("pierre-5m")
+    assert Policy().replace(limits="pierre-5m").limits == Limits.named("pierre-5m")
     with pytest.raises(LookupError, match="no limits named 'pierre-6m'"):
-        Policy().but(limits="pierre-6m")
+        Policy().replace(limits="pierre-6m")
 
 
 def test_but_checks_what_it_changes() -> None:
     with pytest.raises(ValueError, match=r"Policy\.batch is one of"):
-        Policy().but(batch="perhaps")
+        Policy().replace(batch="perhaps")
 
 
 def test_a_field_that_is_not_there_is_refused() -> None:
     with pytest.raises(TypeError, match="batches"):
-        Policy().but(batches="accept")
+        Policy().replace(batches="accept")
 
 
 # A bad field
@@ -290,7 +290,7 @@ def test_a_policy_does_not_change() -> None:
 
 def test_equal_policies_are_one_key() -> None:
     kept = {Policy.pierre(): "kept"}
-    assert kept[Policy.named("pierre").but()] == "kept"
+    assert kept[Policy.named("pierre").replace()] == "kept"
     assert Policy() not in kept
     assert len({Policy.named(name) for name in PRESETS}) == len(PRESETS)
 

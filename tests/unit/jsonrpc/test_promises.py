@@ -26,7 +26,6 @@ from msgspec import UNSET, Struct
 from bench.limits import calls
 from trunkline import errors
 from trunkline.jsonrpc import (
-    Asked,
     Batch,
     Codec,
     ContentLengthFraming,
@@ -35,19 +34,20 @@ from trunkline.jsonrpc import (
     EventReader,
     Failure,
     IdSource,
+    IncomingRequest,
     InvalidMessage,
-    Ledger,
     LengthPrefixFraming,
     Limits,
     NewlineFraming,
     Notification,
+    OutgoingRequests,
     Peer,
     Pending,
     Policy,
     Replies,
     Request,
-    Stray,
     Success,
+    UnmatchedReply,
     decode,
     encode,
     encode_event,
@@ -229,7 +229,7 @@ def test_a_notification_whose_handler_fails_is_not_answered() -> None:
 
 
 def test_in_a_batch_an_unknown_method_fails_in_its_own_place() -> None:
-    def serve(asked: Asked) -> None:
+    def serve(asked: IncomingRequest) -> None:
         if asked.method == "known":
             wire.peer.answer(asked, {})
         else:
@@ -281,7 +281,7 @@ def test_the_headers_of_a_request_reach_who_answers_it_with_their_types() -> Non
 
 
 def test_the_same_peer_speaks_mcp_agent_to_agent_and_plain_json_rpc() -> None:
-    a2a = Policy.jsonrpc().but(codes="pierre-a2a")
+    a2a = Policy.jsonrpc().replace(codes="pierre-a2a")
     for policy, method, params, replies in (
         (Policy.mcp(), "tools/call", {"name": "echo"}, Replies.ONE),
         (a2a, "message/stream", {"message": {"parts": []}}, Replies.MANY),
@@ -387,11 +387,11 @@ class CountedId(str):
 
 
 def test_a_reply_is_compared_with_few_of_the_open_requests() -> None:
-    ledger = Ledger()
+    ledger = OutgoingRequests()
     for number in range(10_000):
         ledger.open(Pending(CountedId(number), "work"))
     CountedId.compared = 0
-    assert ledger.match(CountedId(9_999), is_error=False) is not Stray.UNKNOWN
+    assert ledger.match(CountedId(9_999), is_error=False) is not UnmatchedReply.UNKNOWN
     assert 1 <= CountedId.compared < 100
 
 

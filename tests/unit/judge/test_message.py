@@ -131,15 +131,15 @@ def test_an_unknown_sender_or_revision_is_the_callers_mistake() -> None:
 
 
 def test_a_policy_replaces_the_official_rules_of_the_envelope() -> None:
-    assert told([PING], policy=Policy.mcp(V2025_11_25).but(batch="accept")) == []
-    lenient = Policy.mcp(V2025_11_25).but(strictness="lenient")
+    assert told([PING], policy=Policy.mcp(V2025_11_25).replace(batch="accept")) == []
+    lenient = Policy.mcp(V2025_11_25).replace(strictness="lenient")
     assert told({"id": 1, "method": "ping"}, policy=lenient) == []
 
 
 def test_the_code_of_a_profile_is_known_to_it_alone() -> None:
     failure = Failure(1, ErrorObject(-32001, "No"))
     assert told(failure, "2026-07-28") == [("mcp.error.legacy-range", "/error/code")]
-    profile = Policy.mcp().but(codes="erlmcp")
+    profile = Policy.mcp().replace(codes="erlmcp")
     assert told(failure, "2026-07-28", policy=profile) == []
 
 

@@ -12,7 +12,7 @@ from msgspec.json import encode
 
 from tests.unit.server.starry import CAPABILITIES, STARS, Star, asked, meta, stars
 from tests.unit.server.wire import META, PER_REQUEST, connected
-from trunkline import Context, Extension, Refusal, Server
+from trunkline import Context, Extension, RequestError, Server
 from trunkline.mcp.meta import Caller, read_caller
 from trunkline.mcp.types import ClientCapabilities
 from trunkline.server.dispatch.revision import Surface
@@ -175,7 +175,7 @@ def test_a_handler_may_refuse_and_middleware_is_around_it() -> None:
 
     @extension.method("stars/none")
     async def none() -> None:
-        raise Refusal("INVALID_PARAMS", "no stars tonight")
+        raise RequestError("INVALID_PARAMS", "no stars tonight")
 
     app = Server("a", extensions=[extension])
 

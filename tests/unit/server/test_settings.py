@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from trunkline.server.settings import Cache, ServerLimits
+from trunkline.server.settings import CacheHint, ServerLimits
 
 
 def test_nothing_is_kept_unless_an_author_says_so() -> None:
-    assert Cache() == Cache(0, "private")
-    assert Cache(1.5).milliseconds == 1500
+    assert CacheHint() == CacheHint(0, "private")
+    assert CacheHint(1.5).milliseconds == 1500
 
 
 def test_what_is_sent_as_one_is_kept_as_short_and_as_privately_as_any_part() -> None:
-    assert Cache(60, "public").joined(Cache(5, "public")) == Cache(5, "public")
-    assert Cache(60, "public").joined(Cache(60, "private")).scope == "private"
+    assert CacheHint(60, "public").joined(CacheHint(5, "public")) == CacheHint(5, "public")
+    assert CacheHint(60, "public").joined(CacheHint(60, "private")).scope == "private"
 
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: Cache(-1), lambda: Cache(float("nan")), lambda: Cache(1, "all")],  # type: ignore[arg-type]  # on purpose
+    [lambda: CacheHint(-1), lambda: CacheHint(float("nan")), lambda: CacheHint(1, "all")],  # type: ignore[arg-type]  # on purpose
 )
 def test_a_cache_that_makes_no_sense_is_refused(make: Any) -> None:
     with pytest.raises(ValueError, match=r"Cache\."):

@@ -13,7 +13,7 @@ import pytest
 import trunkline.skills
 from tests.unit.server.wire import META, PER_REQUEST, connected
 from tests.unit.skills.shelves import skill, write
-from trunkline import Cache, Client, Server
+from trunkline import CacheHint, Client, Server
 from trunkline.skills import Skills, verify
 
 SKILLS = "io.modelcontextprotocol/skills"
@@ -53,7 +53,7 @@ def test_a_server_without_skills_yet_has_resources_all_the_same(tmp_path: Path) 
 
 def test_skills_are_listed_without_a_declaration(tmp_path: Path) -> None:
     skill(tmp_path, **{"references/FORMS.md": "abc"})
-    app = served(tmp_path, cache=Cache(60, "public"))
+    app = served(tmp_path, cache=CacheHint(60, "public"))
     result = asked(app, "skills/list")["result"]
     [entry] = result["skills"]
     assert entry["uri"] == URI
@@ -69,7 +69,7 @@ def test_skills_are_listed_without_a_declaration(tmp_path: Path) -> None:
 
 
 def test_without_a_cache_of_its_own_the_servers_holds(tmp_path: Path) -> None:
-    app = Server("a", cache=Cache(5), extensions=[Skills(tmp_path)])
+    app = Server("a", cache=CacheHint(5), extensions=[Skills(tmp_path)])
     assert asked(app, "skills/list")["result"]["ttlMs"] == 5000
 
 

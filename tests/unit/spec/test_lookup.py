@@ -396,7 +396,7 @@ def test_the_front_hands_out_what_the_modules_define() -> None:
     homes = {
         "diff": revision_diff.diff,
         "Diff": revision_diff.Diff,
-        "Change": revision_diff.Change,
+        "Change": revision_diff.SpecChange,
         "Detail": revision_diff.Detail,
         "check_meta_key": meta_key_check.check_meta_key,
         "MetaProblem": meta_key_check.MetaProblem,

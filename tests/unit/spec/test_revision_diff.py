@@ -8,7 +8,7 @@ import pytest
 
 from trunkline.spec.features import How, Subject
 from trunkline.spec.profiles import UnknownRevision
-from trunkline.spec.revision_diff import Change, Detail, diff
+from trunkline.spec.revision_diff import Detail, SpecChange, diff
 from trunkline.spec.revisions import (
     REVISIONS,
     V2024_11_05,
@@ -25,7 +25,7 @@ def names(subject: Subject, how: How, before: str, after: str) -> list[str]:
     return [change.name for change in diff(before, after).of(subject, how)]
 
 
-def only(subject: Subject, name: str, before: str, after: str, role: str = "") -> Change:
+def only(subject: Subject, name: str, before: str, after: str, role: str = "") -> SpecChange:
     found = [
         change
         for change in diff(before, after).of(subject)
@@ -35,7 +35,7 @@ def only(subject: Subject, name: str, before: str, after: str, role: str = "") -
     return found[0]
 
 
-def newest(subject: Subject, name: str, role: str = "") -> Change:
+def newest(subject: Subject, name: str, role: str = "") -> SpecChange:
     return only(subject, name, V2025_11_25, V2026_07_28, role)
 
 
@@ -133,7 +133,7 @@ def test_the_newest_revision_adds_methods_and_says_what_to_do() -> None:
 
 def test_a_method_under_a_new_name_is_renamed() -> None:
     assert NEWEST.of("method", "renamed") == (
-        Change(
+        SpecChange(
             "method",
             "renamed",
             "notifications/tasks/status",
@@ -213,7 +213,7 @@ def test_a_transport_changes() -> None:
 
 
 def test_an_error_changes_its_number() -> None:
-    assert newest("error", "RESOURCE_NOT_FOUND") == Change(
+    assert newest("error", "RESOURCE_NOT_FOUND") == SpecChange(
         "error",
         "changed",
         "RESOURCE_NOT_FOUND",

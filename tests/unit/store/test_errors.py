@@ -6,7 +6,7 @@ import pytest
 
 from trunkline.errors import TrunklineError
 from trunkline.store.errors import (
-    End,
+    EndReason,
     InvalidKey,
     StoreClosed,
     StoreError,
@@ -22,7 +22,7 @@ from trunkline.store.errors import (
         (StoreClosed(), "the store was closed"),
         (StoreFull("keys", 3), "the store is full: keys is limited to 3"),
         (StoreUnavailable("no answer from engine:6379"), "no answer from engine:6379"),
-        (SubscriptionEnded(End.SLOW), "the subscription ended: the subscriber fell behind"),
+        (SubscriptionEnded(EndReason.SLOW), "the subscription ended: the subscriber fell behind"),
         (InvalidKey("a key has no empty part"), "a key has no empty part"),
     ],
 )
@@ -34,7 +34,7 @@ def test_each_error_says_what_happened(error: StoreError, text: str) -> None:
 def test_the_facts_of_an_error_are_attributes() -> None:
     full = StoreFull("keys", 3)
     assert (full.bound, full.limit) == ("keys", 3)
-    assert SubscriptionEnded(End.LOST).reason is End.LOST
+    assert SubscriptionEnded(EndReason.LOST).reason is EndReason.LOST
 
 
 def test_the_password_of_an_engine_is_not_shown() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trunkline.store import (
-    End,
+    EndReason,
     Key,
     MemoryStore,
     Retention,
@@ -296,7 +296,7 @@ def test_what_waits_for_one_subscriber_is_bounded_in_bytes() -> None:
             await store.publish(KEY, b"x" * 200)
         with pytest.raises(SubscriptionEnded) as ended:
             await anext(subscription)
-        assert ended.value.reason is End.SLOW
+        assert ended.value.reason is EndReason.SLOW
         assert "fell behind" in str(ended.value)
 
     run(script, StoreLimits(backlog_bytes=1000))

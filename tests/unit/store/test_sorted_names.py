@@ -7,7 +7,7 @@ import random
 import pytest
 
 from trunkline.store import sorted_names as module
-from trunkline.store.sorted_names import Names
+from trunkline.store.sorted_names import SortedNames
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_names_agree_with_a_sorted_set(seed: int) -> None:
     chance = random.Random(seed)
-    names, model = Names(), set[str]()
+    names, model = SortedNames(), set[str]()
     for _ in range(300):
         name = "".join(chance.choices("abc", k=chance.randrange(5)))
         if name in model:
@@ -42,7 +42,7 @@ def test_names_agree_with_a_sorted_set(seed: int) -> None:
 
 @pytest.mark.usefixtures("_short_runs")
 def test_runs_vanish_with_their_names() -> None:
-    names = Names()
+    names = SortedNames()
     for number in range(100):
         names.add(f"{number:02}")
     for number in range(100):
@@ -51,7 +51,7 @@ def test_runs_vanish_with_their_names() -> None:
 
 
 def test_order_is_that_of_the_bytes() -> None:
-    names = Names()
+    names = SortedNames()
     some = ["\U00010000", "\uffff", "z", "ä", "A", ""]
     for name in some:
         names.add(name)

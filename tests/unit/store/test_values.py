@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from trunkline.store import (
-    End,
+    EndReason,
     InvalidKey,
     Key,
     Lease,
@@ -71,5 +71,5 @@ def test_a_log_that_keeps_nothing_is_refused(entries: int, age: float, ttl: floa
 def test_errors_keep_their_facts_between_processes() -> None:
     full = pickle.loads(pickle.dumps(StoreFull("keys", 5)))
     assert (full.bound, full.limit) == ("keys", 5)
-    ended = pickle.loads(pickle.dumps(SubscriptionEnded(End.LOST)))
-    assert ended.reason is End.LOST
+    ended = pickle.loads(pickle.dumps(SubscriptionEnded(EndReason.LOST)))
+    assert ended.reason is EndReason.LOST

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.testing.scenes import Trip, differs
-from trunkline import Context, Refusal, Result, Server, ToolError
+from trunkline import Context, RequestError, Server, ToolError, ToolOutput
 from trunkline.errors import PeerError
 from trunkline.mcp.types import AudioContent, ResourceLink
 from trunkline.spec.error_kinds import ErrorKind
@@ -29,7 +29,7 @@ def test_a_failed_tool_and_an_error_are_outcomes_like_others() -> None:
     @app.tool
     async def refuse(context: Context) -> str:
         await context.elicit("Sure?", bool)
-        raise Refusal(ErrorKind.RESOURCE_NOT_FOUND, "not there")
+        raise RequestError(ErrorKind.RESOURCE_NOT_FOUND, "not there")
 
     failed = run_in_both_eras_sync(app, "fail", None, [True])
     assert (failed.result.is_error, failed.result.text) == (True, "no luck")
@@ -102,13 +102,13 @@ def test_a_different_structure_or_failure_is_a_difference() -> None:
     @app.tool
     async def refusing(context: Context) -> str:
         if context.revision == "2026-07-28":
-            raise Refusal(ErrorKind.INVALID_PARAMS, "not here")
+            raise RequestError(ErrorKind.INVALID_PARAMS, "not here")
         return "fine"
 
     @app.tool
     async def codes(context: Context) -> str:
         is_new = context.revision == "2026-07-28"
-        raise Refusal(ErrorKind.INVALID_PARAMS if is_new else ErrorKind.INTERNAL_ERROR, "no")
+        raise RequestError(ErrorKind.INVALID_PARAMS if is_new else ErrorKind.INTERNAL_ERROR, "no")
 
     assert "failed, 'not here'" in differs(app, "failing")
     assert "One era answers with an error" in differs(app, "refusing")
@@ -189,9 +189,9 @@ def test_a_structure_that_differs_under_one_text_is_told() -> None:
     app = Server("tests")
 
     @app.tool
-    async def weigh(context: Context) -> Result[dict[str, int]]:
+    async def weigh(context: Context) -> ToolOutput[dict[str, int]]:
         grams = 2 if context.revision == "2026-07-28" else 1
-        return Result({"grams": grams}, text="Weighed.")
+        return ToolOutput({"grams": grams}, text="Weighed.")
 
     told = differs(app, "weigh")
     assert "The structured results differ" in told

@@ -43,7 +43,7 @@ def policy_of(case: Json) -> Policy | None:
     if named is None or isinstance(named, str):
         return Policy.named(named) if named else None
     changes = dict(named)
-    return Policy.named(changes.pop("preset", "mcp")).but(**changes)
+    return Policy.named(changes.pop("preset", "mcp")).replace(**changes)
 
 
 def found_in(case: Json) -> list[list[str]]:

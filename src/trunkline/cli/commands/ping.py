@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import TimedOut, visible
+from ...errors import RequestTimeout, visible
 from ..command import Misuse
 from ..connect.target import add_target, talk, wants_json, words_of
 from ..exit_codes import FINE, UNREACHED
@@ -85,7 +85,7 @@ async def _times(client: Client, options: argparse.Namespace) -> list[float | No
         try:
             times.append(1000 * await _asked(client))
             said = f"answer {number}: {times[-1]:.2f} ms"
-        except TimedOut:
+        except RequestTimeout:
             times.append(None)
             said = f"answer {number}: none in time"
         if not wants_json(options):

@@ -18,7 +18,7 @@ from ... import spec
 from ...spec.features import Capability, Method
 from ...spec.profiles import PROFILE_NAMES, candidates
 from ...spec.requirements import ACTORS, JUDGES, LEVELS, requirement, requirements
-from ...spec.revision_diff import Change
+from ...spec.revision_diff import SpecChange
 from ...spec.revisions import LATEST, REVISIONS, Window
 from ...spec.rows import ErrorCode
 from ...spec.types import TypeView, need, parse
@@ -447,7 +447,7 @@ def _diff(options: argparse.Namespace) -> _Answer:
     return _Answer(facts, "\n\n".join([title, *sections]))
 
 
-def _section(subject: str, changes: tuple[Change, ...]) -> str:
+def _section(subject: str, changes: tuple[SpecChange, ...]) -> str:
     """Return what changes about one subject."""
     counts = Counter(change.how for change in changes)
     told = ", ".join(f"{counts[how]} {how}" for how in _ORDER if counts[how])
@@ -460,9 +460,9 @@ def _section(subject: str, changes: tuple[Change, ...]) -> str:
     return "\n".join([heading, *lines])
 
 
-def _sentences(changes: list[Change]) -> Iterator[str]:
+def _sentences(changes: list[SpecChange]) -> Iterator[str]:
     """Yield what to know and do; changes that differ by name alone share a sentence."""
-    alike: dict[tuple[object, ...], list[Change]] = {}
+    alike: dict[tuple[object, ...], list[SpecChange]] = {}
     for change in changes:
         # A new name is said by itself.
         alike.setdefault((change.details, change.to_do, change.renamed_to), []).append(change)
@@ -472,7 +472,7 @@ def _sentences(changes: list[Change]) -> Iterator[str]:
         yield " ".join(part for part in (_what(names, first, len(same)), first.to_do) if part)
 
 
-def _what(names: str, change: Change, count: int) -> str:
+def _what(names: str, change: SpecChange, count: int) -> str:
     is_, change_ = ("is", "changes") if count == 1 else ("are", "change")
     if change.how == "removed":
         return f"{names} {is_} removed."

@@ -48,7 +48,7 @@ async def listing_of(client: Client, kinds: Sequence[str] = KINDS) -> dict[str, 
 
     Raises:
         PeerError: the server refused one of the lists.
-        RequestEnded: no answer came.
+        RequestAborted: no answer came.
         RemoteProtocolError: an answer is no list.
     """
     info = client.server_info

@@ -29,7 +29,7 @@ from ...errors import (
     PeerError,
     ProtocolError,
     RemoteProtocolError,
-    TimedOut,
+    RequestTimeout,
     TransportError,
     TrunklineError,
     visible,
@@ -492,7 +492,7 @@ def _sentence(error: TrunklineError) -> str:
 
 
 def _status(error: TrunklineError) -> int:
-    if isinstance(error, TransportError | TimedOut | ConnectionLost):
+    if isinstance(error, TransportError | RequestTimeout | ConnectionLost):
         return UNREACHED
     return MISUSED if isinstance(error, LocalProtocolError) else FOUND
 

@@ -155,7 +155,7 @@ def _number(app: Server, generation: int) -> None:
     policy = app.policy
     first = policy.first_id + generation * _NUMBERS_EACH
     if first < policy.max_id:
-        app.policy = policy.but(first_id=first)
+        app.policy = policy.replace(first_id=first)
 
 
 def _heed(control: socket.socket, app: Server) -> None:

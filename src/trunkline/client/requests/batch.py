@@ -20,7 +20,7 @@ from ...errors import LocalProtocolError, TrunklineError
 from ...jsonrpc.messages import Notification
 from ..options import check_seconds
 from ..session import NOT_SENT, Session
-from .call import Call
+from .call import PendingCall
 from .method_checks import check_method, check_sendable
 from .request import Question
 from .submitting import Submitting
@@ -34,7 +34,7 @@ class _Waiting(NamedTuple):
     """A request that is not sent yet, and who waits for its answer."""
 
     question: Question
-    call: Call[Any]
+    call: PendingCall[Any]
     future: asyncio.Future[Any]
 
 
@@ -98,7 +98,7 @@ class CallBatch(Submitting):
         reader: Callable[[Any], T],
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
-    ) -> Call[T]:
+    ) -> PendingCall[T]:
         if question.method == "initialize":
             raise LocalProtocolError(
                 "mcp.batch.initialize", got="initialize", expected="it as a message of its own"
@@ -109,7 +109,7 @@ class CallBatch(Submitting):
         if question.timeout is not None:
             check_seconds("timeout", question.timeout)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(session, question.method, future, reader, on_success, on_error)
+        call = PendingCall(session, question.method, future, reader, on_success, on_error)
         self._calls.append(_Waiting(question, call, future))
         return call
 

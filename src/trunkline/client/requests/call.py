@@ -1,7 +1,7 @@
-"""A request that is under way, in the hands of whoever sent it.
+"""A request that is under way, as the handle its caller holds.
 
-A `Call` can be awaited, asked, called back from and cancelled. Everything happens on the event
-loop of the client; whoever neither waits nor listens is not bothered by how it ends.
+A `PendingCall` can be awaited, polled, given callbacks and cancelled. Everything happens on the
+event loop of the client; an outcome that is neither awaited nor listened to is dropped.
 
 It ends once, with a complete result. Where a server may answer with another, a `Gate` stands
 in the place of its future: what is not complete goes on behind it, in a task.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Raw
 
-from ...errors import NOTHING, RemoteProtocolError, RequestEnded, TrunklineError
+from ...errors import NOTHING, RemoteProtocolError, RequestAborted, TrunklineError
 from ...redaction import show
 from ..diagnostics import report
 from .decode import NotComplete
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ...jsonrpc.outgoing import Pending
     from ..session import Session
 
-__all__ = ["Call", "Gate"]
+__all__ = ["Gate", "PendingCall"]
 
 T = TypeVar("T")
 
 
-class Call(Generic[T]):
+class PendingCall(Generic[T]):
     """A request that was sent: `await` it, or have it call you."""
 
     __slots__ = (
@@ -117,7 +117,7 @@ class Call(Generic[T]):
             return error
         return None
 
-    def add_done_callback(self, fn: Callable[[Call[T]], object]) -> None:
+    def add_done_callback(self, fn: Callable[[PendingCall[T]], object]) -> None:
         """Have `fn` called with this call once it has ended; what it raises is logged."""
 
         def run(_: Future[Any]) -> None:
@@ -179,7 +179,7 @@ class Gate:
 
     __slots__ = ("_call", "_go_on")
 
-    def __init__(self, call: Call[Any], go_on: Callable[[Raw], Task[Raw]]) -> None:
+    def __init__(self, call: PendingCall[Any], go_on: Callable[[Raw], Task[Raw]]) -> None:
         self._call = call
         self._go_on = go_on
 
@@ -218,5 +218,5 @@ class Gate:
         else:
             report(error, f"what completes a result of {call.method}")
             call._future.set_exception(
-                RequestEnded("its result could not be completed", method=call.method)
+                RequestAborted("its result could not be completed", method=call.method)
             )

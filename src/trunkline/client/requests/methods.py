@@ -53,7 +53,7 @@ from ..diagnostics import report
 from ..options import LEVELS, check_choice, check_seconds
 from ..session import NOT_SENT, OnProgress, Question, Session
 from .cache import Cache, fresh_until
-from .call import Call, Gate
+from .call import Gate, PendingCall
 from .decode import NotComplete, read, read_own
 from .method_checks import check_method, check_sendable
 from .submitting import Submitting, tool_call
@@ -163,7 +163,7 @@ class Verbs(Submitting):
         Raises:
             PeerError: the server could not serve the call; a tool that ran and failed is a
                 result whose `is_error` is true.
-            RequestEnded: no answer came: time ran out, the connection is gone, or something was
+            RequestAborted: no answer came: time ran out, the connection is gone, or something was
                 asked first that could not be answered.
             RemoteProtocolError: the answer is no result of a tool.
         """
@@ -523,11 +523,11 @@ class Verbs(Submitting):
         reader: Callable[[Any], T],
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
-    ) -> Call[T]:
+    ) -> PendingCall[T]:
         session = self._connected()
         check_sendable(question.method, question.kind, session, strict=self._strict)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(session, question.method, future, reader, on_success, on_error)
+        call = PendingCall(session, question.method, future, reader, on_success, on_error)
         try:
             self._start(call, question, session, future)
         except NOT_SENT:
@@ -535,7 +535,11 @@ class Verbs(Submitting):
         return call
 
     def _start(
-        self, call: Call[Any], question: Question, session: Session, future: asyncio.Future[Any]
+        self,
+        call: PendingCall[Any],
+        question: Question,
+        session: Session,
+        future: asyncio.Future[Any],
     ) -> None:
         if not session.is_per_request:
             call.sent_as(session.start(question, future), session)
@@ -544,7 +548,11 @@ class Verbs(Submitting):
         call.sent_as(session.start(question, gate), session)
 
     async def _submit_later(
-        self, question: Question, session: Session, future: asyncio.Future[Any], call: Call[Any]
+        self,
+        question: Question,
+        session: Session,
+        future: asyncio.Future[Any],
+        call: PendingCall[Any],
     ) -> None:
         """Send a call by a new connection, as soon as there is one."""
         try:

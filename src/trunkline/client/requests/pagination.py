@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from ...errors import PeerError, RemoteProtocolError, TimedOut
+from ...errors import PeerError, RemoteProtocolError, RequestTimeout
 from ...spec.error_kinds import ErrorKind
 
 __all__ = ["Limits", "Page", "every"]
@@ -55,11 +55,11 @@ class _Clock(NamedTuple):
         """Return the seconds that are left.
 
         Raises:
-            TimedOut: none are.
+            RequestTimeout: none are.
         """
         left = self.until - self.now()
         if left <= 0:
-            raise TimedOut(f"the list did not end within {self.seconds:g} s", method=method)
+            raise RequestTimeout(f"the list did not end within {self.seconds:g} s", method=method)
         return left
 
 
@@ -74,7 +74,7 @@ async def every(
     """Return what all pages hold; `restart` is called when they have to be asked for anew.
 
     Raises:
-        TimedOut: it took longer than `seconds` in all.
+        RequestTimeout: it took longer than `seconds` in all.
         RemoteProtocolError: the list does not end, or not soon enough.
     """
     clock = _Clock(now, seconds, now() + seconds)
@@ -102,7 +102,7 @@ async def _follow(
             if is_last or cursor is None or error.kind != ErrorKind.INVALID_PARAMS:
                 raise
             return None
-        except TimedOut:
+        except RequestTimeout:
             clock.left(method)  # says of which time there was too little
             raise
         found += page.items

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Raw
 
-from ...errors import TooManyRounds
+from ...errors import TooManyRoundTrips
 from .decode import COMPLETE, NotComplete, result_type
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def complete(
 
     Raises:
         NotComplete: it is of a type that nobody resolves.
-        TooManyRounds: it became one type after the other, and never complete.
+        TooManyRoundTrips: it became one type after the other, and never complete.
         TrunklineError: what else the resolver of its type raises.
     """
     for _ in range(_MOST_TURNS):
@@ -52,4 +52,6 @@ async def complete(
         if resolver is None:
             raise NotComplete(found)
         raw = await resolver(session, question, raw)
-    raise TooManyRounds(f"no complete result after {_MOST_TURNS} others", method=question.method)
+    raise TooManyRoundTrips(
+        f"no complete result after {_MOST_TURNS} others", method=question.method
+    )

@@ -1,4 +1,4 @@
-"""Requests that are sent by one and awaited by another, or by nobody: the verbs that give a `Call`.
+"""Requests that are sent at once and awaited later: the methods that return a `PendingCall`.
 
 A client sends them at once, a batch when its block is left.
 """
@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from ...errors import TrunklineError
 from ...mcp.types import CallToolRequestParams
-from .call import Call
+from .call import PendingCall
 from .decode import read_own
 from .method_checks import check_method
 from .request import OnProgress, Question
@@ -35,7 +35,7 @@ class Submitting:
         on_progress: OnProgress | None = None,
         on_success: Callable[[dict[str, Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[dict[str, Any]]:
+    ) -> PendingCall[dict[str, Any]]:
         """Send any request; return the call, to be awaited, asked or cancelled later."""
         revision = self._spoken()
         check_method(method, revision, "request")
@@ -57,7 +57,7 @@ class Submitting:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[T]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[T]]: ...
+    ) -> PendingCall[ToolResult[T]]: ...
 
     @overload
     def submit_tool(
@@ -70,7 +70,7 @@ class Submitting:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]: ...
+    ) -> PendingCall[ToolResult[Any]]: ...
 
     @overload
     def submit_tool(
@@ -83,7 +83,7 @@ class Submitting:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]: ...
+    ) -> PendingCall[ToolResult[Any]]: ...
 
     def submit_tool(
         self,
@@ -95,7 +95,7 @@ class Submitting:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> Call[ToolResult[Any]]:
+    ) -> PendingCall[ToolResult[Any]]:
         """Call a tool; return the call, to be awaited, asked or cancelled later."""
         revision = self._spoken()
         given = UNSET if arguments is None else arguments
@@ -116,7 +116,7 @@ class Submitting:
         reader: Callable[[Any], T],
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
-    ) -> Call[T]:
+    ) -> PendingCall[T]:
         """Send a request in its own way; return the call, whose answer `reader` reads."""
         raise NotImplementedError
 

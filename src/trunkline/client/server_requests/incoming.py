@@ -12,7 +12,7 @@ The rules that live here, and only here:
 * A question that was cancelled is not answered.
   [MCP 2025-11-25, basic/utilities/cancellation]
 * Any other is, also when its handler is cancelled by something else than the server.
-* What a handler raises stays here: the server gets a fixed text, or what `Refusal` chose. So
+* What a handler raises stays here: the server gets a fixed text, or what `RequestError` chose. So
   does what is wrong with an answer: the log says which field of a form it does not fit.
 """
 
@@ -24,10 +24,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from ...errors import NOTHING, LocalProtocolError, Refusal, RemoteProtocolError
+from ...errors import NOTHING, LocalProtocolError, RemoteProtocolError, RequestError
 from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import Asked
+from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.peer import Peer
 from ...jsonrpc.policy import Policy
@@ -54,9 +54,11 @@ class Answers:
         self._complaints = complaints
         # Told when the first question is being answered, and when none is any more.
         self._on_busy = on_busy
-        self._tasks: dict[Asked, asyncio.Task[None]] = {}
+        self._tasks: dict[IncomingRequest, asyncio.Task[None]] = {}
 
-    def take(self, asked: Asked, peer: Peer, policy: Policy, *, is_busy: bool = False) -> None:
+    def take(
+        self, asked: IncomingRequest, peer: Peer, policy: Policy, *, is_busy: bool = False
+    ) -> None:
         """Answer a request, now or later; no handler is called while the line `is_busy`."""
         if asked.method == "ping":
             peer.answer(asked, {})
@@ -81,7 +83,7 @@ class Answers:
         self._tasks[asked] = task
         task.add_done_callback(lambda _: self._forget(asked))
 
-    def _forget(self, asked: Asked) -> None:
+    def _forget(self, asked: IncomingRequest) -> None:
         self._tasks.pop(asked, None)
         if not self._tasks:
             self._on_busy(False)
@@ -99,13 +101,15 @@ class Answers:
             if task is not None:
                 task.cancel()
 
-    async def _answer(self, asked: Asked, peer: Peer, policy: Policy, params: Any) -> None:
+    async def _answer(
+        self, asked: IncomingRequest, peer: Peer, policy: Policy, params: Any
+    ) -> None:
         try:
             answer = await self._answering.answer(asked.method, params, policy.revision)
             peer.answer(asked, answer)
         except LocalProtocolError as error:
             self._fail(asked, peer, policy, error, f"the answer to {asked.method}")
-        except Refusal as refusal:
+        except RequestError as refusal:
             peer.fail(asked, self._refused(refusal, policy))
         except NoThreadFree:
             peer.fail(asked, named_error(ErrorKind.OVERLOADED, policy=policy))
@@ -118,12 +122,12 @@ class Answers:
             self._fail(asked, peer, policy, error, f"the handler of {asked.method}")
 
     def _fail(
-        self, asked: Asked, peer: Peer, policy: Policy, error: BaseException, what: str
+        self, asked: IncomingRequest, peer: Peer, policy: Policy, error: BaseException, what: str
     ) -> None:
         self._complaints.report(error, what)
         peer.fail(asked, named_error(ErrorKind.INTERNAL_ERROR, policy=policy))
 
-    def _refused(self, refusal: Refusal, policy: Policy) -> ErrorObject:
+    def _refused(self, refusal: RequestError, policy: Policy) -> ErrorObject:
         data = UNSET if refusal.data is NOTHING else refusal.data
         if isinstance(refusal.kind, int):
             return ErrorObject(refusal.kind, refusal.message or "Refused", data)

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from ...errors import InputFailed, Refusal, RemoteProtocolError, TooManyRounds
+from ...errors import InputRequestFailed, RemoteProtocolError, RequestError, TooManyRoundTrips
 from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.tokenizer import pointer
 from ...mcp.tables import result_types
@@ -83,9 +83,9 @@ class Rounds:
 
         Raises:
             RemoteProtocolError: the server may not ask, or not this.
-            InputFailed: a question could not be answered; the request was not sent again.
-            TooManyRounds: the server did not stop asking.
-            RequestEnded, PeerError: of any of the requests.
+            InputRequestFailed: a question could not be answered; the request was not sent again.
+            TooManyRoundTrips: the server did not stop asking.
+            RequestAborted, PeerError: of any of the requests.
         """
         if InputRequiredResult not in result_types(question.method, session.revision):
             raise RemoteProtocolError(
@@ -105,7 +105,7 @@ class Rounds:
             raw, session = await self._ask(session, _again(question, answers, wanted.state))
             if result_type(raw) != INPUT_REQUIRED:
                 return raw
-        raise TooManyRounds(
+        raise TooManyRoundTrips(
             f"the server asked for more input after {self._most} rounds of it",
             method=question.method,
         )
@@ -116,7 +116,7 @@ async def fulfil(session: Session, requests: Mapping[str, Asking], method: str) 
 
     Raises:
         RemoteProtocolError: the server may not ask this; nobody was bothered with any of it.
-        InputFailed: one could not be answered; the others are not waited for.
+        InputRequestFailed: one could not be answered; the others are not waited for.
         ConnectionLost: there is nobody to give the answers to.
     """
     session.check_open(method)
@@ -184,13 +184,13 @@ async def _answered(
         cause, reason = error, "the handler was cancelled"
     except Misfit as error:
         cause, reason = error, f"the answer does not fit the form: {error}"
-    except Refusal as error:
+    except RequestError as error:
         cause, reason = error, "the handler refused to answer"
     except NoThreadFree as error:
         cause, reason = error, "too many handlers are at work"
     except Exception as error:  # noqa: BLE001  # somebody else's code: the caller is told
         cause, reason = error, f"the handler raised {type(error).__name__}"
-    raise InputFailed(reason, method=method, asked=asked, key=key) from cause
+    raise InputRequestFailed(reason, method=method, asked=asked, key=key) from cause
 
 
 def _read(raw: Raw) -> _Round:

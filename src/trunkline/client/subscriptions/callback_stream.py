@@ -24,13 +24,13 @@ from ...errors import (
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
-    RequestEnded,
-    TimedOut,
+    RequestAborted,
+    RequestTimeout,
     TrunklineError,
 )
 from ...redaction import show
 from ..diagnostics import log
-from .dispatch import ChangeFilter, Stream, Streams
+from .dispatch import Stream, Streams, SubscriptionTopics
 
 __all__ = ["Standing"]
 
@@ -63,7 +63,7 @@ class Standing:
         self._streams = streams
         # How long the server may take to acknowledge a stream that is opened again.
         self._seconds = seconds
-        self._wanted = ChangeFilter()
+        self._wanted = SubscriptionTopics()
         self._stream: Stream | None = None
         # One change of what is wanted at a time.
         self._turn = asyncio.Lock()
@@ -72,7 +72,7 @@ class Standing:
         self._opened_at = 0.0
         self._is_over = False
 
-    async def begin(self, wanted: ChangeFilter, seconds: float) -> ChangeFilter:
+    async def begin(self, wanted: SubscriptionTopics, seconds: float) -> SubscriptionTopics:
         """Listen on a new connection; return what is listened to.
 
         Where the server says nothing in time it is asked again later: that is no reason to
@@ -88,7 +88,7 @@ class Standing:
                 stream = await self._open(wanted, seconds)
             except (ConnectionLost, IdsExhausted, PeerError):
                 raise
-            except (RequestEnded, RemoteProtocolError) as error:
+            except (RequestAborted, RemoteProtocolError) as error:
                 self._try_again(error)
                 return wanted
             self._use(stream)
@@ -100,7 +100,7 @@ class Standing:
 
         Raises:
             LocalProtocolError: the server does not tell of it; all is as it was.
-            PeerError, RequestEnded, IdsExhausted: as `Streams.open`; all is as it was.
+            PeerError, RequestAborted, IdsExhausted: as `Streams.open`; all is as it was.
         """
         async with self._turn:
             if uri in self._wanted.uris and self._stream is not None:
@@ -122,7 +122,7 @@ class Standing:
         """Listen to one resource less.
 
         Raises:
-            PeerError, RequestEnded, IdsExhausted: as `Streams.open`; all is as it was.
+            PeerError, RequestAborted, IdsExhausted: as `Streams.open`; all is as it was.
         """
         async with self._turn:
             uris = tuple(each for each in self._wanted.uris if each != uri)
@@ -142,7 +142,7 @@ class Standing:
         if self._again is not None:
             self._again.cancel()
 
-    async def _open(self, wanted: ChangeFilter, seconds: float) -> Stream:
+    async def _open(self, wanted: SubscriptionTopics, seconds: float) -> Stream:
         opened: list[Stream] = []
 
         def ended(error: TrunklineError | None) -> None:
@@ -198,7 +198,7 @@ class Standing:
                 except PeerError as error:
                     log.warning("the server tells of no more changes: %s", show(str(error)))
                     return
-                except (TimedOut, RequestEnded, RemoteProtocolError) as error:
+                except (RequestTimeout, RequestAborted, RemoteProtocolError) as error:
                     log.debug("a stream of changes was not opened: %s", show(str(error)))
         log.warning("the server ended the stream of changes %d times: it is left at that", TRIES)
 

@@ -33,8 +33,8 @@ from ...errors import (
     Cancelled,
     ConnectionLost,
     RemoteProtocolError,
-    RequestEnded,
-    TimedOut,
+    RequestAborted,
+    RequestTimeout,
     TrunklineError,
 )
 from ...jsonrpc.decode_errors import UNREADABLE
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ..session import Session
     from .callback_stream import Standing
 
-__all__ = ["Change", "ChangeFilter", "Listener", "Stream", "Streams", "Turn"]
+__all__ = ["Listener", "ServerChange", "Stream", "Streams", "SubscriptionTopics", "Turn"]
 
 LISTEN: Final = "subscriptions/listen"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -84,7 +84,7 @@ _KINDS: Final[dict[str, ChangeKind]] = {
 }
 
 
-class Change(Struct, frozen=True):
+class ServerChange(Struct, frozen=True):
     """Something on the server is not what it was.
 
     `kind` says what: a list ("tools", "prompts", "resources"), one "resource", whose `uri` is
@@ -105,7 +105,7 @@ class Change(Struct, frozen=True):
         return [("", repr(self))]  # a Struct's own would show the id of a task, which is a right
 
 
-class ChangeFilter(NamedTuple):
+class SubscriptionTopics(NamedTuple):
     """What is listened for; of what a server acknowledged, what will be told."""
 
     tools: bool = False
@@ -125,12 +125,12 @@ class ChangeFilter(NamedTuple):
         if self.task_ids:
             # How many, and not which: the id of a task is a right.
             shown.append(f"{len(self.task_ids)} task{'s' if len(self.task_ids) > 1 else ''}")
-        return f"<ChangeFilter, {', '.join(shown) or 'nothing'}>"
+        return f"<SubscriptionTopics, {', '.join(shown) or 'nothing'}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         return [("", repr(self))]  # that of a tuple would show all of it
 
-    def takes(self, change: Change) -> bool:
+    def takes(self, change: ServerChange) -> bool:
         """Say whether a change is of a kind that this asked for."""
         if change.task is not None:
             return change.task.task_id in self.task_ids
@@ -153,11 +153,11 @@ class ChangeFilter(NamedTuple):
             tools_list_changed=self.tools or UNSET,
         )
 
-    def honoured_by(self, said: SubscriptionFilter) -> ChangeFilter:
+    def honoured_by(self, said: SubscriptionFilter) -> SubscriptionTopics:
         """Return what is left of it; what a server adds was not asked for."""
         uris = set(said.resource_subscriptions or ())
         tasks = set(said.task_ids or ())
-        return ChangeFilter(
+        return SubscriptionTopics(
             self.tools and said.tools_list_changed is True,
             self.prompts and said.prompts_list_changed is True,
             self.resources and said.resources_list_changed is True,
@@ -169,7 +169,7 @@ class ChangeFilter(NamedTuple):
 class Listener(Protocol):
     """Whoever is told of changes."""
 
-    def told(self, change: Change, size: int) -> None:
+    def told(self, change: ServerChange, size: int) -> None:
         """Take a change, whose notification had so many bytes."""
 
     def ended(self, error: TrunklineError | None, reason: str | None) -> None:
@@ -195,10 +195,10 @@ class Stream:
     )
 
     def __init__(
-        self, wanted: ChangeFilter, acknowledged: asyncio.Future[SubscriptionFilter]
+        self, wanted: SubscriptionTopics, acknowledged: asyncio.Future[SubscriptionFilter]
     ) -> None:
         self.wanted = wanted
-        self.honoured = ChangeFilter()
+        self.honoured = SubscriptionTopics()
         self.acknowledged = acknowledged
         self.listener: Listener | None = None
         self.on_end: OnEnd | None = None
@@ -268,7 +268,7 @@ class Streams:
         # The stream whose request is being sent: its acknowledgement may come before that ends.
         self._starting: Stream | None = None
         # Who listens where there is one stream of everything, and to what; in order.
-        self._everyone: dict[Listener, ChangeFilter] = {}
+        self._everyone: dict[Listener, SubscriptionTopics] = {}
         # There, how many of them want a resource that was subscribed to.
         self.subscribed: dict[str, int] = {}
         # And what was subscribed to for the callbacks.
@@ -282,7 +282,7 @@ class Streams:
 
     async def open(
         self,
-        wanted: ChangeFilter,
+        wanted: SubscriptionTopics,
         seconds: float,
         listener: Listener | None = None,
         on_end: OnEnd | None = None,
@@ -293,7 +293,7 @@ class Streams:
 
         Raises:
             PeerError: the server refused.
-            RequestEnded: it said nothing within `seconds`, ended the stream, or is gone.
+            RequestAborted: it said nothing within `seconds`, ended the stream, or is gone.
             RemoteProtocolError: it ended a stream that it had not begun.
             IdsExhausted: the connection has no id left.
         """
@@ -318,7 +318,7 @@ class Streams:
         except TimeoutError:
             reason = f"no acknowledgement within {seconds:g} s"
             self.close(stream, reason)
-            raise TimedOut(reason, method=LISTEN) from None
+            raise RequestTimeout(reason, method=LISTEN) from None
         except BaseException:  # a cancelled task too: nobody would leave this stream
             self.close(stream)
             raise
@@ -345,7 +345,7 @@ class Streams:
         error = None if waiter.cancelled() else waiter.exception()
         was_open = self._forget(stream)
         if error is not None and not isinstance(error, TrunklineError):
-            error = RequestEnded("its answer could not be read", method=LISTEN)
+            error = RequestAborted("its answer could not be read", method=LISTEN)
         if not stream.acknowledged.done():
             rule = "mcp.subscriptions.acknowledged-first"
             expected = f"{_ACKNOWLEDGED} before the result of {LISTEN}"
@@ -366,7 +366,7 @@ class Streams:
     # -- one stream of everything ------------------------------------------------------------
 
     def join(
-        self, listener: Listener, wanted: ChangeFilter, own: Collection[str] | None = None
+        self, listener: Listener, wanted: SubscriptionTopics, own: Collection[str] | None = None
     ) -> None:
         """Tell a listener of what he wants, where there is one stream of everything.
 
@@ -500,15 +500,15 @@ class Streams:
         self._notices.drop_kept(method, change.uri)
         return True
 
-    def _read(self, method: str, params: Any) -> Change | None:
+    def _read(self, method: str, params: Any) -> ServerChange | None:
         kind = _KINDS.get(method)
         if kind == "resource":
             note = self._notices.read(method, params, ResourceUpdatedNotificationParams)
-            return None if note is None else Change(kind, uri=note.uri)
+            return None if note is None else ServerChange(kind, uri=note.uri)
         if kind == "task":
             task = self._notices.read(method, params, TaskStatusNotificationParams)
-            return None if task is None else Change(kind, task=task)
-        return None if kind is None else Change(kind)
+            return None if task is None else ServerChange(kind, task=task)
+        return None if kind is None else ServerChange(kind)
 
 
 def _names(uris: Collection[str], uri: str) -> bool:

@@ -29,7 +29,7 @@ from ...errors import (
     Cancelled,
     LocalProtocolError,
     PeerError,
-    RequestEnded,
+    RequestAborted,
     TrunklineError,
 )
 from ...mcp.types import SubscribeRequestParams, UnsubscribeRequestParams
@@ -40,13 +40,13 @@ from ..options import check_seconds
 from ..requests.method_checks import declares
 from ..requests.methods import Verbs
 from ..session import NOT_SENT, Question, Session
-from .dispatch import LISTEN, Change, ChangeFilter, Stream, Turn
+from .dispatch import LISTEN, ServerChange, Stream, SubscriptionTopics, Turn
 from .notifications import Listeners
 
 if TYPE_CHECKING:
     from .callback_stream import Standing
 
-__all__ = ["ChangeStream", "ChangeVerbs"]
+__all__ = ["ChangeVerbs", "Subscription"]
 
 _SUBSCRIBE: Final = "resources/subscribe"
 _UNSUBSCRIBE: Final = "resources/unsubscribe"
@@ -57,7 +57,7 @@ MOST_WAITING: Final = 1000
 MOST_BYTES: Final = 16 * 1024 * 1024
 
 
-class ChangeStream:
+class Subscription:
     """Changes as they come: enter it, then iterate.
 
     `honoured` is what the server will tell of. The iteration stops when the server ends the
@@ -69,12 +69,14 @@ class ChangeStream:
         Cancelled: 1000 changes waited, and nobody read them; those are given first.
     """
 
-    def __init__(self, verbs: ChangeVerbs, wanted: ChangeFilter, timeout: float | None) -> None:
+    def __init__(
+        self, verbs: ChangeVerbs, wanted: SubscriptionTopics, timeout: float | None
+    ) -> None:
         self.wanted = wanted
         self._verbs = verbs
         self._timeout = timeout
-        self._honoured: ChangeFilter | None = None
-        self._waiting: deque[tuple[Change, int]] = deque()
+        self._honoured: SubscriptionTopics | None = None
+        self._waiting: deque[tuple[ServerChange, int]] = deque()
         self._bytes = 0
         self._news = asyncio.Event()
         self._is_entered = False
@@ -85,7 +87,7 @@ class ChangeStream:
         self._leave: Callable[[str], object] | None = None
 
     @property
-    def honoured(self) -> ChangeFilter:
+    def honoured(self) -> SubscriptionTopics:
         """What the server acknowledged, of what was asked for."""
         if self._honoured is None:
             raise TrunklineError(_NOT_ENTERED)
@@ -117,7 +119,7 @@ class ChangeStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Change:
+    async def __anext__(self) -> ServerChange:
         if self._honoured is None:
             raise TrunklineError(_NOT_ENTERED)
         while not self._waiting:
@@ -134,11 +136,11 @@ class ChangeStream:
     def __repr__(self) -> str:
         is_open = self._honoured is not None and not self._has_ended
         state = "open" if is_open else "ended" if self._has_ended else "not entered"
-        return f"<ChangeStream, {state}, {len(self._waiting)} waiting>"
+        return f"<Subscription, {state}, {len(self._waiting)} waiting>"
 
     # -- as a listener -----------------------------------------------------------------------
 
-    def told(self, change: Change, size: int) -> None:
+    def told(self, change: ServerChange, size: int) -> None:
         """Take a change, for whoever iterates."""
         if self._has_ended:
             return
@@ -181,7 +183,7 @@ class ChangeVerbs(Verbs):
         uris: Iterable[str] = (),
         task_ids: Iterable[str] = (),
         timeout: float | None = None,
-    ) -> ChangeStream:
+    ) -> Subscription:
         """Return a stream of changes: `async with client.listen(tools=True) as changes`.
 
         `tools`, `prompts` and `resources` are the lists of those, `uris` single resources and
@@ -193,11 +195,11 @@ class ChangeVerbs(Verbs):
 
         To enter it raises:
             PeerError: the server refused.
-            RequestEnded: it did not answer in time, or is gone.
+            RequestAborted: it did not answer in time, or is gone.
         """
         if isinstance(uris, str) or isinstance(task_ids, str):
             raise ValueError("uris and task_ids are lists of texts, not one text")
-        wanted = ChangeFilter(
+        wanted = SubscriptionTopics(
             tools,
             prompts,
             resources,
@@ -208,7 +210,7 @@ class ChangeVerbs(Verbs):
             raise ValueError("name what to listen for: tools, prompts, resources, uris or task_ids")
         if timeout is not None:
             check_seconds("timeout", timeout)
-        return ChangeStream(self, wanted, timeout)
+        return Subscription(self, wanted, timeout)
 
     async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Ask to be told when a resource changes, by `on_resource_updated`.
@@ -225,7 +227,7 @@ class ChangeVerbs(Verbs):
         else:
             seconds = self._seconds(timeout)
             if self._strict:
-                _check_declared(session, ChangeFilter(uris=(uri,)))
+                _check_declared(session, SubscriptionTopics(uris=(uri,)))
             try:
                 await self._standing(session).add(uri, seconds)
             except NOT_SENT:
@@ -258,8 +260,8 @@ class ChangeVerbs(Verbs):
     # -- a stream of one's own ---------------------------------------------------------------
 
     async def _enter(
-        self, changes: ChangeStream, timeout: float | None
-    ) -> tuple[ChangeFilter, Callable[[str], object]]:
+        self, changes: Subscription, timeout: float | None
+    ) -> tuple[SubscriptionTopics, Callable[[str], object]]:
         """Open a stream; return what is honoured, and what leaves it."""
         session = self._connected()
         seconds = self._seconds(timeout)
@@ -274,14 +276,14 @@ class ChangeVerbs(Verbs):
         return await self._open_stream(session, changes, seconds)
 
     async def _open_stream(
-        self, session: Session, changes: ChangeStream, seconds: float
-    ) -> tuple[ChangeFilter, Callable[[str], object]]:
+        self, session: Session, changes: Subscription, seconds: float
+    ) -> tuple[SubscriptionTopics, Callable[[str], object]]:
         stream: Stream = await session.streams.open(changes.wanted, seconds, changes)
         return stream.honoured, partial(session.streams.close, stream)
 
     async def _join(
-        self, session: Session, changes: ChangeStream, seconds: float
-    ) -> tuple[ChangeFilter, Callable[[str], object]]:
+        self, session: Session, changes: Subscription, seconds: float
+    ) -> tuple[SubscriptionTopics, Callable[[str], object]]:
         """Listen where a server tells of its own accord."""
         wanted = _declared(session, changes.wanted)
         subscribed: list[str] = []
@@ -369,7 +371,7 @@ class ChangeVerbs(Verbs):
         if LISTEN not in session.methods:
             return
         has_lists = self._listeners.on_list_changed is not None
-        lists = ChangeFilter(has_lists, has_lists, has_lists)
+        lists = SubscriptionTopics(has_lists, has_lists, has_lists)
         wanted = _declared(session, lists)._replace(uris=tuple(self._subscribed))
         if wanted.is_empty:
             return
@@ -393,7 +395,7 @@ class ChangeVerbs(Verbs):
         for uri in uris:
             try:
                 await new.ask(Question(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}))
-            except (PeerError, RequestEnded) as error:
+            except (PeerError, RequestAborted) as error:
                 log.warning("a new connection could not subscribe to %s: %s", show(uri), error)
 
 
@@ -407,10 +409,10 @@ _TOLD_BY: Final = {
 }
 
 
-def _declared(session: Session, wanted: ChangeFilter) -> ChangeFilter:
+def _declared(session: Session, wanted: SubscriptionTopics) -> SubscriptionTopics:
     """Return of what is wanted what the server has declared that it tells."""
     capabilities = None if session.agreement is None else session.agreement.capabilities
-    nothing = ChangeFilter()
+    nothing = SubscriptionTopics()
     for name, methods in _TOLD_BY.items():
         rows = [lookup.method(method, session.revision) for method in methods]
         needed = [row.capability for row in rows if row is not None]
@@ -419,7 +421,7 @@ def _declared(session: Session, wanted: ChangeFilter) -> ChangeFilter:
     return wanted
 
 
-def _check_declared(session: Session, wanted: ChangeFilter) -> None:
+def _check_declared(session: Session, wanted: SubscriptionTopics) -> None:
     """Refuse to listen for what the server has not declared that it tells."""
     declared = _declared(session, wanted)
     lacking = [name for name in _TOLD_BY if getattr(wanted, name) != getattr(declared, name)]

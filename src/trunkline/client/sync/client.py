@@ -51,7 +51,7 @@ from .event_loop_thread import NOT_CONNECTED, Link
 
 if TYPE_CHECKING:
     from ..extensions import Extensions
-    from .handles import SyncCall, SyncCallBatch, SyncChangeStream, SyncTaskCall
+    from .handles import SyncCallBatch, SyncPendingCall, SyncSubscription, SyncTaskHandle
 
 __all__ = ["ClientOptions", "SyncClient"]
 
@@ -143,7 +143,7 @@ class SyncClient:
 
         Raises:
             TransportError: there is nothing to connect to, or it went away at once.
-            TimedOut: it took too long.
+            RequestTimeout: it took too long.
             RemoteProtocolError: there is no revision that both sides speak.
             PeerError: the server refused.
         """
@@ -257,7 +257,7 @@ class SyncClient:
         Raises:
             PeerError: the server could not serve the call; a tool that ran and failed is a
                 result whose `is_error` is true.
-            RequestEnded: no answer came: time ran out, the connection is gone, or something was
+            RequestAborted: no answer came: time ran out, the connection is gone, or something was
                 asked first that could not be answered.
             RemoteProtocolError: the answer is no result of a tool.
         """
@@ -293,10 +293,10 @@ class SyncClient:
         on_progress: OnProgress | None = None,
         on_success: Callable[[dict[str, Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[dict[str, Any]]:
+    ) -> SyncPendingCall[dict[str, Any]]:
         """Send any request; return the call, to be waited for, asked or cancelled later."""
         # Imported here, as below: most scripts call tools and wait.
-        from .handles import SyncCall
+        from .handles import SyncPendingCall
 
         told = self._link.callbacks.told
         call = self._link.call(
@@ -308,7 +308,7 @@ class SyncClient:
             on_success=told("on_success", on_success),
             on_error=told("on_error", on_error),
         )
-        return SyncCall(self._link, call)
+        return SyncPendingCall(self._link, call)
 
     @overload
     def submit_tool(
@@ -321,7 +321,7 @@ class SyncClient:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[T]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[ToolResult[T]]: ...
+    ) -> SyncPendingCall[ToolResult[T]]: ...
 
     @overload
     def submit_tool(
@@ -334,7 +334,7 @@ class SyncClient:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[ToolResult[Any]]: ...
+    ) -> SyncPendingCall[ToolResult[Any]]: ...
 
     @overload
     def submit_tool(
@@ -347,7 +347,7 @@ class SyncClient:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[ToolResult[Any]]: ...
+    ) -> SyncPendingCall[ToolResult[Any]]: ...
 
     def submit_tool(
         self,
@@ -359,9 +359,9 @@ class SyncClient:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[ToolResult[Any]]:
+    ) -> SyncPendingCall[ToolResult[Any]]:
         """Call a tool; return the call, to be waited for, asked or cancelled later."""
-        from .handles import SyncCall
+        from .handles import SyncPendingCall
 
         told = self._link.callbacks.told
         call = self._link.call(
@@ -374,7 +374,7 @@ class SyncClient:
             on_success=told("on_success", on_success),
             on_error=told("on_error", on_error),
         )
-        return SyncCall(self._link, call)
+        return SyncPendingCall(self._link, call)
 
     def batch(self) -> SyncCallBatch:
         """Return a batch, where the revision sends such: `with client.batch() as batch`."""
@@ -396,7 +396,7 @@ class SyncClient:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> SyncTaskCall[T]: ...
+    ) -> SyncTaskHandle[T]: ...
 
     @overload
     def call_tool_as_task(
@@ -409,7 +409,7 @@ class SyncClient:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> SyncTaskCall[Any]: ...
+    ) -> SyncTaskHandle[Any]: ...
 
     def call_tool_as_task(
         self,
@@ -421,7 +421,7 @@ class SyncClient:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> SyncTaskCall[Any]:
+    ) -> SyncTaskHandle[Any]:
         """Call a tool, and return its task as soon as there is one.
 
         Where there is none, because the tool, the server or the revision has no tasks, this
@@ -430,10 +430,10 @@ class SyncClient:
 
         Raises:
             PeerError: the server could not serve the call.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
             RemoteProtocolError: the answer is no result of a tool, and no task.
         """
-        from .handles import SyncTaskCall
+        from .handles import SyncTaskHandle
 
         told = self._link.callbacks.told
         task = self._link.run(
@@ -446,21 +446,21 @@ class SyncClient:
             on_progress=told("on_progress", on_progress),
             meta=meta,
         )
-        return SyncTaskCall(self._link, task)
+        return SyncTaskHandle(self._link, task)
 
     @overload
     def task(
         self, id: str, *, result_type: type[T], timeout: float | None = None
-    ) -> SyncTaskCall[T]: ...
+    ) -> SyncTaskHandle[T]: ...
 
     @overload
     def task(
         self, id: str, *, result_type: Any = None, timeout: float | None = None
-    ) -> SyncTaskCall[Any]: ...
+    ) -> SyncTaskHandle[Any]: ...
 
     def task(
         self, id: str, *, result_type: Any = None, timeout: float | None = None
-    ) -> SyncTaskCall[Any]:
+    ) -> SyncTaskHandle[Any]:
         """Return a task that was begun before, by this connection or another.
 
         Nothing is asked yet. `timeout` is that of each request.
@@ -468,10 +468,10 @@ class SyncClient:
         Raises:
             LocalProtocolError: the revision has no tasks.
         """
-        from .handles import SyncTaskCall
+        from .handles import SyncTaskHandle
 
         task = self._link.call(self._client.task, id, result_type=result_type, timeout=timeout)
-        return SyncTaskCall(self._link, task)
+        return SyncTaskHandle(self._link, task)
 
     def list_tasks(self, *, timeout: float | None = None) -> list[Task]:
         """Return all tasks of the server that are ours, in 2025-11-25.
@@ -540,7 +540,7 @@ class SyncClient:
         uris: Iterable[str] = (),
         task_ids: Iterable[str] = (),
         timeout: float | None = None,
-    ) -> SyncChangeStream:
+    ) -> SyncSubscription:
         """Return a stream of changes: `with client.listen(tools=True) as changes`.
 
         `tools`, `prompts` and `resources` are the lists of those, `uris` single resources and
@@ -552,9 +552,9 @@ class SyncClient:
 
         To enter it raises:
             PeerError: the server refused.
-            RequestEnded: it did not answer in time, or is gone.
+            RequestAborted: it did not answer in time, or is gone.
         """
-        from .handles import SyncChangeStream
+        from .handles import SyncSubscription
 
         stream = self._link.call(
             self._client.listen,
@@ -565,7 +565,7 @@ class SyncClient:
             task_ids=task_ids,
             timeout=timeout,
         )
-        return SyncChangeStream(self._link, stream)
+        return SyncSubscription(self._link, stream)
 
     def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Ask to be told when a resource changes, by `on_resource_updated`.

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from ...errors import ConnectionLost, TrunklineError
 from ..diagnostics import GRACE, log
-from ..requests.call import Call
+from ..requests.call import PendingCall
 from ..session import CLOSED
 from .callbacks import Callbacks
 
@@ -139,7 +139,7 @@ class Work(Generic[T]):
 
     def drop(self) -> None:
         """Cancel the call that came of it, on the loop: it was handed to nobody."""
-        if isinstance(self._value, Call):
+        if isinstance(self._value, PendingCall):
             self._value.cancel()
 
     def wait(self, seconds: float | None) -> bool:

@@ -22,27 +22,27 @@ from ...errors import Cancelled, TrunklineError
 from ...mcp.types import TaskStatus
 from ..options import check_seconds
 from ..requests.batch import CallBatch
-from ..requests.call import Call
+from ..requests.call import PendingCall
 from ..requests.request import OnProgress
 from ..requests.tool_result import ToolResult
-from ..subscriptions.dispatch import Change, ChangeFilter
-from ..subscriptions.stream import ChangeStream
-from ..tasks.task_call import TaskCall
+from ..subscriptions.dispatch import ServerChange, SubscriptionTopics
+from ..subscriptions.stream import Subscription
+from ..tasks.task_call import TaskHandle
 from .event_loop_thread import Link
 
-__all__ = ["SyncCall", "SyncCallBatch", "SyncChangeStream", "SyncTaskCall"]
+__all__ = ["SyncCallBatch", "SyncPendingCall", "SyncSubscription", "SyncTaskHandle"]
 
 T = TypeVar("T")
 
 _END: Final = object()
 
 
-class SyncCall(Generic[T]):
+class SyncPendingCall(Generic[T]):
     """A request that was sent: wait for its `result`, or have it call you."""
 
     __slots__ = ("_call", "_link")
 
-    def __init__(self, link: Link, call: Call[T]) -> None:
+    def __init__(self, link: Link, call: PendingCall[T]) -> None:
         self._link = link
         self._call = call
 
@@ -92,7 +92,7 @@ class SyncCall(Generic[T]):
             return error
         return None
 
-    def add_done_callback(self, fn: Callable[[SyncCall[T]], object]) -> None:
+    def add_done_callback(self, fn: Callable[[SyncPendingCall[T]], object]) -> None:
         """Have `fn` called with this call once it has ended, on the thread of callbacks."""
         told = self._link.callbacks.told("a callback of a call", fn)
         if told is not None:
@@ -144,7 +144,7 @@ class SyncCallBatch:
         on_progress: OnProgress | None = None,
         on_success: Callable[[dict[str, Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[dict[str, Any]]:
+    ) -> SyncPendingCall[dict[str, Any]]:
         """Add any request; return the call, whose result comes after the block."""
         told = self._link.callbacks.told
         call = self._link.call(
@@ -156,7 +156,7 @@ class SyncCallBatch:
             on_success=told("on_success", on_success),
             on_error=told("on_error", on_error),
         )
-        return SyncCall(self._link, call)
+        return SyncPendingCall(self._link, call)
 
     @overload
     def submit_tool(
@@ -169,7 +169,7 @@ class SyncCallBatch:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[T]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[ToolResult[T]]: ...
+    ) -> SyncPendingCall[ToolResult[T]]: ...
 
     @overload
     def submit_tool(
@@ -182,7 +182,7 @@ class SyncCallBatch:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[ToolResult[Any]]: ...
+    ) -> SyncPendingCall[ToolResult[Any]]: ...
 
     @overload
     def submit_tool(
@@ -195,7 +195,7 @@ class SyncCallBatch:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[ToolResult[Any]]: ...
+    ) -> SyncPendingCall[ToolResult[Any]]: ...
 
     def submit_tool(
         self,
@@ -207,7 +207,7 @@ class SyncCallBatch:
         on_progress: OnProgress | None = None,
         on_success: Callable[[ToolResult[Any]], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
-    ) -> SyncCall[ToolResult[Any]]:
+    ) -> SyncPendingCall[ToolResult[Any]]:
         """Add a call of a tool; return it, its result comes after the block."""
         told = self._link.callbacks.told
         call = self._link.call(
@@ -220,14 +220,14 @@ class SyncCallBatch:
             on_success=told("on_success", on_success),
             on_error=told("on_error", on_error),
         )
-        return SyncCall(self._link, call)
+        return SyncPendingCall(self._link, call)
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Add a notification."""
         self._link.call(self._batch.notify, method, params)
 
 
-class SyncTaskCall(Generic[T]):
+class SyncTaskHandle(Generic[T]):
     """A call that became a task: ask how it stands, wait for its result, or end it.
 
     A tool that was done at once has a result and no task; its `id` is None.
@@ -235,7 +235,7 @@ class SyncTaskCall(Generic[T]):
 
     __slots__ = ("_link", "_task")
 
-    def __init__(self, link: Link, task: TaskCall[T]) -> None:
+    def __init__(self, link: Link, task: TaskHandle[T]) -> None:
         self._link = link
         self._task = task
 
@@ -263,7 +263,7 @@ class SyncTaskCall(Generic[T]):
 
         Raises:
             PeerError: there is no such task, or not any more.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
         """
         return self._link.run(self._task.refresh)
 
@@ -274,8 +274,8 @@ class SyncTaskCall(Generic[T]):
             PeerError: the task failed, or is not known any more; a tool that ran and failed is
                 a result whose `is_error` is true.
             Cancelled: it was cancelled.
-            InputFailed: what it asked for could not be given.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            InputRequestFailed: what it asked for could not be given.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
             TimeoutError: there was none within `timeout` seconds.
         """
         return self._link.run(_in_time, self._task.result, timeout)
@@ -285,7 +285,7 @@ class SyncTaskCall(Generic[T]):
 
         Raises:
             PeerError: the server does not.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
         """
         self._link.run(self._task.cancel)
 
@@ -303,7 +303,7 @@ class SyncTaskCall(Generic[T]):
         return repr(self._task).replace("<TaskCall", "<SyncTaskCall", 1)
 
 
-class SyncChangeStream:
+class SyncSubscription:
     """Changes as they come: enter it, then iterate.
 
     `honoured` is what the server will tell of. The iteration stops when the server ends the
@@ -317,17 +317,17 @@ class SyncChangeStream:
 
     __slots__ = ("_link", "_stream")
 
-    def __init__(self, link: Link, stream: ChangeStream) -> None:
+    def __init__(self, link: Link, stream: Subscription) -> None:
         self._link = link
         self._stream = stream
 
     @property
-    def wanted(self) -> ChangeFilter:
+    def wanted(self) -> SubscriptionTopics:
         """What was asked for."""
         return self._stream.wanted
 
     @property
-    def honoured(self) -> ChangeFilter:
+    def honoured(self) -> SubscriptionTopics:
         """What the server acknowledged, of what was asked for."""
         self._check_entered()
         return self._stream.honoured
@@ -357,13 +357,13 @@ class SyncChangeStream:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Change:
+    def __next__(self) -> ServerChange:
         change = self.get()
         if change is None:
             raise StopIteration
         return change
 
-    def get(self, timeout: float | None = None) -> Change | None:
+    def get(self, timeout: float | None = None) -> ServerChange | None:
         """Return the next change, or None where the stream has ended.
 
         Raises:
@@ -371,10 +371,10 @@ class SyncChangeStream:
         """
         self._check_entered()
         found = self._link.run(_in_time, self._next, timeout)
-        return found if isinstance(found, Change) else None
+        return found if isinstance(found, ServerChange) else None
 
     def __repr__(self) -> str:
-        return repr(self._stream).replace("<ChangeStream", "<SyncChangeStream", 1)
+        return repr(self._stream).replace("<Subscription", "<SyncChangeStream", 1)
 
     async def _next(self) -> Any:
         return await _next(self._stream)

@@ -23,7 +23,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import PeerError, RequestEnded, TimedOut, TrunklineError
+from ...errors import PeerError, RequestAborted, RequestTimeout, TrunklineError
 from ...mcp.types import UpdateTaskRequestParams
 from ..diagnostics import report
 from ..requests.request import Question
@@ -90,7 +90,7 @@ class TaskQuestions:
             return
         if len(self._asked) + len(new) > MOST_QUESTIONS:
             reason = f"the task asked {MOST_QUESTIONS} questions, and goes on"
-            self._fail(RequestEnded(reason, method="tools/call"))
+            self._fail(RequestAborted(reason, method="tools/call"))
             return
         self._asked.update(new)
         task = self._verbs._keep_task(self._answer(new, session))
@@ -119,7 +119,7 @@ class TaskQuestions:
             report(error, "answering a task")
             self._asked.difference_update(requests)
             reason = "a question of the task could not be answered"
-            self._fail(RequestEnded(reason, method="tools/call"))
+            self._fail(RequestAborted(reason, method="tools/call"))
         else:
             self._on_news()
 
@@ -139,7 +139,7 @@ class TaskQuestions:
             question = Question("tasks/update", UpdateTaskRequestParams, fields, self.timeout)
             try:
                 await self._verbs._ask(question)
-            except (PeerError, TimedOut) as error:
+            except (PeerError, RequestTimeout) as error:
                 respite = hiccups.pardon(error)
                 if respite is None and was_lost and isinstance(error, PeerError):
                     # It may have taken them when it said nothing; if not, it asks on.
@@ -147,7 +147,7 @@ class TaskQuestions:
                     return
                 if respite is None:
                     raise
-                was_lost = was_lost or isinstance(error, TimedOut)
+                was_lost = was_lost or isinstance(error, RequestTimeout)
             else:
                 return
             await asyncio.sleep(respite)

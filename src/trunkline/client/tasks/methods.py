@@ -29,7 +29,7 @@ from ...jsonrpc.error_codes import named_error
 from ...mcp.types import ListTasksResult, Task, TaskMetadata, Tool
 from ...spec.error_kinds import ErrorKind
 from ..options import check_seconds
-from ..requests.call import Call, Gate
+from ..requests.call import Gate, PendingCall
 from ..requests.decode import COMPLETE, result_type
 from ..requests.method_checks import declares, refuse
 from ..requests.request import OnProgress, Question
@@ -40,7 +40,7 @@ from ..subscriptions.stream import ChangeVerbs
 
 if TYPE_CHECKING:
     from .poller import Following
-    from .task_call import TaskCall
+    from .task_call import TaskHandle
 
 __all__ = ["TASK", "TaskVerbs"]
 
@@ -102,7 +102,9 @@ class _TaskGate(Gate):
 
     __slots__ = ("_call_again",)
 
-    def __init__(self, call: Call[Any], call_again: Callable[[PeerError], _Again | None]) -> None:
+    def __init__(
+        self, call: PendingCall[Any], call_again: Callable[[PeerError], _Again | None]
+    ) -> None:
         super().__init__(call, _nothing_to_go_on)
         self._call_again = call_again
 
@@ -138,7 +140,7 @@ class TaskVerbs(ChangeVerbs):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> TaskCall[T]: ...
+    ) -> TaskHandle[T]: ...
 
     @overload
     async def call_tool_as_task(
@@ -151,7 +153,7 @@ class TaskVerbs(ChangeVerbs):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> TaskCall[Any]: ...
+    ) -> TaskHandle[Any]: ...
 
     async def call_tool_as_task(
         self,
@@ -163,7 +165,7 @@ class TaskVerbs(ChangeVerbs):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> TaskCall[Any]:
+    ) -> TaskHandle[Any]:
         """Call a tool, and return its task as soon as there is one.
 
         Where there is none, because the tool, the server or the revision has no tasks, this
@@ -172,7 +174,7 @@ class TaskVerbs(ChangeVerbs):
 
         Raises:
             PeerError: the server could not serve the call.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
             RemoteProtocolError: the answer is no result of a tool, and no task.
         """
         if ttl is not None:
@@ -188,16 +190,16 @@ class TaskVerbs(ChangeVerbs):
     @overload
     def task(
         self, id: str, *, result_type: type[T], timeout: float | None = None
-    ) -> TaskCall[T]: ...
+    ) -> TaskHandle[T]: ...
 
     @overload
     def task(
         self, id: str, *, result_type: Any = None, timeout: float | None = None
-    ) -> TaskCall[Any]: ...
+    ) -> TaskHandle[Any]: ...
 
     def task(
         self, id: str, *, result_type: Any = None, timeout: float | None = None
-    ) -> TaskCall[Any]:
+    ) -> TaskHandle[Any]:
         """Return a task that was begun before, by this connection or another.
 
         Nothing is asked yet. `timeout` is that of each request.
@@ -310,7 +312,11 @@ class TaskVerbs(ChangeVerbs):
         return raw, session
 
     def _start(
-        self, call: Call[Any], question: Question, session: Session, future: asyncio.Future[Any]
+        self,
+        call: PendingCall[Any],
+        question: Question,
+        session: Session,
+        future: asyncio.Future[Any],
     ) -> None:
         name = question.fields.get("name")
         may_be_task = question.method == "tools/call" and self._takes_tasks and _can_ask(session)
@@ -434,7 +440,7 @@ def _task_call(
     kind: Any,
     following: Following | None = None,
     result: ToolResult[Any] | None = None,
-) -> TaskCall[Any]:
-    from .task_call import TaskCall
+) -> TaskHandle[Any]:
+    from .task_call import TaskHandle
 
-    return TaskCall(verbs, kind, following, result)
+    return TaskHandle(verbs, kind, following, result)

@@ -34,7 +34,7 @@ from ...errors import (
     ConnectionLost,
     PeerError,
     RemoteProtocolError,
-    TimedOut,
+    RequestTimeout,
     TrunklineError,
 )
 from ...jsonrpc.messages import ErrorObject, Reply
@@ -51,7 +51,7 @@ from ..requests.decode import read
 from ..requests.request import Question
 from ..server_requests.input_required import Asking
 from ..session import NOT_SENT, Session, error_from
-from ..subscriptions.dispatch import LISTEN, Change, ChangeFilter, Stream, Streams
+from ..subscriptions.dispatch import LISTEN, ServerChange, Stream, Streams, SubscriptionTopics
 from .cleanup import send_aside
 from .input_requests import TaskQuestions
 from .retry import Hiccups
@@ -185,7 +185,7 @@ class Following:
 
         Raises:
             PeerError: there is no such task, or none for us.
-            RequestEnded: no answer came.
+            RequestAborted: no answer came.
             RemoteProtocolError: what came is not how a task stands.
         """
         question = Question("tasks/get", GetTaskRequestParams, {"task_id": self.id}, self._timeout)
@@ -201,7 +201,7 @@ class Following:
 
         Raises:
             PeerError: the server does not.
-            RequestEnded: no answer came.
+            RequestAborted: no answer came.
         """
         fields = {"task_id": self.id}
         question = Question("tasks/cancel", CancelTaskRequestParams, fields, self._timeout)
@@ -229,7 +229,7 @@ class Following:
         self._respite = 0.0
         try:
             await self.refresh()
-        except (PeerError, TimedOut) as error:
+        except (PeerError, RequestTimeout) as error:
             respite = self._hiccups.pardon(error)
             if respite is None:
                 raise
@@ -262,8 +262,8 @@ class Following:
         Raises:
             PeerError: the task has failed, or is not known any more.
             Cancelled: it was cancelled.
-            InputFailed: what it asked for could not be given; it may go on waiting for it.
-            RequestEnded, RemoteProtocolError: as `refresh`.
+            InputRequestFailed: what it asked for could not be given; it may go on waiting for it.
+            RequestAborted, RemoteProtocolError: as `refresh`.
         """
         if CORE_RESULT in session.methods:
             return await self._payload(session)
@@ -351,7 +351,7 @@ class Following:
         """See that the task is still there while its result is waited for."""
         try:
             await self._look()
-        except (PeerError, TimedOut):
+        except (PeerError, RequestTimeout):
             if not waiter.done():
                 raise
         if self.has_ended and not waiter.done():
@@ -359,7 +359,7 @@ class Following:
             seconds = self._verbs._seconds(self._timeout)
             await asyncio.wait({waiter}, timeout=seconds)
             if not waiter.done():
-                raise TimedOut(f"no answer within {seconds:g} s", method=CORE_RESULT)
+                raise RequestTimeout(f"no answer within {seconds:g} s", method=CORE_RESULT)
 
     async def _explain(self, error: PeerError) -> None:
         """Raise that a task was cancelled, where that is why it has no result."""
@@ -376,7 +376,7 @@ class Following:
         """Give the status as it is, then each change of it or of its message, to the end.
 
         Raises:
-            PeerError, RequestEnded, RemoteProtocolError: as `refresh`.
+            PeerError, RequestAborted, RemoteProtocolError: as `refresh`.
         """
         while self.state is None:
             if self._respite:
@@ -412,7 +412,7 @@ class Following:
 
     async def _listen(self, session: Session) -> None:
         """Have the server tell of changes, where it does."""
-        wanted = ChangeFilter(task_ids=(self.id,))
+        wanted = SubscriptionTopics(task_ids=(self.id,))
         if LISTEN not in session.methods:
             session.streams.join(self, wanted)
             return
@@ -420,11 +420,11 @@ class Following:
             if self._stream is None and self._untold is not session and not self.has_ended:
                 await self._open_stream(session, wanted)
 
-    async def _open_stream(self, session: Session, wanted: ChangeFilter) -> None:
+    async def _open_stream(self, session: Session, wanted: SubscriptionTopics) -> None:
         seconds = self._verbs._seconds(self._timeout)
         try:
             stream = await session.streams.open(wanted, seconds, self)
-        except (PeerError, TimedOut, *NOT_SENT, RemoteProtocolError) as error:
+        except (PeerError, RequestTimeout, *NOT_SENT, RemoteProtocolError) as error:
             log.debug("a task is asked about, not listened to: %s", show(str(error)))
             self._untold = session
             return
@@ -443,7 +443,7 @@ class Following:
         if stream is not None and self._streams is not None:
             self._streams.close(stream)
 
-    def told(self, change: Change, size: int) -> None:
+    def told(self, change: ServerChange, size: int) -> None:
         """Learn how the task stands."""
         del size
         told = change.task
@@ -508,7 +508,7 @@ class Following:
         `timeout` is how long each request about it may take.
 
         Raises:
-            TimedOut: the patience is at an end.
+            RequestTimeout: the patience is at an end.
             TrunklineError: as `outcome`.
         """
         self._patience = patience

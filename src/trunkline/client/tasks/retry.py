@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...errors import PeerError, TimedOut, TrunklineError
+from ...errors import PeerError, RequestTimeout, TrunklineError
 from ...spec.error_kinds import ErrorKind
 
 __all__ = ["Hiccups"]
@@ -62,7 +62,7 @@ def _wish(error: TrunklineError) -> float | None:
     said = _said(error)
     if said is None:
         is_internal = isinstance(error, PeerError) and error.kind == ErrorKind.INTERNAL_ERROR
-        return 0.0 if is_internal or isinstance(error, TimedOut) else None
+        return 0.0 if is_internal or isinstance(error, RequestTimeout) else None
     # Compared before it is divided: an integer of JSON may be too large for a float.
     return max(min(said, LONGEST_WAIT * 1000) / 1000, 0.0)
 

@@ -1,6 +1,6 @@
 """A call of a tool that goes on as a task, in the hands of whoever made it.
 
-A `TaskCall` outlives the wait for it, and the connection: its id is all that is needed to come
+A `TaskHandle` outlives the wait for it, and the connection: its id is all that is needed to come
 back to it. Nothing is asked unless you ask, or wait.
 """
 
@@ -16,14 +16,14 @@ from .poller import Following
 if TYPE_CHECKING:
     from ..subscriptions.stream import ChangeVerbs
 
-__all__ = ["TaskCall"]
+__all__ = ["TaskHandle"]
 
 T = TypeVar("T")
 
 _DONE: Final = "completed"
 
 
-class TaskCall(Generic[T]):
+class TaskHandle(Generic[T]):
     """A call that became a task: ask how it stands, wait for its result, or end it.
 
     A tool that was done at once has a result and no task; its `id` is None.
@@ -71,7 +71,7 @@ class TaskCall(Generic[T]):
 
         Raises:
             PeerError: there is no such task, or not any more.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
         """
         if self._following is None:
             return _DONE
@@ -84,8 +84,8 @@ class TaskCall(Generic[T]):
             PeerError: the task failed, or is not known any more; a tool that ran and failed is
                 a result whose `is_error` is true.
             Cancelled: it was cancelled.
-            InputFailed: what it asked for could not be given.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            InputRequestFailed: what it asked for could not be given.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
         """
         if self._result is None and self._following is not None:
             session = self._verbs._connected()
@@ -100,7 +100,7 @@ class TaskCall(Generic[T]):
 
         Raises:
             PeerError: the server does not.
-            RequestEnded: no answer came: time ran out, or the connection is gone.
+            RequestAborted: no answer came: time ran out, or the connection is gone.
         """
         if self._following is not None and not self._following.has_ended:
             await self._following.cancel()

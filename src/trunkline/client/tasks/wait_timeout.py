@@ -20,7 +20,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from ...errors import TimedOut
+from ...errors import RequestTimeout
 
 __all__ = ["Patience"]
 
@@ -32,7 +32,7 @@ _NEARLY: Final = 0.001
 
 
 class Patience:
-    """The time of one wait: enter it around that, and it ends with `TimedOut`.
+    """The time of one wait: enter it around that, and it ends with `RequestTimeout`.
 
     `clock` is the time that calls are measured by.
     """
@@ -81,7 +81,7 @@ class Patience:
         try:
             await self._limit.__aexit__(kind, error, trace)
         except TimeoutError:
-            raise TimedOut(late, method="tools/call") from None
+            raise RequestTimeout(late, method="tools/call") from None
 
     def renew(self) -> None:
         """Give the wait its time again: something goes on."""

@@ -544,4 +544,4 @@ class SpecParser:
 
 def _policy_of(revision: str, profile: str) -> Policy:
     """Return what messages are judged by where error numbers are those of a profile."""
-    return Policy.mcp(revision).but(strictness="strict", codes=profile)
+    return Policy.mcp(revision).replace(strictness="strict", codes=profile)

@@ -61,7 +61,7 @@ class Reader:
         # longer than all the rest, so it is put off until there is reason to.
         self._scans = policy.strictness == "strict" and limits.depth is None
         self._strict = Codec(policy)
-        self._plain = Codec(policy.but(strictness="standard")) if self._scans else self._strict
+        self._plain = Codec(policy.replace(strictness="standard")) if self._scans else self._strict
 
     def messages(self, given: Any, sink: Sink) -> list[tuple[Path, Members]]:
         """Return each message that `given` holds, with its place; report what is none."""
@@ -117,7 +117,7 @@ class Reader:
             if fault.rule != "jsonrpc.batch.not-allowed":
                 return {"": fault.rule}
             # No message, but messages all the same: each may have faults of its own.
-            accepting = reader_for(self.policy.but(batch="accept"))
+            accepting = reader_for(self.policy.replace(batch="accept"))
             return {"": fault.rule, **accepting._refused(text, sink)}
         faulty = found.faults if isinstance(found, Batch) else []
         for element in faulty:
@@ -145,7 +145,7 @@ def reader_for(policy: Policy) -> Reader:
 @lru_cache(maxsize=_POLICIES_KEPT)
 def reader_of(revision: str) -> Reader:
     """Return what reads the messages of a revision: by the official rules, strictly."""
-    return Reader(Policy.mcp(revision).but(strictness="strict"))
+    return Reader(Policy.mcp(revision).replace(strictness="strict"))
 
 
 def _can_go_on(rule: str | None) -> bool:

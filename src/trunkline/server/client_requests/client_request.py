@@ -4,8 +4,8 @@ A question is checked, gets its key and its digest, and is handed to whoever car
 this run: the connection, a round of 2026-07-28, or a task. What comes back is read here, so
 that a handler sees the same whichever way it came.
 
-`Ask` is what the verbs of `Context` return. It is awaited, or waited for on the thread of a
-handler that is no coroutine.
+`ClientRequest` is what the methods of `Context` return: await it, or call `wait()` on the thread of
+a synchronous handler.
 
 The rules that live here, and only here:
 
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, TypeAl
 from msgspec import UNSET, Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
-from ...errors import LocalProtocolError, Refusal, RemoteProtocolError, RequestEnded
+from ...errors import LocalProtocolError, RemoteProtocolError, RequestAborted, RequestError
 from ...mcp.types import (
     CreateMessageResult,
     ElicitRequestParams,
@@ -52,7 +52,14 @@ if TYPE_CHECKING:
     from ..context import Context
     from .form import Form
 
-__all__ = ["Accepted", "Answer", "Ask", "BadAnswer", "Declined", "MissingCapability"]
+__all__ = [
+    "AcceptedElicitation",
+    "ClientRequest",
+    "DeclinedElicitation",
+    "ElicitationResult",
+    "InvalidClientResponse",
+    "MissingCapability",
+]
 
 T = TypeVar("T")
 
@@ -62,7 +69,7 @@ _MOST_KEY: Final = 200
 _within_once: Final[ContextVar[Course | None]] = ContextVar("within_once", default=None)
 
 
-class Accepted(Struct, Generic[T], frozen=True):
+class AcceptedElicitation(Struct, Generic[T], frozen=True):
     """The user agreed, and this is what was filled in."""
 
     content: T
@@ -74,7 +81,7 @@ class Accepted(Struct, Generic[T], frozen=True):
         return True
 
 
-class Declined(Struct, frozen=True):
+class DeclinedElicitation(Struct, frozen=True):
     """The user said no ("decline"), or would not even say that ("cancel")."""
 
     action: Literal["decline", "cancel"]
@@ -88,10 +95,10 @@ class Declined(Struct, frozen=True):
 
 # What the user did with a question. A type checker knows of which kind it is once its `action`
 # was looked at: `if answer.action == "accept": answer.content`.
-Answer: TypeAlias = Accepted[T] | Declined
+ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation
 
 
-class MissingCapability(Refusal):
+class MissingCapability(RequestError):
     """The client cannot be asked: it did not declare that it can, or its revision cannot.
 
     `capabilities` are the names of what is missing, such as "elicitation.url".
@@ -108,11 +115,11 @@ class MissingCapability(Refusal):
         self.capabilities = tuple(capabilities)
 
 
-class BadAnswer(Refusal):
+class InvalidClientResponse(RequestError):
     """What the client answered is not what it was asked for."""
 
 
-class Ask(Coroutine[Any, Any, T]):
+class ClientRequest(Coroutine[Any, Any, T]):
     """A question that was put: `await` it, or `wait` for it on a thread.
 
     It is a coroutine, so that a task can be made of it, and costs nothing until it is begun.
@@ -195,7 +202,7 @@ class Ask(Coroutine[Any, Any, T]):
         return self._answer()
 
 
-class _Once(Ask[Any]):
+class _Once(ClientRequest[Any]):
     """Something to be done: on the thread that waits for it, if one does."""
 
     __slots__ = ("_calls",)
@@ -205,7 +212,7 @@ class _Once(Ask[Any]):
         self._calls: SimpleQueue[Callable[[], object] | None] | None = None
 
     def wait(self) -> Any:
-        """Do it here, unless it was done; see `Ask.wait`."""
+        """Do it here, unless it was done; see `ClientRequest.wait`."""
         calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._calls = calls
         future = self._begin_on_loop()
@@ -249,7 +256,7 @@ def _outcome(future: concurrent.futures.Future[T]) -> T:
 
 def elicit(
     context: Context, message: str, kind: Any, key: str | None, timeout: float | None
-) -> Ask[Answer[Any]]:
+) -> ClientRequest[ElicitationResult[Any]]:
     """Ask the user to fill in a form."""
     from .form import form_of  # here, as below: a server that never asks does not load it
 
@@ -258,41 +265,45 @@ def elicit(
     _check_timeout(timeout)
     chosen = course_of(context).name("elicitation", _checked(key), context._task)
 
-    async def answer() -> Answer[Any]:
+    async def answer() -> ElicitationResult[Any]:
         _check_revision(context, "elicitation/create")
         schema = _schema(context, form)
         params = ElicitRequestParams(message, mode="form", requested_schema=schema)
         result: ElicitResult = await _ask(context, chosen, "elicitation/create", params, timeout)
         if result.action != "accept":
-            return Declined(result.action)
-        return Accepted(_content(context, chosen.key, form, result))
+            return DeclinedElicitation(result.action)
+        return AcceptedElicitation(_content(context, chosen.key, form, result))
 
-    return Ask(context, answer)
+    return ClientRequest(context, answer)
 
 
 def elicit_url(
     context: Context, message: str, url: str, key: str | None, timeout: float | None
-) -> Ask[Answer[None]]:
+) -> ClientRequest[ElicitationResult[None]]:
     """Ask the user to visit an address."""
     _check_text("the message of a question", message)
     _check_address(url)
     _check_timeout(timeout)
     chosen = course_of(context).name("elicitation", _checked(key), context._task)
 
-    async def answer() -> Answer[None]:
+    async def answer() -> ElicitationResult[None]:
         _check_revision(context, "elicitation/create", "elicitation.url")
         # One revision has an id for it; elsewhere it is left out.
         id = os.urandom(16).hex()
         params = ElicitRequestParams(message, mode="url", url=url, elicitation_id=id)
         result: ElicitResult = await _ask(context, chosen, "elicitation/create", params, timeout)
-        return Accepted(None) if result.action == "accept" else Declined(result.action)
+        return (
+            AcceptedElicitation(None)
+            if result.action == "accept"
+            else DeclinedElicitation(result.action)
+        )
 
-    return Ask(context, answer)
+    return ClientRequest(context, answer)
 
 
 def sample(
     context: Context, messages: Any, options: dict[str, Any], key: str | None, timeout: float | None
-) -> Ask[CreateMessageResult]:
+) -> ClientRequest[CreateMessageResult]:
     """Ask the client's model."""
     from .sampling import sampling_params
 
@@ -303,10 +314,10 @@ def sample(
     async def answer() -> CreateMessageResult:
         return await _ask(context, chosen, "sampling/createMessage", params, timeout)  # type: ignore[no-any-return]  # read as this type
 
-    return Ask(context, answer)
+    return ClientRequest(context, answer)
 
 
-def roots(context: Context, key: str | None, timeout: float | None) -> Ask[list[Root]]:
+def roots(context: Context, key: str | None, timeout: float | None) -> ClientRequest[list[Root]]:
     """Ask which folders the client works in."""
     _check_timeout(timeout)
     chosen = course_of(context).name("roots", _checked(key), context._task)
@@ -315,12 +326,12 @@ def roots(context: Context, key: str | None, timeout: float | None) -> Ask[list[
         result: ListRootsResult = await _ask(context, chosen, "roots/list", None, timeout)
         return result.roots
 
-    return Ask(context, answer)
+    return ClientRequest(context, answer)
 
 
 def once(
     context: Context, key: str, work: Callable[[], Any], kind: Any, is_secret: bool
-) -> Ask[Any]:
+) -> ClientRequest[Any]:
     """Do something that is not done again when the handler is."""
     course = course_of(context)
     chosen = course.name("once", _once_key(key)).key
@@ -389,7 +400,7 @@ class Wire:
             task = asyncio.current_task()
             if course.is_done and (task is None or not task.cancelling()):
                 # Withdrawn, because the handler has ended and left the task that asks behind.
-                raise RequestEnded("the request it belongs to has ended", method=method) from None
+                raise RequestAborted("the request it belongs to has ended", method=method) from None
             raise
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
@@ -456,7 +467,7 @@ def _refuse(context: Context, text: str) -> NoReturn:
         if context._surface.has_handshake
         else ErrorKind.INVALID_INPUT_RESPONSES
     )
-    raise BadAnswer(kind, text)
+    raise InvalidClientResponse(kind, text)
 
 
 def _checked(key: str | None) -> str | None:

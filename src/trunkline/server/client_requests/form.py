@@ -44,7 +44,7 @@ from ..handlers.pydantic_models import is_model, read_model
 from .form_fields import WHAT_FORMS_ASK, FormField, field_of, given, written
 from .form_schema import raw_form
 
-__all__ = ["Form", "Titles", "form_of"]
+__all__ = ["ChoiceTitles", "Form", "form_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -60,8 +60,8 @@ _ROOTS: Final = ("ElicitRequestFormParams.requestedSchema", "ElicitRequestParams
 Schema = dict[str, Any]
 
 
-class Titles:
-    """Says what choices are called: `Annotated[Literal["r", "g"], Titles({"r": "Red"})]`.
+class ChoiceTitles:
+    """Says what choices are called: `Annotated[Literal["r", "g"], ChoiceTitles({"r": "Red"})]`.
 
     A choice that has no title is shown as it is. The members of an Enum may instead have their
     titles in its docstring, in a section `Members:`; where the values are integers, a member
@@ -81,7 +81,7 @@ class Titles:
         return f"Titles({self.titles!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Titles) and other.titles == self.titles
+        return isinstance(other, ChoiceTitles) and other.titles == self.titles
 
     def __hash__(self) -> int:
         return hash(frozenset(self.titles.items()))
@@ -326,7 +326,7 @@ def _titles(hint: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     if get_origin(hint) is not Literal:  # what that has in it is no type
         for part in get_args(hint):
-            found |= part.titles if isinstance(part, Titles) else _titles(part)
+            found |= part.titles if isinstance(part, ChoiceTitles) else _titles(part)
     return found
 
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct, ValidationError
 from msgspec.json import Decoder, Encoder
 
-from ...errors import Refusal, RemoteProtocolError, RequestEnded
+from ...errors import RemoteProtocolError, RequestAborted, RequestError
 from ...mcp.names import official
 from ...mcp.tables import result_types
 from ...mcp.types import (
@@ -54,7 +54,14 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..settings import ServerLimits
 
-__all__ = ["ChangedQuestion", "InvalidState", "Round", "RoundLimit", "Rounds", "StateTooLarge"]
+__all__ = [
+    "InvalidRequestState",
+    "ReplayMismatch",
+    "RequestStateTooLarge",
+    "Round",
+    "RoundTripLimitExceeded",
+    "Rounds",
+]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -68,29 +75,29 @@ _OF_A_BRANCH: Final = re.compile(r"([a-z]+-[0-9]+\.)[0-9]+")
 _OF_THE_ATTEMPT: Final = frozenset(("_meta", "inputResponses", "requestState"))
 
 
-class InvalidState(Refusal):
+class InvalidRequestState(RequestError):
     """A `requestState` that we did not give out, or not for this, or too long ago."""
 
     def __init__(self, text: str) -> None:
         super().__init__(ErrorKind.INVALID_REQUEST_STATE, f"Invalid request state: {text}")
 
 
-class InvalidAnswers(Refusal):
+class InvalidAnswers(RequestError):
     """Answers that have not the form of what was asked for."""
 
     def __init__(self, text: str) -> None:
         super().__init__(ErrorKind.INVALID_INPUT_RESPONSES, f"Invalid input responses: {text}")
 
 
-class ChangedQuestion(InvalidState):
+class ReplayMismatch(InvalidRequestState):
     """The handler asks something else than what was answered under the same key."""
 
 
-class RoundLimit(Refusal):
+class RoundTripLimitExceeded(RequestError):
     """A handler asks more often than one call may be sent back and forth."""
 
 
-class StateTooLarge(Refusal):
+class RequestStateTooLarge(RequestError):
     """What a call would carry to its next round is more than it may."""
 
 
@@ -163,7 +170,7 @@ class Rounds:
         """Have a handler run with what its client brings back; both are raw JSON or UNSET.
 
         Raises:
-            Refusal: what is brought back cannot be used; it says why.
+            RequestError: what is brought back cannot be used; it says why.
         """
         given = _responses(responses)
         course = course_of(context)
@@ -184,37 +191,37 @@ class Rounds:
         try:
             text = _read_text(state)
         except (ValidationError, DecodeError):
-            raise InvalidState("it is no text") from None
+            raise InvalidRequestState("it is no text") from None
         if len(text) > self.limits.state_size:
-            raise InvalidState("it is longer than any of ours")
+            raise InvalidRequestState("it is longer than any of ours")
         try:
             found: _State = _read_state(self.seal.open(text, self._use))
         except BrokenSeal as error:
-            raise InvalidState(str(error)) from None
+            raise InvalidRequestState(str(error)) from None
         except (ValidationError, DecodeError):
             # Sealed with our key by a release that wrote it in another way.
-            raise InvalidState("it was made by another version of this server") from None
+            raise InvalidRequestState("it was made by another version of this server") from None
         if found.expires < self._now():
-            raise InvalidState("it has expired; begin again")
+            raise InvalidRequestState("it has expired; begin again")
         who = context.principal or "", context.tenant or ""
         if (found.principal, found.tenant) != who:
-            raise InvalidState("it was given to somebody else")
+            raise InvalidRequestState("it was given to somebody else")
         if found.request != request_digest(context):
-            raise InvalidState("it belongs to another request")
+            raise InvalidRequestState("it belongs to another request")
         return found
 
     def sealed(self, state: _State) -> str:
         """Return a state as the client gets it.
 
         Raises:
-            StateTooLarge: it is more than a call may carry.
+            RequestStateTooLarge: it is more than a call may carry.
         """
         text = self.seal.seal(_encode(state), self._use)
         if len(text) > self.limits.state_size:
             kind = ErrorKind.REQUEST_STATE_TOO_LARGE
             most = self.limits.state_size
             text = f"The answers so far take {len(text)} characters; a call may carry {most}"
-            raise StateTooLarge(kind, text)
+            raise RequestStateTooLarge(kind, text)
         return text
 
     def expiry(self) -> int:
@@ -284,7 +291,7 @@ class Round:
         """Return the answer that the client brought, if it brought one.
 
         Raises:
-            ChangedQuestion: it was given to something else.
+            ReplayMismatch: it was given to something else.
         """
         digest = question.digest()
         key = self._key_of(question, digest)
@@ -328,7 +335,7 @@ class Round:
         context = self._context
         if context._asked not in context._connection.peer.inbox:
             method = "" if question is None else question.method
-            raise RequestEnded("the request it belongs to has ended", method=method)
+            raise RequestAborted("the request it belongs to has ended", method=method)
         if self.is_over:
             raise RoundOver
 
@@ -379,7 +386,7 @@ class Round:
         )
         try:
             sealed = rounds.sealed(state)
-        except StateTooLarge as error:
+        except RequestStateTooLarge as error:
             _log.error("%s %s: %s", context.method, show(context.what), error)
             return errors.refusal(error, context._surface.policy)
         questions = {key: _on_the_wire(each) for key, each in self._open.items()}
@@ -394,13 +401,13 @@ class Round:
     def _check_allowed(self) -> None:
         context, limits = self._context, self._rounds.limits
         if InputRequiredResult not in result_types(_method(context), context.revision):
-            raise Refusal(
+            raise RequestError(
                 ErrorKind.INTERNAL_ERROR,
                 f"nothing can be asked while {context.method} is served in {context.revision}",
             )
         if self._number >= limits.rounds:
             text = f"{context.what!r} has asked in {limits.rounds} rounds, and would ask on"
-            raise RoundLimit(ErrorKind.TOO_MANY_ROUNDS, text)
+            raise RoundTripLimitExceeded(ErrorKind.TOO_MANY_ROUNDS, text)
 
     def _refuse_changed(self, key: str) -> None:
         what = show(self._context.what)
@@ -412,7 +419,7 @@ class Round:
             what,
             show(key),
         )
-        raise ChangedQuestion(f"the question {key!r} has changed since it was answered")
+        raise ReplayMismatch(f"the question {key!r} has changed since it was answered")
 
 
 def _on_the_wire(question: Question) -> InputRequest:

@@ -28,17 +28,17 @@ from ...errors import (
     ConnectionLost,
     InvalidMessage,
     LocalProtocolError,
-    RequestEnded,
-    TimedOut,
+    RequestAborted,
+    RequestTimeout,
     TransportError,
 )
 from ...jsonrpc.codec import Envelope
 from ...jsonrpc.error_codes import named_error, peer_error
 from ...jsonrpc.framing import Oversize
-from ...jsonrpc.incoming import Asked
+from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import Reply
-from ...jsonrpc.outgoing import Pending, Stray
-from ...jsonrpc.peer import Peer, Problem
+from ...jsonrpc.outgoing import Pending, UnmatchedReply
+from ...jsonrpc.peer import Peer, ProtocolProblem
 from ...jsonrpc.policy import Policy
 from ...mcp.meta import BadMeta, Caller, lacking
 from ...mcp.names import official, spoken
@@ -245,13 +245,13 @@ class Connection:
             # Where the next frame begins cannot be told.
             self.end(TransportError(f"the client's framing is lost: {fault}"))
 
-    def _on_request(self, asked: Asked) -> None:
+    def _on_request(self, asked: IncomingRequest) -> None:
         if asked.slot is None and self.transport.backlog <= HIGH_WATER:
             self._serve(asked)  # as `take` would
         else:
             self.jobs.take(asked, self._policy)
 
-    def _serve(self, asked: Asked) -> None:
+    def _serve(self, asked: IncomingRequest) -> None:
         """Find by whose rules a request goes, and serve it; whatever happens, it is answered."""
         try:
             params = asked.params
@@ -287,7 +287,7 @@ class Connection:
             _log.error("%s could not be served\n%s", show(asked.method), as_redacted(error))
             self.refuse(asked, self._policy, ErrorKind.INTERNAL_ERROR)
 
-    def _stateless(self, asked: Asked, caller: Caller) -> Surface | None:
+    def _stateless(self, asked: IncomingRequest, caller: Caller) -> Surface | None:
         """Return the surface that a request names by itself, or refuse it."""
         app, version = self.app, caller.protocol_version
         surface = app.surface(version) if version in app.revisions else None
@@ -305,7 +305,7 @@ class Connection:
             return None
         return surface
 
-    def _unopened(self, asked: Asked) -> Surface | None:
+    def _unopened(self, asked: IncomingRequest) -> Surface | None:
         """Return what serves a request that names no version and comes before any handshake."""
         app = self.app
         opening = app.opening
@@ -332,7 +332,7 @@ class Connection:
         self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED, text)
         return None
 
-    def _lacks_meta(self, asked: Asked, surface: Surface) -> None:
+    def _lacks_meta(self, asked: IncomingRequest, surface: Surface) -> None:
         text = "A request needs a protocol version and the client's capabilities in params._meta"
         self.refuse(asked, surface.policy, ErrorKind.MISSING_REQUEST_META, text)
 
@@ -374,10 +374,10 @@ class Connection:
         else:
             future.set_result(reply.result)
 
-    def _on_problem(self, problem: Problem, _route: Any) -> None:
+    def _on_problem(self, problem: ProtocolProblem, _route: Any) -> None:
         if isinstance(problem, InvalidMessage):
             self._warn("from the client: %s", problem)
-        elif problem.why is not Stray.LATE:  # or our cancel crossed it on its way
+        elif problem.why is not UnmatchedReply.LATE:  # or our cancel crossed it on its way
             id = show(problem.reply.id)
             self._warn("the client replied to %s, which was %s", id, problem.why.value)
 
@@ -388,19 +388,24 @@ class Connection:
 
     # -- answering ---------------------------------------------------------------------------
 
-    def answer(self, asked: Asked, outcome: Any, policy: Policy) -> None:
+    def answer(self, asked: IncomingRequest, outcome: Any, policy: Policy) -> None:
         """Answer a request that needed no handler, with a result or an `ErrorObject`."""
         self.jobs.answer(asked, outcome, policy)
 
     def refuse(
-        self, asked: Asked, policy: Policy, kind: str, message: str | None = None, **facts: Any
+        self,
+        asked: IncomingRequest,
+        policy: Policy,
+        kind: str,
+        message: str | None = None,
+        **facts: Any,
     ) -> None:
         """Answer a request with an error, by its symbol."""
         self.peer.fail(asked, named_error(kind, policy=policy, message=message, **facts))
 
     # -- saying and asking -------------------------------------------------------------------
 
-    def say(self, asked: Asked, method: str, params: Any) -> None:
+    def say(self, asked: IncomingRequest, method: str, params: Any) -> None:
         """Send a notification about a request that is open; about any other it is dropped."""
         if asked not in self.peer.inbox or self.transport.backlog > MOST_BACKLOG:
             return
@@ -431,7 +436,7 @@ class Connection:
 
     async def ask(
         self,
-        asked: Asked,
+        asked: IncomingRequest,
         surface: Surface,
         method: str,
         params: Any,
@@ -444,10 +449,10 @@ class Connection:
 
         Raises:
             PeerError: the client answered with an error.
-            RequestEnded: no answer will come: TimedOut, or ConnectionLost.
+            RequestAborted: no answer will come: RequestTimeout, or ConnectionLost.
         """
         if asked not in self.peer.inbox:
-            raise RequestEnded("the request it belongs to has ended", method=method)
+            raise RequestAborted("the request it belongs to has ended", method=method)
         if not self._hears:
             raise ConnectionLost("the client is gone", method=method)
         seconds = self.app.limits.ask_timeout if timeout is None else timeout
@@ -465,7 +470,7 @@ class Connection:
                 self.notify("notifications/cancelled", {"requestId": pending.id}, asked.route)
             if isinstance(error, TimeoutError):
                 text = f"no answer from the client in {seconds:g} s"
-                raise TimedOut(text, method=method) from None
+                raise RequestTimeout(text, method=method) from None
             raise
 
 

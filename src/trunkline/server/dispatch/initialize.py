@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, ValidationError, convert
 from msgspec.json import Decoder
 
-from ...jsonrpc.incoming import Asked
+from ...jsonrpc.incoming import IncomingRequest
 from ...mcp.types import InitializeRequestParams
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
@@ -39,7 +39,7 @@ _any: Final = Decoder()
 
 def initialize(
     connection: Connection,
-    asked: Asked,
+    asked: IncomingRequest,
     decoder: Decoder[InitializeRequestParams],
     surface: Surface,
 ) -> None:
@@ -87,7 +87,7 @@ def initialize(
 
 
 def _read(
-    asked: Asked, decoder: Decoder[InitializeRequestParams], surface: Surface
+    asked: IncomingRequest, decoder: Decoder[InitializeRequestParams], surface: Surface
 ) -> InitializeRequestParams:
     if asked.params is UNSET:
         raise ValidationError("Object missing required field `protocolVersion`")

@@ -14,9 +14,9 @@ import msgspec
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, encode
 
-from ...errors import Refusal
+from ...errors import RequestError
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import Asked
+from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import ErrorObject
 from ...mcp.meta import Caller
 from ...mcp.types import (
@@ -45,7 +45,7 @@ from ..handlers.output import contents_of, messages_of
 from ..handlers.pydantic_models import read_model
 from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 from ..registry.paged_list import Catalogue, InvalidCursor
-from ..settings import Cache
+from ..settings import CacheHint
 from . import initialize
 from .connection import Connection
 from .revision import Serve, Surface, ToolCall
@@ -85,7 +85,7 @@ _read_subscribe: Final = Decoder(SubscribeRequestParams)
 _read_cancelled: Final = Decoder(CancelledNotificationParams)
 
 
-def _params(asked: Asked) -> Raw:
+def _params(asked: IncomingRequest) -> Raw:
     """Return the params of a request as JSON; absent ones are an empty object."""
     return _EMPTY if asked.params is UNSET else asked.params
 
@@ -103,19 +103,27 @@ def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
 # -- opening ---------------------------------------------------------------------------------
 
 
-def _initialize(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+def _initialize(
+    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+) -> None:
     initialize.initialize(connection, asked, _read_initialize, surface)
 
 
-def _discover(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+def _discover(
+    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+) -> None:
     connection.answer(asked, surface.discovered(), surface.policy)
 
 
-def _ping(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+def _ping(
+    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+) -> None:
     connection.answer(asked, surface.empty(), surface.policy)
 
 
-def _set_level(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+def _set_level(
+    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+) -> None:
     try:
         level = _read_level.decode(_params(asked)).level
     except ValidationError as error:
@@ -132,7 +140,9 @@ def _set_level(connection: Connection, asked: Asked, _: Caller | None, surface: 
 def _lister(find: Callable[[Server], Catalogue[Any]], offered: Callable[[Server], bool]) -> Serve:
     """Return what serves the pages of one list."""
 
-    def serve(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+    def serve(
+        connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+    ) -> None:
         app = connection.app
         if not offered(app):
             _not_offered(connection, asked, surface)
@@ -150,7 +160,7 @@ def _lister(find: Callable[[Server], Catalogue[Any]], offered: Callable[[Server]
     return serve
 
 
-def _not_offered(connection: Connection, asked: Asked, surface: Surface) -> None:
+def _not_offered(connection: Connection, asked: IncomingRequest, surface: Surface) -> None:
     text = f"Unknown method: {redact(asked.method)} (this server offers no such thing)"
     connection.refuse(asked, surface.policy, ErrorKind.METHOD_NOT_FOUND, text)
 
@@ -168,13 +178,13 @@ class _Tool:
 
     def fail(self, entry: ToolEntry, context: Context, error: BaseException) -> Any:
         surface = context._surface
-        if isinstance(error, Refusal):
+        if isinstance(error, RequestError):
             return errors.refusal(error, surface.policy)
         return surface.failed_tool(errors.tool_failure(error, context))
 
 
 def _call_tool(
-    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
 ) -> None:
     params = asked.params
     if type(params) is not ToolCall:
@@ -215,7 +225,7 @@ def _resume(context: Context, params: ToolCall | _Retry) -> bool:
     connection, policy = context._connection, context._surface.policy
     try:
         connection.app.rounds.resume(context, params.input_responses, params.request_state)
-    except Refusal as error:
+    except RequestError as error:
         connection.answer(context._asked, errors.refusal(error, policy), policy)
         return False
     return True
@@ -230,7 +240,9 @@ def _may_begin(
     return _resume(context, _read_retry.decode(_params(context._asked)))
 
 
-def _no_such_tool(connection: Connection, asked: Asked, surface: Surface, name: str) -> None:
+def _no_such_tool(
+    connection: Connection, asked: IncomingRequest, surface: Surface, name: str
+) -> None:
     if not connection.app.has_tools:
         _not_offered(connection, asked, surface)
         return
@@ -277,11 +289,13 @@ class _Resource(_Answered):
         result = ReadResourceResult(contents_of(value, context.what, entry.mime_type))
         # What came of an answer is not to be kept.  [MCP 2026-07-28, server/utilities/caching]
         is_kept = context._course is None or context._course.round is None
-        cache = (entry.cache or context.app.cache) if is_kept else Cache()
+        cache = (entry.cache or context.app.cache) if is_kept else CacheHint()
         return surface.cached(surface.result(result), cache)
 
 
-def _read(connection: Connection, asked: Asked, caller: Caller | None, surface: Surface) -> None:
+def _read(
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+) -> None:
     app = connection.app
     if not app.has_resources:
         _not_offered(connection, asked, surface)
@@ -305,7 +319,9 @@ def _missing(surface: Surface, uri: str) -> ErrorObject:
     return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=surface.policy, message=text, uri=uri)
 
 
-def _subscribe(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+def _subscribe(
+    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+) -> None:
     app, session = connection.app, connection.session
     uri = _read_subscribe.decode(_params(asked)).uri
     if not app.has_resources or session is None:
@@ -319,13 +335,17 @@ def _subscribe(connection: Connection, asked: Asked, _: Caller | None, surface: 
         connection.answer(asked, surface.empty(), surface.policy)
 
 
-def _unsubscribe(connection: Connection, asked: Asked, _: Caller | None, surface: Surface) -> None:
+def _unsubscribe(
+    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+) -> None:
     uri = _read_subscribe.decode(_params(asked)).uri
     connection.app.streams.unsubscribe(connection, uri)
     connection.answer(asked, surface.empty(), surface.policy)
 
 
-def _listen(connection: Connection, asked: Asked, caller: Caller | None, surface: Surface) -> None:
+def _listen(
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+) -> None:
     from ..subscriptions.listen import listen  # here: few clients listen
 
     listen(connection, asked, caller, surface)
@@ -343,7 +363,7 @@ class _Prompt(_Answered):
 
 
 def _get_prompt(
-    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
 ) -> None:
     app = connection.app
     if not app.has_prompts:
@@ -389,7 +409,7 @@ class _Completion(_Answered):
 
 
 def _complete(
-    connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
 ) -> None:
     app = connection.app
     if not app.has_completions:
@@ -426,7 +446,7 @@ def _of_tasks(name: str) -> Serve:
     """Return what serves a method about tasks, where tasks are part of the revision's core."""
 
     def serve(
-        connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+        connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
     ) -> None:
         if TASKS not in connection.app.extensions:
             _not_offered(connection, asked, surface)
@@ -449,7 +469,11 @@ class OwnMethod(_Answered):
         self.entry = entry
 
     def __call__(
-        self, connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+        self,
+        connection: Connection,
+        asked: IncomingRequest,
+        caller: Caller | None,
+        surface: Surface,
     ) -> None:
         """Serve it."""
         raw = _without_meta(_params(asked))

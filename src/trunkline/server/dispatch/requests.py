@@ -30,7 +30,7 @@ from msgspec import Raw
 
 from ...errors import LocalProtocolError, TransportError
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import Asked
+from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import ErrorObject, RequestId
 from ...jsonrpc.policy import Policy
 from ...redaction import show
@@ -96,7 +96,7 @@ class Jobs:
         app: Server,
         peer: Peer,
         transport: Transport,
-        serve: Callable[[Asked], object],
+        serve: Callable[[IncomingRequest], object],
         end: Callable[[TransportError], object],
     ) -> None:
         self._app = app
@@ -109,12 +109,12 @@ class Jobs:
         # What the loop would do, without asking for a factory each time.
         is_plain = loop.get_task_factory() is None and isinstance(loop, asyncio.BaseEventLoop)
         self._new_task = partial(asyncio.Task, loop=loop) if is_plain else loop.create_task
-        self.at_work: dict[Asked, Context] = {}
-        self.waiting: dict[Asked, None] = {}
+        self.at_work: dict[IncomingRequest, Context] = {}
+        self.waiting: dict[IncomingRequest, None] = {}
         self._held = 0  # bytes, by those that wait
         self._room: list[asyncio.Future[None]] = []
         # Of batches whose requests run one after the other: those whose turn has not come.
-        self._turns: dict[int, deque[Asked]] = {}
+        self._turns: dict[int, deque[IncomingRequest]] = {}
         self._is_draining = False
         self._is_turning = False
         # Whether new work is refused, because the server is to end.
@@ -122,7 +122,7 @@ class Jobs:
 
     # -- beginning ---------------------------------------------------------------------------
 
-    def take(self, asked: Asked, policy: Policy) -> None:
+    def take(self, asked: IncomingRequest, policy: Policy) -> None:
         """Take in a request: serve it, or let it wait."""
         if self._transport.backlog > HIGH_WATER:
             self._hold(asked, policy)
@@ -258,13 +258,13 @@ class Jobs:
                 course.end()
         self._go_on_after(asked)
 
-    def _go_on_after(self, asked: Asked) -> None:
+    def _go_on_after(self, asked: IncomingRequest) -> None:
         if self._turns and asked.slot is not None:
             self._end_turn(asked)
         if self.waiting:
             self.drain()
 
-    def answer(self, asked: Asked, outcome: Any, policy: Policy) -> None:
+    def answer(self, asked: IncomingRequest, outcome: Any, policy: Policy) -> None:
         """Answer a request, with a result or an `ErrorObject`; a cancelled one is left alone."""
         try:
             if type(outcome) is ErrorObject:
@@ -361,7 +361,7 @@ class Jobs:
         finally:
             self._is_draining = False
 
-    def _hold(self, asked: Asked, policy: Policy) -> None:
+    def _hold(self, asked: IncomingRequest, policy: Policy) -> None:
         """Let a request wait; one too many ends the connection, one too large is refused."""
         limits = self._app.limits
         size = _size(asked)
@@ -374,17 +374,17 @@ class Jobs:
             self._held += size
             self.waiting[asked] = None
 
-    def _let_go(self, asked: Asked) -> None:
+    def _let_go(self, asked: IncomingRequest) -> None:
         if asked in self.waiting:
             del self.waiting[asked]
             self._held -= _size(asked)
 
-    def _refuse(self, asked: Asked, policy: Policy, kind: str) -> None:
+    def _refuse(self, asked: IncomingRequest, policy: Policy, kind: str) -> None:
         self._peer.fail(asked, named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER))
 
     # -- one after the other -----------------------------------------------------------------
 
-    def _take_turn(self, asked: Asked) -> None:
+    def _take_turn(self, asked: IncomingRequest) -> None:
         batch = id(asked.slot[0])
         turns = self._turns.get(batch)
         if turns is None:
@@ -393,7 +393,7 @@ class Jobs:
         else:
             turns.append(asked)
 
-    def _end_turn(self, asked: Asked) -> None:
+    def _end_turn(self, asked: IncomingRequest) -> None:
         """Begin the next request of a batch, now that this one is done with, or cancelled."""
         batch = id(asked.slot[0])
         turns = self._turns.get(batch)
@@ -404,7 +404,7 @@ class Jobs:
         else:
             self._go_on(batch, turns.popleft() if turns else None)
 
-    def _go_on(self, batch: int, asked: Asked | None) -> None:
+    def _go_on(self, batch: int, asked: IncomingRequest | None) -> None:
         """Serve requests of a batch until one is still at work."""
         self._is_turning = True
         try:
@@ -475,7 +475,7 @@ def _unavailable(policy: Policy) -> ErrorObject:
     return named_error(ErrorKind.SERVICE_UNAVAILABLE, policy=policy, retryAfterMs=RETRY_AFTER)
 
 
-def _size(asked: Asked) -> int:
+def _size(asked: IncomingRequest) -> int:
     """Return how many bytes a request that waits keeps."""
     params = asked.params
     if type(params) is ToolCall:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc.codec import Codec
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import Asked
+from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.policy import Policy
@@ -46,7 +46,7 @@ from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from ...spec.profiles.sentences import lifecycle_sentence
 from ...spec.types import type_
 from ..handlers.output import Output
-from ..settings import Cache
+from ..settings import CacheHint
 
 if TYPE_CHECKING:
     from ..app import Server
@@ -65,7 +65,7 @@ _TASKS: Final = ServerCapabilitiesTasks(
 )
 
 # What serves one method: given the connection, the request, whose it is and the surface.
-Serve = Callable[["Connection", Asked, "Caller | None", "Surface"], None]
+Serve = Callable[["Connection", IncomingRequest, "Caller | None", "Surface"], None]
 
 
 class ToolCall(Struct, frozen=True):
@@ -93,7 +93,7 @@ class Surface:
     def __init__(self, app: Server, revision: str, served: dict[str, Serve]) -> None:
         self.app = app
         self.revision = revision
-        self.policy: Policy = app.policy.but(revision=revision)
+        self.policy: Policy = app.policy.replace(revision=revision)
         rows = [row for row in methods(revision) if "client" in row.senders]
         # A revision has a handshake if it has the method that opens one.
         self.has_handshake = any(row.name == "initialize" for row in rows)
@@ -200,7 +200,7 @@ class Surface:
         """Return the result of a request that has nothing to say."""
         return {"resultType": "complete", "_meta": self.meta} if self._says_type else {}
 
-    def tail(self, cache: Cache) -> bytes:
+    def tail(self, cache: CacheHint) -> bytes:
         """Return what a page of a list ends with, as JSON members after a comma."""
         if not self._says_type:
             return b""
@@ -210,7 +210,7 @@ class Surface:
         members["_meta"] = self.meta
         return b"," + encode(members)[1:-1]
 
-    def cached(self, result: Any, cache: Cache) -> Any:
+    def cached(self, result: Any, cache: CacheHint) -> Any:
         """Return a result with how long it may be kept, where the revision has that."""
         if not self._caches:
             return result

@@ -1,7 +1,7 @@
 """What an annotation means: constraints, descriptions and headers, in one spelling.
 
 A type may be annotated in several vocabularies: `msgspec.Meta`, a plain text (its
-description), `Header`, and what authors bring from other libraries: `annotated_types.Ge(1)`,
+description), `ParamHeader`, and what authors bring from other libraries: `annotated_types.Ge(1)`,
 `pydantic.Field(ge=1)`, `typing_extensions.Doc("...")`. The reader of arguments knows `Meta`
 alone and passes over the rest in silence, so a bound written in another vocabulary would
 not hold. Here they are all turned into `Meta`, at any depth; what cannot be turned is
@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from msgspec import Meta
 
-__all__ = ["Header", "bare", "is_foreign_field", "marked", "plain"]
+__all__ = ["ParamHeader", "bare", "is_foreign_field", "marked", "plain"]
 
 _CONSTRAINTS: Final = (
     "ge",
@@ -39,8 +39,8 @@ _FOREIGN: Final = ("pydantic", "annotated_types")
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-class Header:
-    """Marks an argument that HTTP repeats in a header: `Annotated[str, Header("Region")]`.
+class ParamHeader:
+    """Marks an argument that HTTP repeats in a header: `Annotated[str, ParamHeader("Region")]`.
 
     The header is `Mcp-Param-Region`. Proxies read it, so it is no place for a secret. Only
     texts, integers and booleans can be repeated.
@@ -64,7 +64,7 @@ class Header:
         return f"Header({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Header) and other.name == self.name
+        return isinstance(other, ParamHeader) and other.name == self.name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -101,11 +101,11 @@ def bare(annotation: Any) -> Any:
     return annotation
 
 
-def marked(annotation: Any) -> list[Header]:
+def marked(annotation: Any) -> list[ParamHeader]:
     """Return the headers that an annotation names."""
     if get_origin(annotation) is not Annotated:
         return []
-    return [extra for extra in annotation.__metadata__ if isinstance(extra, Header)]
+    return [extra for extra in annotation.__metadata__ if isinstance(extra, ParamHeader)]
 
 
 def is_foreign_field(default: object) -> bool:

@@ -34,7 +34,7 @@ from msgspec.json import Decoder
 from msgspec.structs import astuple
 
 from ...redaction import show
-from .annotations import Header, bare, is_foreign_field, marked, plain
+from .annotations import ParamHeader, bare, is_foreign_field, marked, plain
 from .dataclass_defaults import filler
 from .docstrings import Docstring, read
 from .error_messages import explain
@@ -42,7 +42,7 @@ from .json_schema import NOTHING, check, default_shown, object_schema, schema_of
 from .pydantic_models import read_model
 from .signature import Handler
 
-__all__ = ["Arguments", "Header", "arguments_of", "explain", "is_context"]
+__all__ = ["Arguments", "ParamHeader", "arguments_of", "explain", "is_context"]
 
 _HEADER_TYPES: Final = ("string", "integer", "boolean")
 
@@ -247,7 +247,7 @@ def _checked(label: str, arguments: list[_Argument]) -> bool:
     return False
 
 
-def _fit(label: str, argument: _Argument, header: Header, others: dict[str, str]) -> str:
+def _fit(label: str, argument: _Argument, header: ParamHeader, others: dict[str, str]) -> str:
     """Return the name of a header, having made sure that it suits its argument."""
     place = f'{label}: parameter "{argument.name}"'
     if argument.name in others:

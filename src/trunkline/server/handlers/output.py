@@ -7,7 +7,7 @@ What becomes of a value:
 
     a text, None, bytes, content blocks     content alone; a text is not sent twice
     `CallToolResult`                        itself
-    `Result(value, text=...)`               the value, with another text beside it
+    `ToolOutput(value, text=...)`               the value, with another text beside it
     anything, where the annotation or `output_schema` gives a type
                                             `structuredContent`, and the same JSON as a text
     an object (dict, Struct, dataclass...), where nothing was annotated
@@ -60,7 +60,7 @@ __all__ = [
     "DERIVE",
     "Output",
     "OutputMismatch",
-    "Result",
+    "ToolOutput",
     "contents_of",
     "messages_of",
     "output_of",
@@ -90,8 +90,8 @@ class _Given(Shown, Struct, Generic[T], frozen=True):
     text: str | None = None
 
 
-class Result(_Given[T], Generic[T], frozen=True, kw_only=True):
-    """A value with more around it: `Result(forecast, text="Rain until noon")`.
+class ToolOutput(_Given[T], Generic[T], frozen=True, kw_only=True):
+    """A value with more around it: `ToolOutput(forecast, text="Rain until noon")`.
 
     `text` takes the place of the value's JSON in the content: short for a reader, while
     programs have the structure. `content` are further blocks, texts or bytes; `meta` is the
@@ -176,7 +176,7 @@ class Output:
         """
         if type(value) is str and not self._promises and value.isascii():
             return CallToolResult([TextContent(value)])  # by far the most, so with no more calls
-        if isinstance(value, Result):
+        if isinstance(value, ToolOutput):
             return self._around(value)
         if isinstance(value, CallToolResult):
             return self._passed(value)
@@ -201,7 +201,7 @@ class Output:
             structured_content=Raw(written) if is_structure else UNSET,
         )
 
-    def _around(self, result: Result[Any]) -> CallToolResult:
+    def _around(self, result: ToolOutput[Any]) -> CallToolResult:
         promised = self._promises and not result.is_error
         inner = self.render(result.value) if promised else self._free(result.value)
         structured = inner.structured_content
@@ -310,11 +310,11 @@ def _promised(annotation: Any) -> Any:
     """Return the type of the structure that an annotation promises, or _FREE."""
     annotation = bare(annotation) if _is_content(bare(annotation)) else annotation
     origin = get_origin(annotation)
-    if origin is Result:
+    if origin is ToolOutput:
         return _promised(get_args(annotation)[0])
     if origin in (Awaitable, Coroutine):
         return _promised(get_args(annotation)[-1])
-    if annotation is Result or annotation in _NOTHING_SAID or isinstance(annotation, TypeVar):
+    if annotation is ToolOutput or annotation in _NOTHING_SAID or isinstance(annotation, TypeVar):
         return _FREE
     if annotation in _TEXTS or _is_content(annotation) or _has_content(annotation):
         return _FREE
@@ -343,7 +343,7 @@ def _is_content(annotation: Any) -> bool:
 def _has_content(annotation: Any) -> bool:
     """Say whether a value may be content: then nothing can be promised about a structure."""
     return _is_union(annotation) and any(
-        _is_content(each) or each is Result or get_origin(each) is Result
+        _is_content(each) or each is ToolOutput or get_origin(each) is ToolOutput
         for each in get_args(annotation)
     )
 

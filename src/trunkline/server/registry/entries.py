@@ -24,7 +24,7 @@ from ...mcp.types import (
 )
 from ..handlers.arguments import Arguments
 from ..handlers.output import Output
-from ..settings import Cache
+from ..settings import CacheHint
 
 if TYPE_CHECKING:
     from .uri_template import UriTemplate
@@ -54,7 +54,7 @@ class Entry(Struct, kw_only=True, eq=False):
     # Called on the event loop, not on a thread of its own.
     inline: bool = False
     timeout: float | None = None
-    cache: Cache | None = None
+    cache: CacheHint | None = None
     # The servers it was mounted through, the outermost first, and what it is called there.
     path: tuple[Any, ...] = ()
     own_name: str = ""

@@ -25,7 +25,7 @@ from ..errors import as_redacted
 from ..handlers.arguments import Arguments, arguments_of
 from ..handlers.output import DERIVE, output_of
 from ..handlers.raw_arguments import raw_arguments
-from ..settings import Cache
+from ..settings import CacheHint
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
 from .paged_list import Catalogue
 
@@ -287,7 +287,7 @@ def remove(catalogue: Catalogue[Any], name: str, kind: str) -> None:
     catalogue.remove(name)
 
 
-def cache_of(catalogue: Catalogue[Any], default: Cache) -> Cache:
+def cache_of(catalogue: Catalogue[Any], default: CacheHint) -> CacheHint:
     """Return how long a whole list may be kept.
 
     All pages of a list say the same, so the list is as short-lived, and as private, as the

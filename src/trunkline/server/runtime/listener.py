@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...transports.sockets.connection import AcceptedSocket
     from ..app import Server
 
-__all__ = ["Listening", "address_of"]
+__all__ = ["ServerListener", "address_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -87,7 +87,7 @@ class _Newcomer(Connection):
             self.end(TransportError("the client does not speak JSON-RPC, and was cut off"))
 
 
-class Listening:
+class ServerListener:
     """A server that listens on an address; `Server.listen` makes one, for one `async with`."""
 
     def __init__(

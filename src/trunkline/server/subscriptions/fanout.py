@@ -40,7 +40,7 @@ from ..errors import as_redacted
 
 if TYPE_CHECKING:
     from ...jsonrpc.codec import Codec
-    from ...jsonrpc.incoming import Asked
+    from ...jsonrpc.incoming import IncomingRequest
     from ..dispatch.connection import Connection
     from ..dispatch.revision import Surface
 
@@ -71,7 +71,10 @@ class Listener:
     __slots__ = ("asked", "connection", "id", "route", "surface", "topics", "transport")
 
     def __init__(
-        self, connection: Connection, asked: Asked | None = None, surface: Surface | None = None
+        self,
+        connection: Connection,
+        asked: IncomingRequest | None = None,
+        surface: Surface | None = None,
     ) -> None:
         self.connection = connection
         self.transport = connection.transport

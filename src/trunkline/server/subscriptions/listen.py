@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import Decoder
 
-from ...errors import Refusal
-from ...jsonrpc.incoming import Asked
+from ...errors import RequestError
+from ...jsonrpc.incoming import IncomingRequest
 from ...mcp.meta import SUBSCRIPTION_ID, Caller
 from ...mcp.types import (
     SubscriptionFilter,
@@ -43,14 +43,16 @@ _read: Final = Decoder(SubscriptionsListenRequestParams)
 _EMPTY: Final = Raw(b"{}")
 
 
-def listen(connection: Connection, asked: Asked, caller: Caller | None, surface: Surface) -> None:
+def listen(
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+) -> None:
     """Open a stream of changes, or say why not."""
     wanted = _read.decode(_EMPTY if asked.params is UNSET else asked.params).notifications
     if _is_refused(connection, asked, surface, wanted):
         return
     try:
         honoured = _honoured(connection, caller, wanted)
-    except Refusal as error:
+    except RequestError as error:
         connection.answer(asked, refusal(error, surface.policy), surface.policy)
         return
     asked = connection.peer.inbox.lighten(asked)
@@ -63,7 +65,7 @@ def listen(connection: Connection, asked: Asked, caller: Caller | None, surface:
 
 
 def _is_refused(
-    connection: Connection, asked: Asked, surface: Surface, wanted: SubscriptionFilter
+    connection: Connection, asked: IncomingRequest, surface: Surface, wanted: SubscriptionFilter
 ) -> bool:
     if asked.slot is not None:
         text = "subscriptions/listen must not be part of a batch"
@@ -87,7 +89,7 @@ def _honoured(
     """Return what of a filter is honoured.
 
     Raises:
-        Refusal: the client may not ask about tasks.
+        RequestError: the client may not ask about tasks.
     """
     app = connection.app
     lists: dict[str, Any] = {

@@ -42,7 +42,7 @@ from ..dispatch.connection import Connection
 from .fanout import Fanout, Listener, Topic
 
 if TYPE_CHECKING:
-    from ...jsonrpc.incoming import Asked
+    from ...jsonrpc.incoming import IncomingRequest
     from ..app import Server
     from ..dispatch.revision import Surface
 
@@ -54,7 +54,7 @@ _log: Final = logging.getLogger("trunkline.server")
 LISTS: Final = ("tools", "prompts", "resources")
 
 # Given who asks and the ids of tasks, those of them that it may be told of. It may refuse the
-# whole request by raising `Refusal`.
+# whole request by raising `RequestError`.
 HonouredTaskIds: TypeAlias = Callable[[Connection, Caller | None, list[str]], list[str]]
 
 _TOO_SLOW: Final = "The client reads too slowly: too much of what it was sent is unread."
@@ -82,7 +82,7 @@ class _Ears:
 
     def __init__(self) -> None:
         self.session: Listener | None = None
-        self.streams: dict[Asked, Listener] = {}
+        self.streams: dict[IncomingRequest, Listener] = {}
         # How many topics are about one thing each: only those can a client invent.
         self.named = 0
 
@@ -171,7 +171,11 @@ class Streams:
         return None
 
     def open(
-        self, connection: Connection, asked: Asked, surface: Surface, topics: Iterable[Topic]
+        self,
+        connection: Connection,
+        asked: IncomingRequest,
+        surface: Surface,
+        topics: Iterable[Topic],
     ) -> None:
         """Take in a listen request: it hears of these topics until it ends."""
         listener = Listener(connection, asked, surface)

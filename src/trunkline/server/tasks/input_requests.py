@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 from msgspec.json import Decoder, encode
 
-from ...errors import LocalProtocolError, PeerError, RequestEnded, TimedOut, ToolError
+from ...errors import LocalProtocolError, PeerError, RequestAborted, RequestTimeout, ToolError
 from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.policy import Policy
@@ -81,8 +81,8 @@ class TaskAsker:
 
         Raises:
             PeerError: it answered with an error.
-            TimedOut: it took longer than the handler, or the server, waits.
-            RequestEnded: the task has ended, and left what asks behind.
+            RequestTimeout: it took longer than the handler, or the server, waits.
+            RequestAborted: the task has ended, and left what asks behind.
         """
         known = None if self._before is None else self._before.known(question)
         if known is not None:
@@ -95,7 +95,7 @@ class TaskAsker:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if course.is_done and (task is None or not task.cancelling()):
-                raise RequestEnded("the task has ended", method=question.method) from None
+                raise RequestAborted("the task has ended", method=question.method) from None
             raise
         return _result(reply, question, self._running.surface.policy)
 
@@ -146,7 +146,7 @@ class TaskAsker:
         if change.record is None or change.record.is_over:
             running.stop()  # it has ended, and this is how we learn of it
             await asyncio.sleep(0)  # where the handler is stopped
-            raise RequestEnded("the task has ended", method=question.method)
+            raise RequestAborted("the task has ended", method=question.method)
         self._tasks.tell(running, change.record)
         self._tasks.carriers.offer(change.record)
 
@@ -279,9 +279,9 @@ class Carriers:
         except PeerError as error:
             data = UNSET if error.data is None else error.data
             return Reply(error=ErrorObject(error.code, error.message, data))
-        except TimedOut:
+        except RequestTimeout:
             return Reply(is_late=True)
-        except RequestEnded:
+        except RequestAborted:
             return None
         return Reply(result=raw)
 
@@ -290,8 +290,8 @@ def _params(request: InputRequest) -> Any:
     return ListRootsRequestParams() if request.params is UNSET else request.params
 
 
-def _late(question: Question) -> TimedOut:
-    return TimedOut("no answer from the client in time", method=question.method)
+def _late(question: Question) -> RequestTimeout:
+    return RequestTimeout("no answer from the client in time", method=question.method)
 
 
 def _result(reply: Reply, question: Question, policy: Policy) -> Raw:
@@ -299,7 +299,7 @@ def _result(reply: Reply, question: Question, policy: Policy) -> Raw:
 
     Raises:
         PeerError: it is an error.
-        TimedOut: there was none in time.
+        RequestTimeout: there was none in time.
     """
     if reply.result is not UNSET:
         return reply.result

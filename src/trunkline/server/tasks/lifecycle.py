@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
-from ...errors import Refusal, RequestEnded
-from ...jsonrpc.incoming import Asked
+from ...errors import RequestAborted, RequestError
+from ...jsonrpc.incoming import IncomingRequest
 from ...mcp.meta import Caller
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
@@ -193,8 +193,8 @@ class Tasks:
         """Make a call a task: keep its record, let its handler go on, answer its request.
 
         Raises:
-            Refusal: there is no room, or no store, or the server stops.
-            RequestEnded: the call has ended meanwhile.
+            RequestError: there is no room, or no store, or the server stops.
+            RequestAborted: the call has ended meanwhile.
             RoundOver: it ends with its questions, and comes again.
         """
         form = form_of(context.revision)
@@ -256,7 +256,7 @@ class Tasks:
         context = running.context
         if context._asked not in running.connection.peer.inbox:
             # The handler did not wait for this: it has returned.
-            raise RequestEnded("the call has ended", method=context.method)
+            raise RequestAborted("the call has ended", method=context.method)
         return record
 
     def _detach(self, running: Running, record: TaskRecord) -> None:
@@ -293,7 +293,7 @@ class Tasks:
         """Refuse to begin one task too many.
 
         Raises:
-            Refusal: there is no room.
+            RequestError: there is no room.
         """
         own = sum(each.circle == circle for each in self.running.values())
         if len(self.running) >= self.settings.running or own >= self.settings.running_each:
@@ -526,7 +526,7 @@ class Tasks:
 
     # -- the end of a connection, and of the server ------------------------------------------
 
-    def give_up(self, asked: Asked) -> None:
+    def give_up(self, asked: IncomingRequest) -> None:
         """Let a call go that waits, because its client has cancelled it."""
         waiter = self.waiting.drop(asked)
         if waiter is not None:
@@ -630,17 +630,17 @@ class Tasks:
         server will have nothing to tell.
 
         Raises:
-            Refusal: the client did not declare the extension.
+            RequestError: the client did not declare the extension.
         """
         app = self.app
         if not declares(caller, EXTENSION):
-            raise Refusal(
+            raise RequestError(
                 ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY,
                 f"The client did not declare the extension {EXTENSION}",
                 data={"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
             )
         # Whose request it is, as a handler would be told.
-        asked = Asked(None, "subscriptions/listen")
+        asked = IncomingRequest(None, "subscriptions/listen")
         context = Context(connection, asked, app.newest, caller, app, "subscriptions/listen")
         found = []
         for id in ids:
@@ -670,8 +670,8 @@ def _batches(all: list[T], size: int) -> Iterator[list[T]]:
         yield some
 
 
-def _unavailable(kind: str) -> Refusal:
-    return Refusal(kind, data={"retryAfterMs": RETRY_AFTER})
+def _unavailable(kind: str) -> RequestError:
+    return RequestError(kind, data={"retryAfterMs": RETRY_AFTER})
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:

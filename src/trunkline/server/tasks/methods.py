@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
 
-from ...errors import Refusal, RemoteProtocolError
+from ...errors import RemoteProtocolError, RequestError
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import Asked
+from ...jsonrpc.incoming import IncomingRequest
 from ...mcp.meta import Caller
 from ...mcp.types import GetTaskRequestParams, PaginatedRequestParams
 from ...redaction import redact
@@ -112,7 +112,7 @@ async def _cancel(context: Context, params: Any) -> Any:
     if change.record is None:
         raise _not_found()
     if not change.is_ours and change.record.form == "core":
-        raise Refusal(ErrorKind.TASK_ALREADY_COMPLETED)
+        raise RequestError(ErrorKind.TASK_ALREADY_COMPLETED)
     return forms.cancelled(change.record, context._surface)
 
 
@@ -137,7 +137,7 @@ async def _result(context: Context, params: Any) -> Any:
     circle = tasks.circle(context)
     waiter = Waiter(context._connection, context._asked, context._surface, circle, record)
     if not tasks.waiting.add(waiter):
-        raise Refusal(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER})
+        raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER})
     try:
         # Again, now that we would be told: it may have ended while we looked.
         await tasks.watch(record.tenant, record.id)
@@ -166,7 +166,7 @@ async def _found(context: Context, id: str) -> TaskRecord:
     """Return the task that a request is about.
 
     Raises:
-        Refusal: there is none, or it is not the caller's.
+        RequestError: there is none, or it is not the caller's.
     """
     tasks = _tasks(context)
     record = await tasks.records.get(context.tenant or "", id)
@@ -182,15 +182,15 @@ def _is_visible(record: TaskRecord, context: Context) -> bool:
     return record.form == form_of(context.revision) and record.owner == context.principal
 
 
-def _not_found() -> Refusal:
-    return Refusal(ErrorKind.TASK_NOT_FOUND, NOT_FOUND)
+def _not_found() -> RequestError:
+    return RequestError(ErrorKind.TASK_NOT_FOUND, NOT_FOUND)
 
 
 def _checked(key: str, raw: Raw, question: Raw, surface: Surface) -> Reply:
     """Return an answer, if it is one to that question.
 
     Raises:
-        Refusal: it is not what such a question is answered with.
+        RequestError: it is not what such a question is answered with.
     """
     try:
         capabilities.read(raw, surface, method_of(question))
@@ -198,7 +198,7 @@ def _checked(key: str, raw: Raw, question: Raw, surface: Surface) -> Reply:
         text = f"Invalid params: the answer to {redact(key)} is not {error.expected}"
     else:
         return Reply(result=raw)
-    raise Refusal(ErrorKind.INVALID_INPUT_RESPONSES, text)
+    raise RequestError(ErrorKind.INVALID_INPUT_RESPONSES, text)
 
 
 # -- cursors ---------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def _opened(cursor: str, circle: str, key: bytes) -> str:
     """Return the store's own cursor.
 
     Raises:
-        Refusal: it was not given out by us, to this requestor.
+        RequestError: it was not given out by us, to this requestor.
     """
     try:
         if len(cursor) <= _LONGEST_CURSOR:
@@ -224,7 +224,7 @@ def _opened(cursor: str, circle: str, key: bytes) -> str:
                 return told
     except ValueError:
         pass  # no Base64, or no text
-    raise Refusal(ErrorKind.INVALID_CURSOR, "the cursor is not one that this list gave out")
+    raise RequestError(ErrorKind.INVALID_CURSOR, "the cursor is not one that this list gave out")
 
 
 # -- serving them ----------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]])
     arguments = raw_arguments(method)
 
     def serve(
-        connection: Connection, asked: Asked, caller: Caller | None, surface: Surface
+        connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
     ) -> None:
         params = read.decode(_EMPTY if asked.params is UNSET else asked.params)
         app = connection.app

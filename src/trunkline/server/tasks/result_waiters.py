@@ -26,7 +26,7 @@ from . import wire as forms
 from .records import TaskRecord
 
 if TYPE_CHECKING:
-    from ...jsonrpc.incoming import Asked
+    from ...jsonrpc.incoming import IncomingRequest
     from ..dispatch.connection import Connection
     from ..dispatch.revision import Surface
 
@@ -44,7 +44,7 @@ class Waiter:
     def __init__(
         self,
         connection: Connection,
-        asked: Asked,
+        asked: IncomingRequest,
         surface: Surface,
         circle: str,
         record: TaskRecord,
@@ -67,7 +67,7 @@ class Waiting:
         self._most = most
         self._most_each = most_each
         self._calls: dict[tuple[str, str], list[Waiter]] = {}
-        self._by_request: dict[Asked, Waiter] = {}
+        self._by_request: dict[IncomingRequest, Waiter] = {}
 
     def __len__(self) -> int:
         return len(self._by_request)
@@ -89,7 +89,7 @@ class Waiting:
         """Yield the calls that wait for one task."""
         yield from list(self._calls.get((tenant, id), ()))
 
-    def drop(self, asked: Asked) -> Waiter | None:
+    def drop(self, asked: IncomingRequest) -> Waiter | None:
         """Forget a call that its client has cancelled; return it if it is one of these."""
         waiter = self._by_request.get(asked)
         if waiter is not None:

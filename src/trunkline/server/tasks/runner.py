@@ -19,7 +19,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ...store.base import Store, Subscription
+from ...store.base import ChannelSubscription, Store
 from ...store.errors import StoreClosed, StoreError
 from ...store.values import Key
 from ..errors import as_redacted
@@ -52,7 +52,7 @@ class Runner:
         self._wake = wake
         self.name = ""
         self._opening = asyncio.Lock()
-        self._subscription: Subscription | None = None
+        self._subscription: ChannelSubscription | None = None
         self._loops: list[asyncio.Task[None]] = []
 
     async def begin(self) -> None:

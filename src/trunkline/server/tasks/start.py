@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from ...errors import Refusal, RequestEnded
+from ...errors import RequestAborted, RequestError
 from ..dispatch.handler_run import Asker, RoundOver, course_of
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class TaskStart:
         """Make the call a task, if it can be one; say whether it is one now.
 
         Raises:
-            Refusal: it has to be one, and cannot; the call goes on if this is caught.
-            RequestEnded: the call has ended.
+            RequestError: it has to be one, and cannot; the call goes on if this is caught.
+            RequestAborted: the call has ended.
             RoundOver: it ends with its round, and comes again.
         """
         course = course_of(self._context)
@@ -62,7 +62,7 @@ class TaskStart:
             return True
         try:
             await asyncio.shield(self._begin())
-        except Refusal:
+        except RequestError:
             if self._must:
                 raise
             return False
@@ -71,7 +71,7 @@ class TaskStart:
             if course.is_done and (task is None or not task.cancelling()):
                 # The handler has ended, and left what wanted this behind.
                 text = "the call has ended"
-                raise RequestEnded(text, method=self._context.method) from None
+                raise RequestAborted(text, method=self._context.method) from None
             raise
         return True
 
@@ -102,7 +102,7 @@ class TaskStart:
     async def _try(self) -> None:
         try:
             await self()
-        except (Refusal, RequestEnded, RoundOver):
+        except (RequestError, RequestAborted, RoundOver):
             pass  # it goes on, or has ended, as it was
 
 

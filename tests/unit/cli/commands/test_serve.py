@@ -111,7 +111,7 @@ def test_a_framing_changes_nothing_else_of_the_policy() -> None:
     with_framing(app, options())
     assert app.policy is before
     with_framing(app, options("--framing", "content-length"))
-    assert app.policy == before.but(framing="content-length")
+    assert app.policy == before.replace(framing="content-length")
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from trunkline.errors import (
     ConnectionLost,
     PeerError,
     RemoteProtocolError,
-    TimedOut,
+    RequestTimeout,
     TransportError,
     TrunklineError,
 )
@@ -160,7 +160,7 @@ def test_a_refused_handshake_still_leaves_the_discovery_to_be_awaited() -> None:
 
 def test_a_server_that_says_nothing_at_all_runs_into_the_limit() -> None:
     place = Place({"server/discover": SILENT, "initialize": SILENT})
-    with pytest.raises(TimedOut, match=r"no connection within 0\.1 s"):
+    with pytest.raises(RequestTimeout, match=r"no connection within 0\.1 s"):
         connect(place, probe_timeout=0.01, connect_timeout=0.1)
     assert place.line.closed
     assert "notifications/cancelled" not in place.line.methods()
@@ -487,7 +487,7 @@ def test_what_was_known_of_a_server_is_forgotten_when_it_leads_nowhere() -> None
     place = Place(revision=NEWEST_HANDSHAKE)
     connect(place)
     place.answers["initialize"] = SILENT
-    with pytest.raises(TimedOut):
+    with pytest.raises(RequestTimeout):
         connect(place, probe_timeout=600, connect_timeout=0.02)
     assert remembered(place) is None
 

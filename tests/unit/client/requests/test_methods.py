@@ -25,7 +25,7 @@ from trunkline.errors import (
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
-    TimedOut,
+    RequestTimeout,
     TrunklineError,
 )
 from trunkline.jsonrpc import Policy
@@ -575,11 +575,11 @@ def endless(message: dict[str, Any]) -> Any:
 
 def test_the_time_of_a_list_is_for_all_its_pages() -> None:
     async def work(client: Client) -> None:
-        with pytest.raises(TimedOut, match=r"the list did not end within 0\.05 s"):
+        with pytest.raises(RequestTimeout, match=r"the list did not end within 0\.05 s"):
             await client.list_tools(timeout=0.05)
 
     use(Place({"tools/list": endless}), work)
-    with pytest.raises(TimedOut, match=r"the list did not end within 0\.05 s"):
+    with pytest.raises(RequestTimeout, match=r"the list did not end within 0\.05 s"):
         use(Place({"tools/list": endless}), lambda c: c.list_tools(), max_timeout=0.05)
 
 
@@ -734,7 +734,7 @@ def test_calls_of_a_batch_have_their_time_and_their_progress() -> None:
             with pytest.raises(ValueError, match="seconds above 0"):
                 batch.submit("ping", timeout=float("nan"))
         assert (await quick).text == "x"
-        with pytest.raises(TimedOut, match=r"0\.02 s"):
+        with pytest.raises(RequestTimeout, match=r"0\.02 s"):
             await slow
         assert not long.done()
         session = client._session

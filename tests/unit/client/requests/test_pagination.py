@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from tests.unit.client.scripted import run
 from trunkline.client.requests.pagination import Limits, Page, every
-from trunkline.errors import PeerError, RemoteProtocolError, TimedOut
+from trunkline.errors import PeerError, RemoteProtocolError, RequestTimeout
 
 
 class Server:
@@ -27,7 +27,7 @@ class Server:
         self.asked.append((cursor, left))
         if self._takes > left:
             self.now += left
-            raise TimedOut("a page took too long")
+            raise RequestTimeout("a page took too long")
         self.now += self._takes
         number = int(cursor or 0) + 1
         following: Any = UNSET if number == self._last else str(number)
@@ -43,7 +43,7 @@ class Server:
 
 def test_all_pages_share_one_time() -> None:
     server = Server(takes=3.0)
-    with pytest.raises(TimedOut, match="the list did not end within 10 s"):
+    with pytest.raises(RequestTimeout, match="the list did not end within 10 s"):
         server.read(seconds=10.0)
     assert [left for _, left in server.asked] == [10.0, 7.0, 4.0, 1.0]
     assert len(Server(takes=3.0, last=3).read(seconds=10.0)) == 3
@@ -52,9 +52,9 @@ def test_all_pages_share_one_time() -> None:
 def test_a_page_that_alone_took_too_long_says_so() -> None:
     class Slow(Server):
         async def get(self, cursor: str | None, left: float) -> Page:
-            raise TimedOut("no answer within 1 s")
+            raise RequestTimeout("no answer within 1 s")
 
-    with pytest.raises(TimedOut, match="no answer within 1 s"):
+    with pytest.raises(RequestTimeout, match="no answer within 1 s"):
         Slow().read()
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
 from trunkline.client import Client
 from trunkline.client.requests.timeouts import Waiting
-from trunkline.errors import TimedOut
+from trunkline.errors import RequestTimeout
 from trunkline.jsonrpc import Codec, Peer, Pending
 
 ELICIT = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -182,7 +182,7 @@ def test_a_server_that_asks_cancels_and_asks_again_does_not_keep_a_call_for_good
         options: dict[str, Any] = {"timeout": 0.1, "max_timeout": 0.2, "on_elicit": never}
         async with Client(place, revision=NEWEST_HANDSHAKE, **options) as client:
             asking = asyncio.create_task(ask_on())
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 async with asyncio.timeout(4):
                     await client.call_tool("x")
             asking.cancel()

@@ -14,7 +14,7 @@ from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, tex
 from trunkline.client import Client, diagnostics
 from trunkline.client.server_requests.handlers import AT_ONCE
 from trunkline.client.subscriptions import notifications as noticing
-from trunkline.errors import Refusal, RemoteProtocolError
+from trunkline.errors import RemoteProtocolError, RequestError
 from trunkline.mcp import CreateMessageResult, ElicitResult, Root, TextContent
 from trunkline.spec.revisions import LATEST
 
@@ -242,7 +242,7 @@ def test_revisions_without_tools_for_models_are_not_asked_about_them() -> None:
 
 def refuse(kind: str | int) -> Callable[[Any], Any]:
     async def handler(params: Any) -> Any:
-        raise Refusal(kind)
+        raise RequestError(kind)
 
     return handler
 

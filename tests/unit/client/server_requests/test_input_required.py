@@ -16,12 +16,12 @@ from trunkline.client.server_requests import input_required
 from trunkline.client.session import Question, Session
 from trunkline.errors import (
     ConnectionLost,
-    InputFailed,
+    InputRequestFailed,
     PeerError,
-    Refusal,
     RemoteProtocolError,
-    TimedOut,
-    TooManyRounds,
+    RequestError,
+    RequestTimeout,
+    TooManyRoundTrips,
 )
 from trunkline.jsonrpc import Policy
 from trunkline.mcp import CreateMessageResult, ElicitResult, TextContent
@@ -362,7 +362,7 @@ def test_nobody_is_sent_to_what_is_no_page(url: str) -> None:
 
 def test_roots_that_are_no_files_end_the_call() -> None:
     place = Place({"tools/call": asks(k=ROOTS)})
-    with pytest.raises(InputFailed, match="the handler raised ValueError") as caught:
+    with pytest.raises(InputRequestFailed, match="the handler raised ValueError") as caught:
         use(place, lambda client: client.call_tool("book"), roots=lambda: ["https://a.example"])
     assert "https://a.example" in str(caught.value.__cause__)
     assert len(sent(place)) == 1
@@ -417,7 +417,7 @@ def test_other_methods_may_not_ask() -> None:
 
 def test_a_server_that_asks_on_and_on_is_left() -> None:
     place = Place({"tools/call": asks(day=DAY)})
-    with pytest.raises(TooManyRounds, match="after 3 rounds"):
+    with pytest.raises(TooManyRoundTrips, match="after 3 rounds"):
         use(place, lambda client: client.call_tool("book"), max_rounds=3)
     assert len(sent(place)) == 4
 
@@ -437,7 +437,7 @@ def test_a_server_that_only_names_a_state_is_asked_again_less_and_less_soon(
 
     monkeypatch.setattr(Session, "pause", pause)
     place = Place({"tools/call": asks("s")})
-    with pytest.raises(TooManyRounds):
+    with pytest.raises(TooManyRoundTrips):
         use(place, lambda client: client.call_tool("book"))
     assert waits == sorted(waits)
     assert len(waits) == 16
@@ -455,7 +455,7 @@ async def fail(params: Any) -> Any:
 
 
 async def refuse(params: Any) -> Any:
-    raise Refusal("USER_REJECTED", "canary")
+    raise RequestError("USER_REJECTED", "canary")
 
 
 async def cancelled(params: Any) -> Any:
@@ -466,7 +466,7 @@ async def cancelled(params: Any) -> Any:
     ("handler", "said", "cause"),
     [
         (fail, "the handler raised ValueError", ValueError),
-        (refuse, "the handler refused to answer", Refusal),
+        (refuse, "the handler refused to answer", RequestError),
         (cancelled, "the handler was cancelled", asyncio.CancelledError),
         (lambda _: {"day": 5}, "the field 'day' takes a text, not 5", ValueError),
         (lambda _: {"nope": 5}, "the form has no field 'nope', but 'day'", ValueError),
@@ -477,7 +477,7 @@ def test_a_question_that_cannot_be_answered_ends_the_call(
     handler: Any, said: str, cause: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     place = Place({"tools/call": asks("s", day=DAY)})
-    with pytest.raises(InputFailed) as caught:
+    with pytest.raises(InputRequestFailed) as caught:
         use(place, lambda client: client.call_tool("book"), on_elicit=handler)
     error = caught.value
     assert (error.method, error.asked, error.key) == ("tools/call", "elicitation/create", "day")
@@ -507,7 +507,7 @@ def test_one_that_fails_stops_the_others() -> None:
     slow = {"method": DAY["method"], "params": {"message": "Who?", "requestedSchema": SCHEMA}}
 
     async def work(client: Client) -> None:
-        with pytest.raises(InputFailed):
+        with pytest.raises(InputRequestFailed):
             await client.call_tool("book")
         await asyncio.sleep(0)
         assert stopped == [True]
@@ -518,7 +518,7 @@ def test_one_that_fails_stops_the_others() -> None:
 def test_plain_handlers_are_bounded_by_threads() -> None:
     async def work(client: Client) -> None:
         client._threads._most = 0
-        with pytest.raises(InputFailed, match="too many handlers"):
+        with pytest.raises(InputRequestFailed, match="too many handlers"):
             await client.call_tool("book")
 
     use(Place({"tools/call": asks(day=DAY)}), work, on_elicit=lambda _: None)
@@ -708,7 +708,7 @@ def test_the_time_a_user_takes_does_not_count() -> None:
 
 def test_each_round_has_the_time_of_the_call() -> None:
     place = Place({"tools/call": script(asks(day=DAY), SILENT)})
-    with pytest.raises(TimedOut, match=r"within 0\.05 s"):
+    with pytest.raises(RequestTimeout, match=r"within 0\.05 s"):
         use(place, lambda client: client.call_tool("book", timeout=0.05))
     assert len(sent(place)) == 2
 
@@ -817,7 +817,7 @@ def test_a_result_that_changes_its_type_for_ever_is_left() -> None:
 
     async def work(client: Client) -> None:
         client._resolvers["starred"] = resolve
-        with pytest.raises(TooManyRounds):
+        with pytest.raises(TooManyRoundTrips):
             await client.call_tool("book")
 
     use(Place({"tools/call": {"resultType": "starred"}}), work)

@@ -12,7 +12,7 @@ from tests.unit.client.scripted import SILENT, Refused, discovery, run
 from tests.unit.client.subscriptions.test_stream import ALL, ID, Hub, settle
 from trunkline.client import Client
 from trunkline.client.subscriptions import callback_stream
-from trunkline.errors import LocalProtocolError, PeerError, TimedOut
+from trunkline.errors import LocalProtocolError, PeerError, RequestTimeout
 from trunkline.jsonrpc import Policy
 
 LISTS = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
@@ -98,7 +98,7 @@ def test_the_old_stream_tells_until_the_new_one_is_acknowledged() -> None:
     async def main() -> None:
         async with Client(hub, on_list_changed=seen.append) as client:
             hub.answers["subscriptions/listen"] = SILENT
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.subscribe("x:a", timeout=0.01)
             hub.tell("tools/list_changed", ids(hub)[0])
             await settle()

@@ -19,14 +19,14 @@ from tests.unit.client.scripted import (
 )
 from trunkline.client import Client
 from trunkline.client.subscriptions import stream as changes
-from trunkline.client.subscriptions.dispatch import Change, ChangeFilter
+from trunkline.client.subscriptions.dispatch import ServerChange, SubscriptionTopics
 from trunkline.errors import (
     Cancelled,
     ConnectionLost,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
-    TimedOut,
+    RequestTimeout,
     TrunklineError,
 )
 from trunkline.jsonrpc import Policy
@@ -87,7 +87,7 @@ class Hub(Place):
         ]
 
 
-async def take(changes: Any, count: int) -> list[Change]:
+async def take(changes: Any, count: int) -> list[ServerChange]:
     return [await anext(changes) for _ in range(count)]
 
 
@@ -116,14 +116,14 @@ def test_a_stream_brings_what_was_asked_for(at_once: bool) -> None:
                     "taskIds": ["t1"],
                 }
                 assert "io.modelcontextprotocol/protocolVersion" in sent["params"]["_meta"]
-                assert changes.honoured == ChangeFilter(True, True, True, ("x:a",), ("t1",))
+                assert changes.honoured == SubscriptionTopics(True, True, True, ("x:a",), ("t1",))
                 for what in ("tools", "prompts", "resources"):
                     hub.tell(f"{what}/list_changed", sent["id"])
                 hub.tell("resources/updated", sent["id"], uri="x:a")
                 hub.tell("tasks", sent["id"], **TASK)
                 found = await take(changes, 5)
                 assert [each.kind for each in found[:3]] == ["tools", "prompts", "resources"]
-                assert found[3] == Change("resource", uri="x:a")
+                assert found[3] == ServerChange("resource", uri="x:a")
                 assert found[4].task is not None
                 assert (found[4].task.task_id, found[4].task.status) == ("t1", "working")
                 assert hub.cancelled() == []
@@ -142,14 +142,14 @@ def test_only_what_is_wanted_is_sent_and_only_what_is_acknowledged_is_honoured()
         ):
             asked = {"toolsListChanged": True, "resourceSubscriptions": ["x:a", "x:b"]}
             assert hub.listens()[0]["params"]["notifications"] == asked
-            assert changes.honoured == ChangeFilter(uris=("x:a",))
+            assert changes.honoured == SubscriptionTopics(uris=("x:a",))
 
     run(main())
 
 
 def test_what_a_server_adds_to_its_acknowledgement_was_not_asked_for() -> None:
-    wanted = ChangeFilter(tools=True, uris=("x:a",))
-    said = ChangeFilter(True, True, True, ("x:z", "x:a"), ("t",)).on_the_wire()
+    wanted = SubscriptionTopics(tools=True, uris=("x:a",))
+    said = SubscriptionTopics(True, True, True, ("x:z", "x:a"), ("t",)).on_the_wire()
     assert wanted.honoured_by(said) == wanted
 
 
@@ -168,8 +168,8 @@ def test_streams_are_told_apart_by_their_ids_which_have_types(
             hub.tell("resources/updated", second, uri="x:b/part")
             hub.tell("resources/updated", str(first), uri="x:no")
             hub.tell("resources/updated", first, uri="x:a")
-            assert await take(one, 1) == [Change("resource", uri="x:a")]
-            assert await take(two, 1) == [Change("resource", uri="x:b/part")]
+            assert await take(one, 1) == [ServerChange("resource", uri="x:a")]
+            assert await take(two, 1) == [ServerChange("resource", uri="x:b/part")]
             # It was not asked for there.
             hub.tell("tools/list_changed", second)
             hub.finish(second)
@@ -238,7 +238,7 @@ def test_a_server_ends_a_stream_in_either_way_or_both(
                     else:
                         hub.tell("cancelled", None, requestId=id, reason="going home")
                 found = [each async for each in changes]
-                assert found == [Change("tools")]
+                assert found == [ServerChange("tools")]
                 await settle()
                 assert [each async for each in changes] == []
             assert hub.cancelled() == []
@@ -260,7 +260,7 @@ def test_a_lost_connection_is_raised_by_the_iteration_after_what_came() -> None:
             hub.tell("tools/list_changed", hub.listens()[0]["id"])
             await settle()
             hub.line.end()
-            assert await anext(changes) == Change("tools")
+            assert await anext(changes) == ServerChange("tools")
             with pytest.raises(ConnectionLost):
                 await anext(changes)
             with pytest.raises(ConnectionLost):
@@ -290,7 +290,7 @@ def test_a_server_that_does_not_acknowledge_is_left_in_time() -> None:
 
     async def main() -> None:
         async with Client(hub) as client:
-            with pytest.raises(TimedOut, match=r"no acknowledgement within 0\.01 s"):
+            with pytest.raises(RequestTimeout, match=r"no acknowledgement within 0\.01 s"):
                 async with client.listen(tools=True, timeout=0.01):
                     pass
             assert hub.cancelled() == [hub.listens()[0]["id"]]
@@ -314,10 +314,10 @@ def test_no_deadline_applies_to_a_stream_that_is_open() -> None:
         ):
             # Another request runs out of time meanwhile.
             hub.answers["tools/list"] = SILENT
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 await client.list_tools()
             hub.tell("tools/list_changed", hub.listens()[0]["id"])
-            assert await anext(changes) == Change("tools")
+            assert await anext(changes) == ServerChange("tools")
 
     run(main())
 
@@ -400,7 +400,7 @@ def test_a_stream_is_entered_first_and_once() -> None:
     async def main() -> None:
         async with Client(hub) as client:
             stream = client.listen(tools=True)
-            assert repr(stream) == "<ChangeStream, not entered, 0 waiting>"
+            assert repr(stream) == "<Subscription, not entered, 0 waiting>"
             with pytest.raises(TrunklineError, match="entered first"):
                 await anext(stream)
             with pytest.raises(TrunklineError, match="entered first"):
@@ -469,7 +469,7 @@ def test_a_stream_moves_on_when_ids_are_used_up() -> None:
                     assert len(hub.lines) == 2
                     # The old connection is kept as long as somebody listens to it.
                     hub.tell("tools/list_changed", id, first)
-                    assert await anext(changes) == Change("tools")
+                    assert await anext(changes) == ServerChange("tools")
                     assert first.closed == 0
             await settle()
             assert first.closed == 1
@@ -500,7 +500,7 @@ def test_in_the_handshake_a_stream_is_made_of_subscriptions_and_notifications() 
             wanted: dict[str, Any] = {"tools": True, "uris": ["x:a"], "task_ids": ["t1"]}
             async with client.listen(**wanted) as changes:
                 assert place.line.last("resources/subscribe")["params"] == {"uri": "x:a"}
-                assert changes.honoured == ChangeFilter(True, uris=("x:a",), task_ids=("t1",))
+                assert changes.honoured == SubscriptionTopics(True, uris=("x:a",), task_ids=("t1",))
                 say(place, "tools/list_changed")
                 say(place, "prompts/list_changed")
                 say(place, "resources/updated", uri="x:b")
@@ -509,7 +509,10 @@ def test_in_the_handshake_a_stream_is_made_of_subscriptions_and_notifications() 
                 say(place, "tasks/status", **task | {"taskId": "other"})
                 say(place, "tasks/status", **task)
                 found = await take(changes, 3)
-                assert found[:2] == [Change("tools"), Change("resource", uri="x:a/part")]
+                assert found[:2] == [
+                    ServerChange("tools"),
+                    ServerChange("resource", uri="x:a/part"),
+                ]
                 assert found[2].task is not None
                 assert found[2].task.task_id == "t1"
                 assert seen == ["tools", "prompts"]
@@ -529,7 +532,7 @@ def test_in_the_handshake_what_the_server_did_not_declare_is_not_honoured() -> N
             Client(place, revision=NEWEST_HANDSHAKE) as client,
             client.listen(tools=True, uris=["x:a"], task_ids=["t"]) as changes,
         ):
-            assert changes.honoured == ChangeFilter()
+            assert changes.honoured == SubscriptionTopics()
             assert "resources/subscribe" not in place.line.methods()
 
     run(main())
@@ -670,7 +673,7 @@ def test_in_the_handshake_a_server_that_is_silent_is_left_in_time() -> None:
 
     async def main() -> None:
         async with Client(place, revision=NEWEST_HANDSHAKE) as client:
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeout):
                 async with client.listen(uris=["x:a", "x:b"], timeout=0.01):
                     pass
             assert place.line.last("resources/unsubscribe")["params"] == {"uri": "x:a"}
@@ -715,21 +718,21 @@ def test_in_the_handshake_streams_go_over_to_a_new_connection() -> None:
             assert place.line.last("resources/subscribe")["params"] == {"uri": "x:a"}
             await settle()
             say(place, "tools/list_changed")
-            assert await anext(changes) == Change("tools")
+            assert await anext(changes) == ServerChange("tools")
 
     run(main())
 
 
 def test_a_change_shows_nothing_that_a_terminal_acts_on() -> None:
-    assert repr(Change("resource", uri="x:\x1b[1m")) == "<Change of resource 'x:\\x1b[1m'>"
-    assert repr(Change("tools")) == "<Change of tools>"
+    assert repr(ServerChange("resource", uri="x:\x1b[1m")) == "<Change of resource 'x:\\x1b[1m'>"
+    assert repr(ServerChange("tools")) == "<Change of tools>"
 
 
 def test_what_is_listened_for_does_not_show_the_ids_of_tasks() -> None:
-    wanted = ChangeFilter(True, uris=("x:\x1b[1m",), task_ids=("secret-id", "other"))
-    assert repr(wanted) == "<ChangeFilter, tools, 'x:\\x1b[1m', 2 tasks>"
+    wanted = SubscriptionTopics(True, uris=("x:\x1b[1m",), task_ids=("secret-id", "other"))
+    assert repr(wanted) == "<SubscriptionTopics, tools, 'x:\\x1b[1m', 2 tasks>"
     assert "secret-id" not in repr(wanted.__rich_repr__())
-    assert repr(ChangeFilter()) == "<ChangeFilter, nothing>"
+    assert repr(SubscriptionTopics()) == "<SubscriptionTopics, nothing>"
 
 
 @pytest.mark.parametrize("revision", [LATEST, NEWEST_HANDSHAKE])
@@ -775,7 +778,7 @@ def test_a_stream_that_is_ended_while_its_request_is_being_sent_has_ended(
                     await stream.__aenter__()
                 return
             async with stream as changes:
-                assert [each async for each in changes] == [Change("tools")]
+                assert [each async for each in changes] == [ServerChange("tools")]
                 assert changes.reason == "no"
 
     run(main())
@@ -808,7 +811,7 @@ def test_in_the_handshake_who_leaves_a_lost_connection_takes_nothing_from_the_ne
                 await new.__aenter__()
             assert "resources/unsubscribe" not in place.line.methods()
             say(place, "resources/updated", uri="x:a")
-            assert await anext(new) == Change("resource", uri="x:a")
+            assert await anext(new) == ServerChange("resource", uri="x:a")
             await new.__aexit__(None, None, None)
             assert place.line.methods().count("resources/unsubscribe") == 1
 
@@ -850,7 +853,7 @@ def test_what_cannot_be_read_is_no_change(caplog: pytest.LogCaptureFixture) -> N
             hub.tell("subscriptions/acknowledged", None, notifications={})
             hub.tell("subscriptions/acknowledged", id, notifications={})
             hub.tell("tools/list_changed", id)
-            assert await anext(changes) == Change("tools")
+            assert await anext(changes) == ServerChange("tools")
             assert changes.honoured.tools
 
     run(main())

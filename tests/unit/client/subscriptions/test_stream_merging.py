@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, run
 from trunkline import Client, Context, Server
-from trunkline.client import Change
+from trunkline.client import ServerChange
 from trunkline.errors import Cancelled, LocalProtocolError
 from trunkline.spec.revisions import LATEST
 
@@ -59,14 +59,14 @@ def test_streams_bring_the_changes_of_a_real_server(revision: str) -> None:
             ):
                 app.notify_resource_updated("x:a")
                 app.notify_resource_updated("x:b")
-                assert await anext(one) == Change("resource", uri="x:a")
-                assert await anext(two) == Change("resource", uri="x:b")
+                assert await anext(one) == ServerChange("resource", uri="x:a")
+                assert await anext(two) == ServerChange("resource", uri="x:b")
 
                 @app.tool
                 async def another() -> str:
                     return ""
 
-                assert await anext(one) == Change("tools")
+                assert await anext(one) == ServerChange("tools")
             assert {each.name for each in await client.list_tools()} >= {"another", "slow"}
 
     run(main())
@@ -110,12 +110,12 @@ def test_the_callback_is_told_of_what_was_subscribed_to_and_not_of_what_a_stream
             await client.subscribe("x:b")
             for uri in ("x:a", "x:b"):
                 app.notify_resource_updated(uri)
-                assert await anext(changes) == Change("resource", uri=uri)
+                assert await anext(changes) == ServerChange("resource", uri=uri)
             await asyncio.sleep(0.01)
             assert told == ["x:b"]
             await client.unsubscribe("x:b")
             app.notify_resource_updated("x:b")
-            assert await anext(changes) == Change("resource", uri="x:b")
+            assert await anext(changes) == ServerChange("resource", uri="x:b")
             await asyncio.sleep(0.01)
             assert told == ["x:b"]
 

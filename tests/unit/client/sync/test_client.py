@@ -15,13 +15,18 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from trunkline import Client, Context, PeerError, Server, TimedOut, ToolError, TrunklineError
-from trunkline.client.requests.call import Call
-from trunkline.client.subscriptions.stream import ChangeStream
+from trunkline import Client, Context, PeerError, RequestTimeout, Server, ToolError, TrunklineError
+from trunkline.client.requests.call import PendingCall
+from trunkline.client.subscriptions.stream import Subscription
 from trunkline.client.sync.client import ClientOptions, SyncClient
-from trunkline.client.sync.handles import SyncCall, SyncCallBatch, SyncChangeStream, SyncTaskCall
-from trunkline.client.tasks.task_call import TaskCall
-from trunkline.errors import ConnectionLost, InputFailed, LocalProtocolError
+from trunkline.client.sync.handles import (
+    SyncCallBatch,
+    SyncPendingCall,
+    SyncSubscription,
+    SyncTaskHandle,
+)
+from trunkline.client.tasks.task_call import TaskHandle
+from trunkline.errors import ConnectionLost, InputRequestFailed, LocalProtocolError
 from trunkline.mcp.types import ElicitRequestParams
 
 WAIT = 20.0
@@ -86,10 +91,10 @@ def _no_thread_is_left() -> Iterator[None]:
 # The two have the same surface
 
 STANDS_FOR = {
-    "Call": "SyncCall",
+    "PendingCall": "SyncPendingCall",
     "CallBatch": "SyncCallBatch",
-    "ChangeStream": "SyncChangeStream",
-    "TaskCall": "SyncTaskCall",
+    "Subscription": "SyncSubscription",
+    "TaskHandle": "SyncTaskHandle",
 }
 
 
@@ -152,7 +157,11 @@ def test_the_options_are_those_of_the_client() -> None:
 
 @pytest.mark.parametrize(
     ("ours", "theirs"),
-    [(SyncCall, Call), (SyncTaskCall, TaskCall), (SyncChangeStream, ChangeStream)],
+    [
+        (SyncPendingCall, PendingCall),
+        (SyncTaskHandle, TaskHandle),
+        (SyncSubscription, Subscription),
+    ],
 )
 def test_what_is_handed_out_has_the_names_of_what_it_stands_for(ours: type, theirs: type) -> None:
     # These are for the connection, which tells the stream itself.
@@ -266,14 +275,14 @@ def test_errors_are_those_of_the_client_with_a_short_trace(app: Server) -> None:
     with SyncClient(app) as client:
         cases: list[tuple[type[Exception], Callable[[], object]]] = [
             (PeerError, lambda: client.call_tool("no such tool")),
-            (TimedOut, lambda: client.call_tool("forever", timeout=0.01)),
+            (RequestTimeout, lambda: client.call_tool("forever", timeout=0.01)),
             (LocalProtocolError, client.ping),
             (ValueError, lambda: client.call_tool("climb", timeout=-1)),
             (PeerError, client.submit_tool("no such tool").result),
             (TimeoutError, lambda: client.submit_tool("forever").result(0.01)),
         ]
         with SyncClient(app, on_elicit=lambda question: {"city": 3}) as asked:
-            cases.append((InputFailed, lambda: asked.call_tool("asks")))
+            cases.append((InputRequestFailed, lambda: asked.call_tool("asks")))
             for kind, call in cases:
                 error = raised(call)
                 assert type(error) is kind

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from trunkline import Call, Client, Server, TrunklineError
+from trunkline import Client, PendingCall, Server, TrunklineError
 from trunkline.client.sync import event_loop_thread
 from trunkline.client.sync.callbacks import Callbacks
 from trunkline.client.sync.event_loop_thread import Background, Link, Work
@@ -298,10 +298,10 @@ def test_what_is_run_through_ends_unless_interrupted_twice(interrupts: int) -> N
 
 
 def test_a_call_that_was_begun_for_one_who_is_interrupted_is_cancelled() -> None:
-    calls: list[Call[Any]] = []
+    calls: list[PendingCall[Any]] = []
     main = threading.get_ident()
 
-    def submit() -> Call[Any]:
+    def submit() -> PendingCall[Any]:
         calls.append(link.client.submit_tool("forever"))
         signal.pthread_kill(main, signal.SIGALRM)
         return calls[0]

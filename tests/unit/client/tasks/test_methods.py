@@ -25,11 +25,11 @@ from trunkline.client.tasks import input_requests, poller, retry
 from trunkline.errors import (
     Cancelled,
     ConnectionLost,
-    InputFailed,
+    InputRequestFailed,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
-    TimedOut,
+    RequestTimeout,
 )
 from trunkline.jsonrpc import Policy
 from trunkline.spec.revisions import LATEST
@@ -255,7 +255,7 @@ def test_of_questions_that_were_asked_together_none_is_answered_where_one_cannot
             raise KeyError("secret")
         return {}
 
-    with pytest.raises(InputFailed) as caught:
+    with pytest.raises(InputRequestFailed) as caught:
         use(shop, lambda client: client.call_tool("x"), on_elicit=elicit)
     assert caught.value.key == "b"
     assert shop.updates == []
@@ -266,7 +266,7 @@ def test_a_question_that_cannot_be_answered_ends_the_call_and_the_task() -> None
         raise KeyError("secret")
 
     for options, kind in (
-        ({"on_elicit": fail}, InputFailed),
+        ({"on_elicit": fail}, InputRequestFailed),
         ({}, RemoteProtocolError),
     ):
         shop = Shop(task("input_required", inputRequests={"a": FORM}))
@@ -323,7 +323,7 @@ def test_time_that_runs_out_ends_the_task() -> None:
     shop = Shop(task("working"))
 
     async def work(client: Client) -> None:
-        with pytest.raises(TimedOut, match="the most there is"):
+        with pytest.raises(RequestTimeout, match="the most there is"):
             await client.call_tool("x")
         assert "tasks/cancel" in shop.line.methods()
 
@@ -337,7 +337,7 @@ def test_the_time_of_a_call_is_that_of_its_task(answer: str) -> None:
         shop.answers["tasks/get"] = SILENT
 
     async def work(client: Client) -> None:
-        with pytest.raises(TimedOut, match=r"tools/call: no result within 0\.02 s"):
+        with pytest.raises(RequestTimeout, match=r"tools/call: no result within 0\.02 s"):
             await client.call_tool("x", timeout=0.02)
         assert shop.line.methods().count("tasks/cancel") == 1
         # Whoever holds the task has no such time.
@@ -353,10 +353,10 @@ def test_a_task_without_a_time_of_its_own_has_the_longest() -> None:
     shop = Shop(task("working"))
 
     async def work(client: Client) -> None:
-        with pytest.raises(TimedOut, match=r"within 0\.2 s, which is the most there is"):
+        with pytest.raises(RequestTimeout, match=r"within 0\.2 s, which is the most there is"):
             await client.call_tool("x")
         shop.states = [task("working")]
-        with pytest.raises(TimedOut, match=r"within 0\.2 s, which is the most there is"):
+        with pytest.raises(RequestTimeout, match=r"within 0\.2 s, which is the most there is"):
             await client.submit_tool("x")
 
     use(shop, work, timeout=0.02, max_timeout=0.2)
@@ -635,7 +635,7 @@ def test_a_task_that_comes_too_late_for_its_caller_is_ended(way: str) -> None:
         await shop.line.until("tools/call")
         if way != "late":
             waiting.cancel()
-        with pytest.raises((asyncio.CancelledError, TimedOut)):
+        with pytest.raises((asyncio.CancelledError, RequestTimeout)):
             await waiting
         result = {"resultType": "task", **task("working")}
         for _ in range(2):
@@ -1262,7 +1262,7 @@ def test_a_result_that_does_not_come_although_the_task_has_ended_is_given_up() -
 
     async def work(client: Client) -> None:
         held = await client.call_tool_as_task("x", timeout=0.02)
-        with pytest.raises(TimedOut, match="tasks/result"):
+        with pytest.raises(RequestTimeout, match="tasks/result"):
             await held.result()
 
     use_core(place, work)
@@ -1272,11 +1272,11 @@ def test_the_time_of_a_call_is_that_of_its_task_in_the_core() -> None:
     place = Works()
 
     async def work(client: Client) -> None:
-        with pytest.raises(TimedOut, match=r"no result within 0\.01 s"):
+        with pytest.raises(RequestTimeout, match=r"no result within 0\.01 s"):
             await client.call_tool("x", timeout=0.01)
         await place.line.until("tasks/cancel")
         place.status = core("working")
-        with pytest.raises(TimedOut, match="the most there is"):
+        with pytest.raises(RequestTimeout, match="the most there is"):
             await client.call_tool("x", timeout=1)
         await place.line.until("tasks/cancel", 2)
 

@@ -8,7 +8,7 @@ import pytest
 
 from trunkline.client.tasks import retry
 from trunkline.client.tasks.retry import Hiccups
-from trunkline.errors import ConnectionLost, PeerError, TimedOut
+from trunkline.errors import ConnectionLost, PeerError, RequestTimeout
 
 
 def told(wish: Any) -> PeerError:
@@ -26,7 +26,7 @@ def told(wish: Any) -> PeerError:
         (told(True), 0.25),
         (PeerError(-32000, "later", {"retryAfterMs": 3000}), 3.0),
         (PeerError(-32603, "broken", "data", kind="INTERNAL_ERROR"), 0.25),
-        (TimedOut("no answer"), 0.25),
+        (RequestTimeout("no answer"), 0.25),
         (PeerError(-32602, "no such task", kind="INVALID_PARAMS"), None),
         (ConnectionLost("gone"), None),
     ],
@@ -38,7 +38,7 @@ def test_what_is_pardoned_and_when_to_ask_again(error: Any, wait: float | None) 
 def test_only_a_server_that_says_when_is_asked_again_where_an_error_may_be_the_answer() -> None:
     assert Hiccups().pardon(told(2000), unsaid=False) == 2.0
     assert Hiccups().pardon(told("soon"), unsaid=False) is None
-    assert Hiccups().pardon(TimedOut("no answer"), unsaid=False) is None
+    assert Hiccups().pardon(RequestTimeout("no answer"), unsaid=False) is None
 
 
 def test_so_many_in_a_row_are_pardoned_and_an_answer_counts_them_anew() -> None:

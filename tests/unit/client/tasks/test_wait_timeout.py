@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.client.scripted import run
 from trunkline.client.tasks.wait_timeout import Patience
-from trunkline.errors import TimedOut
+from trunkline.errors import RequestTimeout
 
 
 class Clock:
@@ -28,7 +28,7 @@ async def expired(patience: Patience) -> str | None:
             patience._look()
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-    except TimedOut as error:
+    except RequestTimeout as error:
         return error.reason
     return None
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 from tests.unit.server.rounds_wire import EVERYTHING
 from tests.unit.server.wire import Wire, connected
 from trunkline import Context, Server
-from trunkline.errors import PeerError, RequestEnded
-from trunkline.server import Accepted, ServerLimits
+from trunkline.errors import PeerError, RequestAborted
+from trunkline.server import AcceptedElicitation, ServerLimits
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 WITH_FORMS = HANDSHAKES[2:]
@@ -86,7 +86,7 @@ def test_a_form_is_a_request_and_its_answer_a_typed_value(revision: str) -> None
             content = {"city": "Oslo", "seat": "window"}
             answered(wire, question, {"action": "accept", "content": content})
             reply = await wire.answer(1)
-        expected = repr(Accepted(Trip("Oslo", 3, "window")))
+        expected = repr(AcceptedElicitation(Trip("Oslo", 3, "window")))
         assert reply["result"]["content"][0]["text"] == expected
 
     asyncio.run(main())
@@ -265,7 +265,7 @@ def test_a_question_that_is_not_answered_in_time_ends_with_a_typed_error() -> No
         for seconds in (None, 0.02):
             try:
                 await context.elicit("Where to?", str, timeout=seconds)
-            except RequestEnded as error:
+            except RequestAborted as error:
                 raised.append(error)
         return "gave up"
 
@@ -535,7 +535,7 @@ def test_a_question_is_withdrawn_when_the_handler_that_put_it_has_ended(
                 if number:
                     await asyncio.sleep(0.05)
                 await context.elicit(f"Still there {number}?", str)
-            except RequestEnded as error:
+            except RequestAborted as error:
                 raised.append(error)
 
         context.app.left = [asyncio.create_task(background(each)) for each in (0, 1)]

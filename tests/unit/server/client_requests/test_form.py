@@ -18,7 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from trunkline.errors import LocalProtocolError
 from trunkline.judge import judge_type
-from trunkline.server.client_requests.form import Titles, form_of
+from trunkline.server.client_requests.form import ChoiceTitles, form_of
 from trunkline.spec.types import UnknownRevision
 
 OLD, NEW, NEWEST = "2025-06-18", "2025-11-25", "2026-07-28"
@@ -72,7 +72,7 @@ class Day(Struct, tag="day", forbid_unknown_fields=True, rename="camel"):
 
 class Many(Struct):
     plain: Annotated[list[Literal["a", "b"]], Meta(min_length=1, max_length=2)]
-    titled: list[Annotated[Literal["a", "b"], Titles(a="Ah")]] = field(
+    titled: list[Annotated[Literal["a", "b"], ChoiceTitles(a="Ah")]] = field(
         default_factory=lambda: ["a"]
     )
     colours: set[Colour] = field(default_factory=set)
@@ -100,7 +100,7 @@ class Model(pydantic.BaseModel):
     note: str | None = None
     kinds: list[Literal["a", "b"]] = pydantic.Field(default_factory=lambda: ["a"], min_length=1)
     mail: Annotated[str, pydantic.Field(alias="eMail", json_schema_extra={"format": "email"})]
-    size: Annotated[Literal["s", "m"], Titles(s="Small")] = "s"
+    size: Annotated[Literal["s", "m"], ChoiceTitles(s="Small")] = "s"
 
 
 DEFAULTS: dict[str, Any] = {
@@ -171,7 +171,7 @@ KINDS: list[Any] = [
     Literal["a", None],
     list[Colour],
     frozenset[Literal["a"]],
-    Annotated[list[Literal["a", "b"]], Meta(max_length=1), Titles(a="Ah")],
+    Annotated[list[Literal["a", "b"]], Meta(max_length=1), ChoiceTitles(a="Ah")],
     Annotated[int, annotated_types.Ge(1)],
     Annotated[str, ["not", "hashable"]],
 ]
@@ -301,12 +301,12 @@ def test_a_written_schema_is_narrowed_too() -> None:
 
 def test_titles_stand_beside_a_type_or_with_the_members_of_an_enum() -> None:
     shown = [{"const": "r", "title": "Deep red"}, {"const": "g", "title": "Grass"}]
-    assert value(Annotated[Colour, Titles({Colour.GREEN: "Grass"})])["oneOf"] == shown
+    assert value(Annotated[Colour, ChoiceTitles({Colour.GREEN: "Grass"})])["oneOf"] == shown
     assert value(Labelled)["oneOf"] == [{"const": "1st", "title": "The first"}]
-    assert value(Annotated[Literal[1, 2], Titles({1: "One"})])["oneOf"][0]["title"] == "One"
-    assert Titles(a="A") == Titles({"a": "A"}) != Titles(a="B")
-    assert hash(Titles(a="A")) == hash(Titles({"a": "A"}))
-    assert repr(Titles(a="A")) == "Titles({'a': 'A'})"
+    assert value(Annotated[Literal[1, 2], ChoiceTitles({1: "One"})])["oneOf"][0]["title"] == "One"
+    assert ChoiceTitles(a="A") == ChoiceTitles({"a": "A"}) != ChoiceTitles(a="B")
+    assert hash(ChoiceTitles(a="A")) == hash(ChoiceTitles({"a": "A"}))
+    assert repr(ChoiceTitles(a="A")) == "Titles({'a': 'A'})"
 
 
 def test_fields_and_choices_stand_in_the_order_they_were_written_in() -> None:
@@ -386,8 +386,11 @@ def struct_of(hint: Any) -> Any:
         (complex, "values of complex cannot be told from JSON"),
         (Literal[True], "its choices are neither texts nor integers"),
         (Literal["1", 1], "two of its choices look the same"),
-        (Annotated[str, Titles(a="A")], '"a" has a title and is not one of its choices'),
-        (Annotated[Literal["b"], Titles(a="A")], '"a" has a title and is not one of its choices'),
+        (Annotated[str, ChoiceTitles(a="A")], '"a" has a title and is not one of its choices'),
+        (
+            Annotated[Literal["b"], ChoiceTitles(a="A")],
+            '"a" has a title and is not one of its choices',
+        ),
     ],
 )
 def test_what_no_form_can_ask_is_refused_by_the_name_of_the_field(hint: Any, why: str) -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from tests.unit.server.rounds_wire import EVERYTHING, accepted, attempt, meta
 from tests.unit.server.wire import PER_REQUEST, Wire, connected
 from trunkline import Client, Context, Server, ToolError
-from trunkline.errors import Refusal, RequestEnded
+from trunkline.errors import RequestAborted, RequestError
 from trunkline.jsonrpc import Policy
 from trunkline.server import ServerLimits
 from trunkline.server.client_requests.multi_round_trip import Rounds
@@ -595,9 +595,9 @@ def test_nothing_can_be_asked_where_no_result_can_carry_it() -> None:
 
 
 def test_prompts_and_resources_ask_too_and_what_came_of_it_is_not_kept() -> None:
-    from trunkline.server import Cache
+    from trunkline.server import CacheHint
 
-    app = Server("tests", state_keys=[KEY], cache=Cache(60))
+    app = Server("tests", state_keys=[KEY], cache=CacheHint(60))
 
     @app.prompt
     async def shout(context: Context) -> str:
@@ -683,7 +683,7 @@ def test_a_refusal_is_one_that_a_handler_can_catch() -> None:
     async def polite(context: Context) -> str:
         try:
             await context.elicit("Sure?", bool)
-        except Refusal as error:
+        except RequestError as error:
             return str(error.kind)
         return "asked"
 
@@ -1104,7 +1104,7 @@ def test_a_state_is_no_good_at_a_server_of_another_name() -> None:
 
 
 def test_asking_works_under_another_name_of_the_method() -> None:
-    app = greeter(policy=Policy.mcp(PER_REQUEST).but(method_names="accept-bare"))
+    app = greeter(policy=Policy.mcp(PER_REQUEST).replace(method_names="accept-bare"))
 
     async def work(wire: Wire) -> None:
         first = await attempt(wire, 1, CALL, method="tool/execute")
@@ -1150,7 +1150,7 @@ def test_a_background_task_that_asks_after_the_answer_is_told_that_it_is_too_lat
             await asyncio.sleep(0.02)
             try:
                 await context.elicit("Still there?", str)
-            except RequestEnded as error:
+            except RequestAborted as error:
                 raised.append(error)
 
         context.app.left = asyncio.create_task(background())

@@ -27,7 +27,7 @@ from trunkline.server.app import Server as ServerClass
 
 
 def sequential(**options: Any) -> Server:
-    policy = Policy.mcp("2025-03-26").but(batch_order="sequential")
+    policy = Policy.mcp("2025-03-26").replace(batch_order="sequential")
     return Server("test", policy=policy, revisions=["2025-03-26"], **options)
 
 
@@ -547,7 +547,7 @@ def test_a_late_reply_is_no_news_and_what_a_user_said_is_in_no_log(
     async def main() -> None:
         async with connected(app, "2025-11-25", {"elicitation": {}}) as wire:
             wire.call(1, "ask")
-            assert (await wire.answer(1))["result"]["content"][0]["text"] == "TimedOut"
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == "RequestTimeout"
             question = next(each for each in wire.got if each.get("method") == "elicitation/create")
             answer = {"action": "accept", "content": {"diagnosis": "hunter2canary"}}
             wire.send({"jsonrpc": "2.0", "id": question["id"], "result": answer})

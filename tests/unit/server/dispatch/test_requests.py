@@ -16,7 +16,7 @@ REVISION = "2025-11-25"
 @pytest.mark.parametrize("in_flight", [2, 1], ids=["both at work", "one waiting"])
 def test_requests_cut_off_at_shutdown_get_the_error_number_of_the_policy(in_flight: int) -> None:
     # MCP has no number of its own for this error; this profile has one.
-    policy = Policy.mcp(REVISION).but(codes="pierre-a2a")
+    policy = Policy.mcp(REVISION).replace(codes="pierre-a2a")
     limits = ServerLimits(grace=0.02, in_flight=in_flight)
     app = Server("test", policy=policy, revisions=[REVISION], limits=limits)
 

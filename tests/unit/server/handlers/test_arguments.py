@@ -25,7 +25,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from trunkline.server.context import Context
-from trunkline.server.handlers.arguments import Arguments, Header, arguments_of, explain
+from trunkline.server.handlers.arguments import Arguments, ParamHeader, arguments_of, explain
 
 CANARY = "canary-7f3a"
 
@@ -654,10 +654,10 @@ def test_what_cannot_be_called_with_json_is_refused_in_a_sentence(
 
 def test_a_header_is_listed_and_known() -> None:
     def handler(
-        region: Annotated[str, Header("Region"), "Where."],
-        level: Annotated[Literal[1, 2], Header("Level")] = 1,
-        unit: Annotated[Unit, Header("Unit")] = Unit.KELVIN,
-        dry: Annotated[bool, Header("Dry-Run")] = False,
+        region: Annotated[str, ParamHeader("Region"), "Where."],
+        level: Annotated[Literal[1, 2], ParamHeader("Level")] = 1,
+        unit: Annotated[Unit, ParamHeader("Unit")] = Unit.KELVIN,
+        dry: Annotated[bool, ParamHeader("Dry-Run")] = False,
     ) -> str:
         return region
 
@@ -679,18 +679,18 @@ def test_a_header_is_listed_and_known() -> None:
 @pytest.mark.parametrize("type_", [float, list[str], str | None, Place, dict, None, Any])
 def test_only_texts_integers_and_booleans_have_headers(type_: Any) -> None:
     with pytest.raises(TypeError, match=r'parameter "x" cannot be repeated in a header'):
-        arguments_of(taking(Annotated[type_, Header("X")]))
+        arguments_of(taking(Annotated[type_, ParamHeader("X")]))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "ä", "a\n", "a/b"])
 def test_a_header_has_the_name_of_a_header(name: str) -> None:
     with pytest.raises(ValueError, match="cannot name a header"):
-        Header(name)
+        ParamHeader(name)
 
 
 def test_two_headers_differ_in_more_than_case() -> None:
     def handler(
-        a: Annotated[str, Header("Region")], b: Annotated[str, Header("REGION")]
+        a: Annotated[str, ParamHeader("Region")], b: Annotated[str, ParamHeader("REGION")]
     ) -> None: ...
 
     with pytest.raises(TypeError, match='has the header "REGION" of another parameter'):

@@ -32,7 +32,7 @@ from trunkline.server.handlers.output import (
     DERIVE,
     Output,
     OutputMismatch,
-    Result,
+    ToolOutput,
     contents_of,
     messages_of,
     output_of,
@@ -154,7 +154,7 @@ FITTING: list[tuple[Any, Any, Any, Any, str]] = [
     (Annotated[int, Meta(ge=3)], 3, 3, 2, "expected an integer >= 3"),
     (Annotated[int, pydantic.Field(ge=3)], 3, 3, 2, "expected an integer >= 3"),
     (
-        Result[Forecast],
+        ToolOutput[Forecast],
         Forecast("Rome"),
         {"city": "Rome", "days": 1},
         7,
@@ -405,7 +405,7 @@ CYCLE.append(CYCLE)
         "\ud800",
         {"a": "\ud800"},
         {(1, 2): 3},
-        Result(1, text="\ud800"),
+        ToolOutput(1, text="\ud800"),
     ],
     ids=lambda each: type(each).__name__,
 )
@@ -424,7 +424,7 @@ def test_a_null_that_was_none_is_sent() -> None:
 
 def test_a_result_puts_its_own_text_beside_the_structure() -> None:
     result = returning(Forecast).render(
-        Result(Forecast("Rome"), "Sun", content=["more", PNG], meta={"k": 1})
+        ToolOutput(Forecast("Rome"), "Sun", content=["more", PNG], meta={"k": 1})
     )
     assert result.content[0] == TextContent("Sun")
     assert result.content[1] == TextContent("more")
@@ -435,28 +435,28 @@ def test_a_result_puts_its_own_text_beside_the_structure() -> None:
 
 
 def test_a_result_without_a_text_has_that_of_its_value() -> None:
-    assert structured(returning(Forecast).render(Result(Forecast("Rome")))) == {
+    assert structured(returning(Forecast).render(ToolOutput(Forecast("Rome")))) == {
         "city": "Rome",
         "days": 1,
     }
-    assert returning(...).render(Result("hi")) == CallToolResult([TextContent("hi")])
-    assert returning(...).render(Result(None, text="")) == CallToolResult([])
+    assert returning(...).render(ToolOutput("hi")) == CallToolResult([TextContent("hi")])
+    assert returning(...).render(ToolOutput(None, text="")) == CallToolResult([])
 
 
 def test_the_value_of_a_result_has_to_fit() -> None:
     with pytest.raises(OutputMismatch, match="expected an object"):
-        returning(Result[Forecast]).render(Result(7, "seven"))
+        returning(ToolOutput[Forecast]).render(ToolOutput(7, "seven"))
 
 
 def test_a_failed_result_need_not_fit_and_has_no_structure() -> None:
     output = returning(Forecast)
-    assert output.render(Result("no such city", is_error=True)) == CallToolResult(
+    assert output.render(ToolOutput("no such city", is_error=True)) == CallToolResult(
         [TextContent("no such city")], is_error=True
     )
-    assert output.render(Result({"code": 1}, is_error=True)) == CallToolResult(
+    assert output.render(ToolOutput({"code": 1}, is_error=True)) == CallToolResult(
         [TextContent('{"code":1}')], is_error=True
     )
-    assert structured_or_unset(returning(...).render(Result({"code": 1}, is_error=True))) == {
+    assert structured_or_unset(returning(...).render(ToolOutput({"code": 1}, is_error=True))) == {
         "code": 1
     }
 
@@ -484,7 +484,7 @@ def test_a_finished_result_has_to_keep_what_was_promised() -> None:
 
 
 def test_results_and_outputs_print_without_secrets() -> None:
-    result = Result({"api_key": CANARY, "city": "Rome"}, meta={"token": CANARY})
+    result = ToolOutput({"api_key": CANARY, "city": "Rome"}, meta={"token": CANARY})
     assert CANARY not in repr(result)
     assert "Rome" in repr(result)
     output = returning(Forecast)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trunkline import Cache, Client, Context, Server
+from trunkline import CacheHint, Client, Context, Server
 from trunkline.server.registry.entries import ToolEntry
 
 
@@ -52,7 +52,7 @@ def test_options_reach_the_listing() -> None:
         icons=["https://example.com/i.png"],
         meta={"com.example/k": 1},
         timeout=5,
-        cache=Cache(60),
+        cache=CacheHint(60),
         deprecated="use other",
     )
     def handler() -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.unit.server.wire import WAIT
-from trunkline.jsonrpc import Asked, Codec
+from trunkline.jsonrpc import Codec, IncomingRequest
 from trunkline.mcp.types import NotificationParams, ResourceUpdatedNotificationParams
 from trunkline.server.dispatch.connection import MOST_BACKLOG
 from trunkline.server.subscriptions import fanout as module
@@ -55,7 +55,7 @@ class Bench:
         loop = asyncio.get_running_loop()
         self.fanout = Fanout(loop, Codec(expect="calls"), self.table, self.slow.append)
 
-    def join(self, *topics: Topic, place: Any = None, asked: Asked | None = None) -> Any:
+    def join(self, *topics: Topic, place: Any = None, asked: IncomingRequest | None = None) -> Any:
         place = Place() if place is None else place
         listener = Listener(place, asked)
         for topic in topics:
@@ -90,7 +90,7 @@ def test_a_listen_stream_gets_what_a_session_gets_with_its_id_in_meta(id: Any) -
     for topic, params in [about('x:"}}]'), (TOOLS, None), (TOOLS, NotificationParams())]:
         whole, head, tail = notice_of(topic, params, codec)
         place: Any = Place()
-        listener = Listener(place, Asked(id, "subscriptions/listen"))
+        listener = Listener(place, IncomingRequest(id, "subscriptions/listen"))
         assert listener.id is not None
         session, stream = json.loads(whole), json.loads(head + listener.id + tail)
         assert stream["params"].pop("_meta") == {KEY: id}
@@ -119,7 +119,9 @@ def test_many_are_told_with_one_encoding_and_sessions_get_the_very_same_bytes(
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         sessions = [bench.join(topic) for _ in range(250)]
-        streams = [bench.join(topic, asked=Asked(n, "m", route=f"r{n}")) for n in range(250)]
+        streams = [
+            bench.join(topic, asked=IncomingRequest(n, "m", route=f"r{n}")) for n in range(250)
+        ]
         bench.fanout.tell(topic, params)
         await bench.quiet()
         assert encoded == [topic]
@@ -208,7 +210,7 @@ def test_a_change_while_the_last_one_is_being_told_is_told_too() -> None:
 def test_of_a_topic_said_twice_the_last_params_are_told() -> None:
     async def script(bench: Bench) -> None:
         topic = Topic("notifications/tasks", "t")
-        place = bench.join(topic, asked=Asked(1, "m"))
+        place = bench.join(topic, asked=IncomingRequest(1, "m"))
         for meta in ({"n": 1}, {"n": 2}):
             bench.fanout.tell(topic, NotificationParams(meta=meta))
         await bench.quiet()
@@ -384,7 +386,7 @@ def test_who_is_about_to_leave_is_told_what_waits() -> None:
     async def script(bench: Bench) -> None:
         first, second = about("x:1"), about("x:2")
         others = [bench.join(first[0]) for _ in range(SLICE)]
-        place = bench.join(first[0], second[0], TOOLS, asked=Asked("s", "m"))
+        place = bench.join(first[0], second[0], TOOLS, asked=IncomingRequest("s", "m"))
         bench.fanout.tell(*first)
         bench.fanout.tell(*second)
         bench.fanout.tell(TOOLS)

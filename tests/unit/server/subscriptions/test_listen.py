@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.server.subscriptions.test_registry import KEY, connected, listen, make
 from tests.unit.server.wire import META, PER_REQUEST
-from trunkline import Refusal, Server
+from trunkline import RequestError, Server
 from trunkline.spec.error_kinds import ErrorKind
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -108,7 +108,7 @@ def test_whoever_keeps_tasks_may_refuse_the_request() -> None:
     app = make()
 
     def refuse(*_: Any) -> list[str]:
-        raise Refusal(ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY)
+        raise RequestError(ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY)
 
     app.streams.honoured_task_ids = refuse
     params = {"notifications": {"taskIds": ["a"]}, "_meta": META}

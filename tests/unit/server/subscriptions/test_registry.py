@@ -265,7 +265,7 @@ def test_what_a_mounted_server_tells_of_its_resources_reaches_clients() -> None:
 
 
 def test_names_are_spoken_as_the_policy_has_it() -> None:
-    app = make(policy=Policy.mcp().but(method_names="emit-bare"))
+    app = make(policy=Policy.mcp().replace(method_names="emit-bare"))
 
     async def main() -> None:
         async with connected(app, PER_REQUEST) as wire, connected(app) as old:

@@ -12,11 +12,11 @@ from tests.unit.server.wire import PER_REQUEST, WAIT, connected
 from trunkline import (
     Context,
     PeerError,
-    RequestEnded,
+    RequestAborted,
+    RequestTimeout,
     Server,
     ServerLimits,
     TaskSettings,
-    TimedOut,
 )
 from trunkline.server.tasks import input_requests, runner
 from trunkline.store import Key, MemoryStore, StoreUnavailable
@@ -326,7 +326,7 @@ def test_an_answer_that_takes_too_long_is_not_waited_for() -> None:
             for timeout in (None, 0.05):
                 try:
                     await context.elicit("Who?", str, timeout=timeout)
-                except TimedOut:
+                except RequestTimeout:
                     seen.append("late")
             return "done"
 
@@ -489,7 +489,7 @@ def test_a_question_that_the_handler_left_behind_ends_with_the_task() -> None:
             assert (await talk.until(task))["status"] == "completed"
             async with asyncio.timeout(WAIT):
                 found = await asyncio.gather(*left, return_exceptions=True)
-            assert isinstance(found[0], RequestEnded)
+            assert isinstance(found[0], RequestAborted)
 
     asyncio.run(main())
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tests.unit.server.task_talk import CORE, EXTENSION, Talk, accept, talking, until
 from tests.unit.server.wire import META, PER_REQUEST
-from trunkline import Context, ErrorKind, Refusal, Server, ServerLimits, TaskSettings
+from trunkline import Context, ErrorKind, RequestError, Server, ServerLimits, TaskSettings
 from trunkline.server.tasks import runner as task_runner
 from trunkline.store import Key, MemoryStore, StoreFull, StoreLimits, StoreUnavailable
 
@@ -354,7 +354,7 @@ def test_an_error_that_is_too_large_to_be_kept_is_another() -> None:
 
         @bench.app.tool(task="required")
         async def refuse() -> str:
-            raise Refusal(ErrorKind.INTERNAL_ERROR, "no", data="y" * 5000)
+            raise RequestError(ErrorKind.INTERNAL_ERROR, "no", data="y" * 5000)
 
         async with talking(bench.app, PER_REQUEST) as talk:
             over = await talk.until(await talk.begin("refuse"))
@@ -911,7 +911,7 @@ def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
             # One that need not be a task goes on as it was.
             result = (await talk.wire.answer(calls[1]))["result"]
             assert result["content"][0]["text"] == "False"
-        assert refused == ["Refusal"]
+        assert refused == ["RequestError"]
         await until(lambda: not bench.app.is_open)
         assert not bench.app.tasks.is_stopping
 

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 
 from tests.unit.server.task_talk import CORE, EXTENSION, RELATED, Talk, accept, talking, until
 from tests.unit.server.wire import PER_REQUEST
-from trunkline import Context, ErrorKind, Refusal, Server, TaskSettings, ToolError
+from trunkline import Context, ErrorKind, RequestError, Server, TaskSettings, ToolError
 from trunkline.server import context as context_module
 from trunkline.server.tasks import runner
 from trunkline.server.tasks.methods import tasks_extension
@@ -51,7 +51,7 @@ def make(**options: Any) -> Gated:
 
     @app.tool(task="required")
     async def protocol_error_job() -> str:
-        raise Refusal(ErrorKind.INTERNAL_ERROR, "no way")
+        raise RequestError(ErrorKind.INTERNAL_ERROR, "no way")
 
     @app.tool(task="required")
     async def multi_input(context: Context) -> str:

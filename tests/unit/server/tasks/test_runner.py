@@ -11,12 +11,12 @@ from tests.unit.server.task_talk import until
 from trunkline.server.tasks import runner as task_runner
 from trunkline.server.tasks.runner import Runner
 from trunkline.store import (
-    End,
+    ChannelSubscription,
+    EndReason,
     Key,
     MemoryStore,
     Message,
     StoreUnavailable,
-    Subscription,
     SubscriptionEnded,
 )
 
@@ -106,7 +106,7 @@ class Broken:
         return self
 
     async def __anext__(self) -> Message:
-        raise SubscriptionEnded(End.LOST)
+        raise SubscriptionEnded(EndReason.LOST)
 
     async def close(self) -> None:
         """Take note of it."""
@@ -122,7 +122,7 @@ class Shaky(MemoryStore):
         self.touched = 0
         self.broken = Broken()
 
-    async def subscribe(self, *channels: Key) -> Subscription:
+    async def subscribe(self, *channels: Key) -> ChannelSubscription:
         self.subscribed += 1
         if self.subscribed == 1:
             return self.broken

@@ -685,7 +685,7 @@ def test_sockets_are_told_to_send_at_once_and_to_notice_who_is_gone() -> None:
 
 @pytest.mark.parametrize("framing", ["newline", "content-length", "length-prefix"])
 def test_the_largest_frame_comes_through_and_one_larger_does_not(framing: Any) -> None:
-    policy = POLICY.but(framing=framing, limits=Limits(tcp=16 * MIB))
+    policy = POLICY.replace(framing=framing, limits=Limits(tcp=16 * MIB))
 
     async def script() -> None:
         async with accepting(policy=policy) as (where, arrived):

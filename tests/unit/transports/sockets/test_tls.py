@@ -19,7 +19,7 @@ import pytest
 
 from tests.certificates import PASSWORD, Authority
 from tests.faults.scene import run, until_async
-from trunkline import Client, ConnectionLost, Server, SocketLimits, TimedOut, TransportError
+from trunkline import Client, ConnectionLost, RequestTimeout, Server, SocketLimits, TransportError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.addresses import Tcp, Tls
 from trunkline.transports.sockets.connection import AcceptedSocket
@@ -391,7 +391,7 @@ def test_a_tls_client_waits_for_a_server_that_says_nothing_only_so_long(files: F
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = Tcp(*silent.getsockname(), tls=files.client)
             client = Client(address, connect_timeout=0.1)
-            with pytest.raises(TimedOut, match="no connection within"):
+            with pytest.raises(RequestTimeout, match="no connection within"):
                 await client.connect()
             await client.close()
             transport = address.transport(POLICY)
@@ -409,7 +409,7 @@ def test_a_tls_client_waits_for_a_server_that_says_nothing_only_so_long(files: F
 
 
 def test_the_largest_frames_come_through_both_ways(files: Files) -> None:
-    policy = POLICY.but(limits=Limits(tcp=16 * MIB))
+    policy = POLICY.replace(limits=Limits(tcp=16 * MIB))
 
     async def script() -> None:
         async with joined(files.known, files.strict, policy) as (near, far):
@@ -490,7 +490,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_frame_ends_once(
     files: Files, how: str
 ) -> None:
     async def script() -> None:
-        async with joined(files.client, files.server, POLICY.but(framing="length-prefix")) as (
+        async with joined(files.client, files.server, POLICY.replace(framing="length-prefix")) as (
             near,
             far,
         ):
