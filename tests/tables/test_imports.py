@@ -13,14 +13,19 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "trunkline"
 ALLOWED: dict[str, set[str]] = {
     "redaction": set(),
     "errors": {"redaction"},
+    "concurrency": {"errors"},
     "spec": set(),
     "jsonrpc": {"errors", "redaction", "spec"},
     "mcp": {"errors", "redaction", "spec", "jsonrpc"},
     "judge": {"errors", "redaction", "spec", "jsonrpc", "mcp"},
     "store": {"errors", "redaction", "spec", "jsonrpc"},
-    "transports": {"errors", "redaction", "spec", "jsonrpc"},
-    "server": {"errors", "redaction", "spec", "jsonrpc", "mcp", "store", "transports"},
-    "client": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "transports"},
+    "transports": {"errors", "redaction", "concurrency", "spec", "jsonrpc"},
+    "server": {
+        *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
+    },
+    "client": {
+        *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "transports"),
+    },
     "skills": {"errors", "redaction", "spec", "jsonrpc", "mcp", "server"},
     "testing": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),

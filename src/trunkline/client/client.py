@@ -66,8 +66,8 @@ from .subscriptions.notifications import (
 from .tasks.methods import TASK, TaskVerbs
 
 if TYPE_CHECKING:
+    from ..concurrency.thread_pool import ThreadPool
     from .extensions import Extensions
-    from .server_requests.handler_threads import Threads
     from .validation import Checks
 
 __all__ = ["Client"]
@@ -295,11 +295,11 @@ class Client(TaskVerbs):
         return session
 
     @cached_property
-    def _threads(self) -> Threads:
+    def _threads(self) -> ThreadPool:
         """The threads of handlers that are no coroutines, made when the first needs one."""
-        from .server_requests.handler_threads import Threads
+        from ..concurrency.thread_pool import ThreadPool
 
-        return Threads(AT_ONCE)
+        return ThreadPool(AT_ONCE, keep_idle=False, name="trunkline-asked")
 
     def _judging(self, transport: str, complaints: Complaints) -> Checks | None:
         """Return what judges a conversation, or None where nothing does."""

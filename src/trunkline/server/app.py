@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overl
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from ..concurrency.thread_pool import ThreadPool
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import Caller, CallerMemo
 from ..mcp.types import (
@@ -40,7 +41,6 @@ from .dispatch.connection import Connection
 from .dispatch.methods import HEARD, SERVED, Hear, OwnMethod
 from .dispatch.middleware import Middleware
 from .dispatch.revision import Serve, Surface
-from .dispatch.thread_pool import Workers
 from .extensions import Extended, Extension
 from .handlers.output import DERIVE
 from .registry import register as registration
@@ -150,7 +150,9 @@ class Server:
         self._task_settings = tasks
         self._tasks: Tasks | None = None
         self.in_flight = 0
-        self.workers = Workers(limits.threads, limits.waiting_for_thread)
+        self.workers = ThreadPool(
+            limits.threads, limits.waiting_for_thread, name="trunkline-handler"
+        )
         self.callers = CallerMemo()
         self.heard = HEARD
         self._surfaces: dict[str, Surface] = {}

@@ -51,7 +51,7 @@ from ..diagnostics import current_task, outlast
 from ..requests.decode import decoder, where_and_what
 
 if TYPE_CHECKING:
-    from .handler_threads import Threads
+    from ...concurrency.thread_pool import ThreadPool
 
 __all__ = [
     "AT_ONCE",
@@ -97,7 +97,7 @@ class Answering:
 
     __slots__ = ("_handlers", "_running", "_threads")
 
-    def __init__(self, handlers: Handlers, threads: Callable[[], Threads]) -> None:
+    def __init__(self, handlers: Handlers, threads: Callable[[], ThreadPool]) -> None:
         self._handlers = handlers
         # Asked for when a handler needs one: all connections of a client share them.
         self._threads = threads
@@ -254,7 +254,7 @@ class Answering:
         """Return what a handler gives, wherever it has to run."""
         if inspect.iscoroutinefunction(handler):
             return await handler(*args)
-        given = await self._threads().run(partial(handler, *args))
+        given = await self._threads().run(partial(_run_handler, handler, *args))
         return await given if inspect.isawaitable(given) else given
 
 
@@ -333,3 +333,13 @@ def _unbalanced(where: str) -> NoReturn:
         where=where,
         expected="a result for each use of a tool in the message before, and for no other",
     )
+
+
+def _run_handler(handler: Callable[..., Any], *args: Any) -> Any:
+    """Call a synchronous handler on its thread; SystemExit must not reach the event loop."""
+    try:
+        return handler(*args)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise RuntimeError(f"the handler raised {type(error).__name__}") from error

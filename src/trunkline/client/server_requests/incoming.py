@@ -24,6 +24,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from ...concurrency.thread_pool import NoThreadFree
 from ...errors import NOTHING, LocalProtocolError, RemoteProtocolError, RequestError
 from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.error_codes import named_error
@@ -36,7 +37,6 @@ from ...mcp.types import CancelledNotificationParams
 from ...spec.error_kinds import ErrorKind
 from ..diagnostics import Complaints, current_task
 from ..requests.decode import decoder
-from .handler_threads import NoThreadFree
 from .handlers import Answering
 
 __all__ = ["Answers"]

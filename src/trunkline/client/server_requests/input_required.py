@@ -25,6 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from ...concurrency.thread_pool import NoThreadFree
 from ...errors import InputRequestFailed, RemoteProtocolError, RequestError, TooManyRoundTrips
 from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.tokenizer import pointer
@@ -35,7 +36,6 @@ from ..diagnostics import current_task
 from ..requests.decode import INPUT_REQUIRED, decoder, result_type, where_and_what
 from ..session import Question, Session
 from .form_validation import Misfit
-from .handler_threads import NoThreadFree
 from .handlers import Answering
 
 __all__ = ["Asking", "Rounds", "fulfil"]

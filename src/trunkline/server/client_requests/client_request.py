@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, TypeAl
 from msgspec import UNSET, Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
+from ...concurrency.thread_pool import deliver
 from ...errors import LocalProtocolError, RemoteProtocolError, RequestAborted, RequestError
 from ...mcp.types import (
     CreateMessageResult,
@@ -42,7 +43,6 @@ from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import method as method_row
 from ..dispatch.handler_run import Asker, Course, Name, Question, course_of
-from ..dispatch.thread_pool import deliver
 from ..handlers.dataclass_defaults import filled
 from ..handlers.json_encoding import OutputMismatch, encoded
 from ..handlers.pydantic_models import read_model
@@ -162,7 +162,7 @@ class ClientRequest(Coroutine[Any, Any, T]):
         """
         workers = self._context._connection.app.workers
         future = self._begin_on_loop()
-        with workers.parked():
+        with workers.blocked():
             return _outcome(future)
 
     def _begin_on_loop(self) -> concurrent.futures.Future[T]:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Raw
 
+from ...concurrency.thread_pool import NoThreadFree
 from ...errors import LocalProtocolError, TransportError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.incoming import IncomingRequest
@@ -41,7 +42,6 @@ from ..errors import RanOut, as_redacted
 from .handler_run import RoundOver, course_of
 from .middleware import invoke
 from .revision import ToolCall
-from .thread_pool import NoThreadFree
 
 if TYPE_CHECKING:
     from ...jsonrpc.peer import Peer

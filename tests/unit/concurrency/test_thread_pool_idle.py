@@ -1,4 +1,4 @@
-"""Threads for handlers: one for each call, and not too many."""
+"""A thread pool that keeps no idle threads: bounded, and gone when its calls are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from tests.unit.client.scripted import run
-from trunkline.client.server_requests.handler_threads import NoThreadFree, Threads
+from trunkline.concurrency.thread_pool import NoThreadFree, ThreadPool
+
+
+def one_thread() -> ThreadPool:
+    return ThreadPool(1, keep_idle=False, name="trunkline-asked")
+
 
 NAME: ContextVar[str] = ContextVar("NAME")
 
@@ -18,7 +23,7 @@ NAME: ContextVar[str] = ContextVar("NAME")
 def test_a_call_has_its_thread_and_the_context_of_its_caller() -> None:
     async def main() -> None:
         NAME.set("mine")
-        found = await Threads(1).run(lambda: (NAME.get(), threading.current_thread()))
+        found = await one_thread().run(lambda: (NAME.get(), threading.current_thread()))
         assert found[0] == "mine"
         assert found[1] is not threading.current_thread()
 
@@ -27,14 +32,14 @@ def test_a_call_has_its_thread_and_the_context_of_its_caller() -> None:
 
 @pytest.mark.parametrize(
     ("raised", "seen"),
-    [(ValueError("x"), ValueError), (StopIteration(), RuntimeError), (SystemExit(), RuntimeError)],
+    [(ValueError("x"), ValueError), (StopIteration(), RuntimeError), (SystemExit(), SystemExit)],
 )
 def test_what_a_call_raises_comes_to_who_waits(raised: BaseException, seen: type) -> None:
     def fail() -> None:
         raise raised
 
     async def main() -> None:
-        threads = Threads(1)
+        threads = one_thread()
         for _ in range(2):  # the place is free again
             with pytest.raises(seen):
                 await threads.run(fail)
@@ -46,7 +51,7 @@ def test_there_is_a_bound_which_calls_that_nobody_waits_for_count_toward() -> No
     let_go = threading.Event()
 
     async def main() -> None:
-        threads = Threads(1)
+        threads = one_thread()
         waiting = threads.run(lambda: let_go.wait(20))
         waiting.cancel()
         with pytest.raises(NoThreadFree):
@@ -72,11 +77,11 @@ def test_a_loop_that_is_gone_is_not_told() -> None:
     async def main() -> None:
         threads.run(wait)
 
-    threads = Threads(1)
+    threads = one_thread()
     before, threading.excepthook = threading.excepthook, problems.append
     try:
         run(main())
-        ours = [each for each in threading.enumerate() if each.name == "trunkline-asked"]
+        ours = [each for each in threading.enumerate() if each.name.startswith("trunkline-asked")]
         let_go.set()
         for each in ours:
             each.join(20)
@@ -91,7 +96,7 @@ def test_a_system_without_threads_is_busy(monkeypatch: pytest.MonkeyPatch) -> No
         raise RuntimeError("can't start new thread")
 
     async def main() -> None:
-        threads = Threads(1)
+        threads = one_thread()
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", fail)
             with pytest.raises(NoThreadFree, match="no thread"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.server.dispatch.thread_pool import NoThreadFree, Workers
+from trunkline.concurrency.thread_pool import NoThreadFree, ThreadPool
 
 
 def ours() -> list[threading.Thread]:
@@ -18,7 +18,7 @@ def ours() -> list[threading.Thread]:
 
 def test_a_call_runs_on_a_thread_and_its_result_comes_back() -> None:
     async def main() -> tuple[int, int]:
-        workers = Workers(2, 0)
+        workers = ThreadPool(2, 0, name="trunkline-handler")
         try:
             return await workers.run(threading.get_ident), threading.get_ident()
         finally:
@@ -32,7 +32,7 @@ def test_the_context_variables_of_the_caller_are_there() -> None:
     name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
 
     async def main() -> str:
-        workers = Workers(1, 0)
+        workers = ThreadPool(1, 0, name="trunkline-handler")
         name.set("weather")
         try:
             return await workers.run(name.get)
@@ -44,7 +44,7 @@ def test_the_context_variables_of_the_caller_are_there() -> None:
 
 def test_one_call_too_many_is_refused_and_a_later_one_is_not() -> None:
     async def main() -> None:
-        workers = Workers(1, 1)
+        workers = ThreadPool(1, 1, name="trunkline-handler")
         go = threading.Event()
         try:
             waiting = [workers.run(lambda: go.wait(10)) for _ in range(2)]
@@ -63,7 +63,7 @@ def test_one_call_too_many_is_refused_and_a_later_one_is_not() -> None:
 
 def test_an_idle_pool_has_no_threads_and_a_closed_one_leaves_none() -> None:
     async def main() -> None:
-        workers = Workers(8, 8)
+        workers = ThreadPool(8, 8, name="trunkline-handler")
         assert ours() == []
         await asyncio.gather(*(workers.run(lambda: None) for _ in range(3)))
         workers.close()
@@ -87,7 +87,7 @@ def test_whatever_a_handler_raises_reaches_who_waits_and_the_thread_lives(
         raise error
 
     async def main() -> None:
-        workers = Workers(1, 0)
+        workers = ThreadPool(1, 0, name="trunkline-handler")
         try:
             future = workers.run(fail)
             await asyncio.wait([future], timeout=10)
@@ -104,7 +104,7 @@ def test_a_handler_that_raises_stop_iteration_does_not_end_who_awaits_it() -> No
         return next(iter(()))
 
     async def main() -> None:
-        workers = Workers(1, 0)
+        workers = ThreadPool(1, 0, name="trunkline-handler")
         try:
             with pytest.raises(RuntimeError, match="StopIteration"):
                 await workers.run(fail)
@@ -116,7 +116,7 @@ def test_a_handler_that_raises_stop_iteration_does_not_end_who_awaits_it() -> No
 
 def test_a_result_that_nobody_waits_for_is_dropped() -> None:
     async def main() -> None:
-        workers = Workers(1, 1)
+        workers = ThreadPool(1, 1, name="trunkline-handler")
         go = threading.Event()
         future = workers.run(lambda: go.wait(10))
         future.cancel()
@@ -130,11 +130,11 @@ def test_a_result_that_nobody_waits_for_is_dropped() -> None:
 
 def test_a_thread_that_waits_for_a_client_makes_room_for_another_up_to_a_bound() -> None:
     async def main() -> None:
-        workers = Workers(2, 10)
+        workers = ThreadPool(2, 10, name="trunkline-handler")
         gate, parked = threading.Event(), threading.Semaphore(0)
 
         def wait_parked() -> str:
-            with workers.parked():
+            with workers.blocked():
                 parked.release()
                 gate.wait(5)
             return "parked"

@@ -1,0 +1,1 @@
+"""Building blocks for asyncio that transports, servers and clients share."""
