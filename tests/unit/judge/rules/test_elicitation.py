@@ -114,6 +114,21 @@ def test_a_link_to_the_same_machine_is_safe(host: str) -> None:
     keeps("mcp.elicitation.url-https", *start, elicit(link(f"http://{host}:8000/")))
 
 
+def test_only_a_link_of_the_mode_for_links_is_looked_at() -> None:
+    rule, start = (
+        "mcp.elicitation.url-https",
+        opened(client={"elicitation": {"form": {}, "url": {}}}),
+    )
+    form = {**FORM, "url": "http://x.test/"}
+    assert rule not in [each for each, *_ in found(*start, elicit(form))]
+    odd = {**link(), "url": 1}
+    assert rule not in [each for each, *_ in found(*start, elicit(odd))]
+
+
+def test_an_error_asks_for_nothing() -> None:
+    assert found(call(1, "tools/call", name="a"), refuse(1, -32603)) == []
+
+
 # -- sampling --------------------------------------------------------------------------------
 
 START = opened(client={"sampling": {"tools": {}}})
@@ -198,3 +213,15 @@ def test_roots_that_answer_a_result_are_looked_at_too() -> None:
 
     keeps(rule, named("file:///a"))
     breaks(rule, ERROR, "/params/inputResponses/r/roots/0/uri", named("a:b"))
+
+
+def test_only_roots_are_looked_at() -> None:
+    rule, bad = "mcp.roots.uris-valid", [{"uri": "a:b"}]
+    start = opened(client={"roots": {}, "sampling": {}})
+    lost = found(*start, answer(9, by="client", roots=bad))
+    assert lost == [("mcp.id.echoed", ERROR, "/id")]
+    ping = ask(1, "ping", by="server"), answer(1, by="client", roots=bad)
+    assert rule not in [each for each, *_ in found(*start, *ping)]
+    odd = call(1, "tools/call", name="a", inputResponses={"q": 1, "r": {"roots": bad}})
+    where = "/params/inputResponses/r/roots/0/uri"
+    assert (rule, ERROR, where) in found(odd)

@@ -22,6 +22,7 @@ from tests.unit.judge.rules.recording import (
     tell,
 )
 from trunkline.judge import TraceEntry
+from trunkline.redaction import HIDDEN
 
 ERROR, WARN = "error", "warn"
 REVISION = "2025-11-25"
@@ -87,6 +88,8 @@ def test_a_token_is_sent_with_every_request() -> None:
     with_token = [post(2, THIRD, Authorization="x"), reply(2, status=202)]
     keeps(rule, *START[:2], *with_token, post(3, LIST, Authorization="y"))
     breaks(rule, ERROR, "", *START[:2], *with_token, post(3, LIST))
+    twice = [post(3, LIST), post(4, ask(6, "tools/list"))]
+    assert found(*START[:2], *with_token, *twice) == [(rule, ERROR, "")] * 2
     passes_over(rule, *START, post(3, LIST))
     known = over(3, method="GET", path="/.well-known/x", headers={})
     passes_over(rule, *START[:2], *with_token, known)
@@ -101,7 +104,7 @@ def test_a_challenge_asks_for_no_offline_access() -> None:
 
     keeps(rule, request, challenge("a"))
     breaks(rule, WARN, "", request, challenge("a offline_access"))
-    passes_over(rule, request, reply(1, status=401, headers={"WWW-Authenticate": "[redacted]"}))
+    passes_over(rule, request, reply(1, status=401, headers={"WWW-Authenticate": HIDDEN}))
 
 
 def test_published_scopes_have_no_offline_access() -> None:
@@ -128,6 +131,9 @@ def test_a_client_takes_json_and_events(accept: str | None) -> None:
 
 def test_only_a_post_takes_both() -> None:
     assert found(*START, got(3)) == []
+    # Where the recording has no method, a message tells that it is a POST.
+    bare = over(3, LIST, headers={**post(3, LIST).http.headers, "Accept": JSON})
+    breaks("mcp.http.accept-both", ERROR, "", *START, bare)
 
 
 # -- sessions --------------------------------------------------------------------------------
@@ -151,6 +157,8 @@ def test_a_session_id_is_visible_ascii(id: str) -> None:
     keeps(rule, OPENING, reply(1, SECOND, headers={"Content-Type": JSON, "Mcp-Session-Id": "!~"}))
     bad = reply(1, SECOND, headers={"Content-Type": JSON, "Mcp-Session-Id": id})
     breaks(rule, ERROR, "", OPENING, bad)
+    hidden = reply(1, SECOND, headers={"Content-Type": JSON, "Mcp-Session-Id": HIDDEN})
+    passes_over(rule, OPENING, hidden)
 
 
 AGAIN = post(8, ask("j", "initialize", **FIRST.message["params"]), Mcp_Session_Id=None)
@@ -161,9 +169,16 @@ def test_a_session_that_is_lost_is_begun_anew() -> None:
     lost = [*START, post(3, LIST), reply(3, status=404)]
     keeps(rule, *lost, AGAIN)
     breaks(rule, ERROR, "", *lost, post(4, ask(6, "tools/list")))
+    without_id = [post(stream, ask(stream, "tools/list"), Mcp_Session_Id=None) for stream in (6, 7)]
+    broken = found(*lost, *without_id)
+    assert broken == [(rule, ERROR, ""), ("mcp.session.id-sent", ERROR, "")]
     with_id = post(8, ask("j", "initialize", **FIRST.message["params"]))
     breaks(rule, ERROR, "", *lost, with_id)
     passes_over(rule, *START, post(3, LIST), reply(3, status=400), post(4, ask(6, "tools/list")))
+
+
+def test_another_session_may_be_opened_beside_one() -> None:
+    assert found(*START, AGAIN) == []
 
 
 def test_a_session_that_was_ended_is_not_found() -> None:
@@ -172,6 +187,8 @@ def test_a_session_that_was_ended_is_not_found() -> None:
     ended = [*START, delete, reply(3, status=204), post(4, LIST)]
     keeps(rule, *ended, reply(4, status=404))
     breaks(rule, ERROR, "", *ended, reply(4, LISTED))
+    again = post(4, ask("j", "initialize", **FIRST.message["params"]), Mcp_Session_Id=None)
+    passes_over(rule, *START, delete, reply(3, status=204), again, reply(4, refuse("j", -32603)))
     refused = [*START, delete, reply(3, status=405), post(4, LIST)]
     passes_over(rule, *refused, reply(4, LISTED))
 
@@ -204,6 +221,13 @@ def test_a_get_is_answered_with_a_stream_or_405(status: int, content: str) -> No
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_a_get_may_be_unwanted(status: int) -> None:
     passes_over("mcp.http.get-stream-or-405", *START, got(3), reply(3, status=status))
+
+
+def test_an_answer_without_a_status_or_a_request_is_not_judged_by_it() -> None:
+    passes_over("mcp.http.get-stream-or-405", *START, got(3), over(3, by="server", headers={}))
+    assert found(*START, reply(99, status=500)) == []
+    # The first status is that of the exchange.
+    assert found(*START, got(3), reply(3, status=405), reply(3, status=500)) == []
 
 
 def test_a_notification_is_accepted_with_202_and_nothing_else() -> None:
@@ -257,6 +281,7 @@ def test_a_stream_begins_with_an_id_and_no_message() -> None:
     breaks(rule, WARN, "", *REQUEST, stream(event={}))
     head = {"Content-Type": EVENTS}
     breaks(rule, WARN, "", *REQUEST, reply(3, LISTED, headers=head, event={"id": "0"}))
+    passes_over(rule, *REQUEST, reply(3, LISTED, event={}))
 
 
 def test_an_event_id_means_one_event() -> None:
@@ -278,7 +303,11 @@ def test_a_stream_brings_the_reply_before_it_ends() -> None:
     also = ("mcp.sse.retry-before-close",)
     breaks(rule, WARN, "", *REQUEST, head, on(3, ends=True), also=also)
     # One that has event ids may be resumed, and bring the reply then.
-    keeps("mcp.sse.retry-before-close", *REQUEST, stream(event={"id": "0", "retry": 1}), END)
+    passes_over(rule, *REQUEST, stream(event={"id": "0", "retry": 1}), END)
+    keeps(rule, *REQUEST, stream(), on(3, LISTED), END)
+    # Only the stream that answers a request has a reply to bring.
+    passes_over(rule, *START, got(3), stream(), END)
+    passes_over(rule, *REQUEST, reply(3, ends=True, headers={"Content-Type": JSON}))
 
 
 def test_a_stream_that_ends_early_says_when_to_come_again() -> None:
@@ -312,6 +341,9 @@ def test_the_reply_is_the_last_message_of_a_stream() -> None:
     keeps(rule, *start, on(1, PROGRESS), on(1, listed(1)))
     also = ("mcp.progress.stops",)
     breaks(rule, WARN, "", *start, on(1, listed(1)), on(1, PROGRESS), also=also)
+    keeps(rule, *start, on(1, listed(1)), on(1, event={}))
+    late = found(over(1, MODERN), reply(1, listed(1)), on(1, PROGRESS))
+    assert [each for each, *_ in late] == list(also)
 
 
 def test_a_stream_is_not_buffered() -> None:
@@ -363,6 +395,12 @@ def test_a_notification_on_a_stream_is_about_its_request(note: TraceEntry, where
     keeps(rule, *start, on(1, PROGRESS))
     broken = [each for each in found(*start, on(1, note)) if each[0] == rule]
     assert broken == [(rule, ERROR, where)]
+
+
+def test_a_notification_on_the_stream_of_a_get_is_about_no_request() -> None:
+    changed = tell("notifications/tools/list_changed")
+    start = [*opened_with({"tools": {"listChanged": True}}), got(3), stream()]
+    assert found(*start, on(3, changed)) == []
 
 
 def test_a_stream_of_a_subscription_brings_changes() -> None:

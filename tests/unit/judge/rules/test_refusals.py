@@ -61,6 +61,10 @@ def test_the_status_of_a_stream_holds_for_all_its_messages() -> None:
     breaks("mcp.http.unknown-method-404", ERROR, "", *start, over(1, refuse(1, -32601)))
 
 
+def test_a_reply_to_nothing_refuses_nothing() -> None:
+    assert found(LIST, refuse(9, -32601)) == [("mcp.id.echoed", ERROR, "/id")]
+
+
 # -- incomplete requests ---------------------------------------------------------------------
 
 
