@@ -7,6 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from _site.objects import PACKAGES
+
 from trunkline import __version__
 
 project = "Trunkline"
@@ -22,6 +24,8 @@ extensions = [
     "_site.pages",
 ]
 exclude_patterns = ["_site"]
+# Quotes in prose are often quotes of code.
+smartquotes = False
 templates_path = ["_site/templates"]
 
 # Markdown as a forge shows it. HTML in a page is shown as text.
@@ -30,24 +34,7 @@ myst_heading_anchors = 4
 myst_disable_syntax = ["html_block", "html_inline"]
 
 # The reference: one page per package, in docs/reference/.
-api_packages = (
-    "trunkline.errors",
-    "trunkline",
-    "trunkline.server",
-    "trunkline.client",
-    "trunkline.transports",
-    "trunkline.mcp",
-    "trunkline.store",
-    "trunkline.skills",
-    "trunkline.testing",
-    "trunkline.spec",
-    "trunkline.judge",
-    "trunkline.jsonrpc",
-    "trunkline.compat",
-    "trunkline.compat.erlmcp",
-    "trunkline.compat.mcpp",
-    "trunkline.compat.pierre",
-)
+api_packages = PACKAGES
 add_module_names = False
 maximum_signature_line_length = 68
 toc_object_entries_show_parents = "hide"

@@ -29,6 +29,26 @@ TRAILING = re.compile(r"(?:^|\s)#:? (.*)$")
 # Remarks to tools, not to readers.
 DIRECTIVE = re.compile(r"\s*#? *(noqa|type:|pragma|fmt:|mypy:|ruff:).*$")
 MAX_VALUE = 60
+MAX_ALIAS = 200
+# The public packages.
+PACKAGES = (
+    "trunkline",
+    "trunkline.client",
+    "trunkline.compat",
+    "trunkline.compat.erlmcp",
+    "trunkline.compat.mcpp",
+    "trunkline.compat.pierre",
+    "trunkline.errors",
+    "trunkline.jsonrpc",
+    "trunkline.judge",
+    "trunkline.mcp",
+    "trunkline.server",
+    "trunkline.skills",
+    "trunkline.spec",
+    "trunkline.store",
+    "trunkline.testing",
+    "trunkline.transports",
+)
 
 
 @dataclass(frozen=True)
@@ -119,6 +139,7 @@ def _class(package: str, name: str, static: griffe.Class, value: type) -> Entry:
     signature = _of_fields(value, fields) if fields else _of_init(static)
     taken = {each.name for each in fields}
     members = [each for each in _members(package, name, static) if each.name not in taken]
+    aliases = "" if fields else _aliases(_annotations(_init(static)))
     return Entry(
         package,
         name,
@@ -126,7 +147,7 @@ def _class(package: str, name: str, static: griffe.Class, value: type) -> Entry:
         static.canonical_path,
         (name + signature,),
         {},
-        markdown(static.docstring),
+        markdown(static.docstring, aliases),
         fields,
         tuple(members),
         {} if fields else _scope(_expressions(_init(static))),
@@ -135,6 +156,7 @@ def _class(package: str, name: str, static: griffe.Class, value: type) -> Entry:
 
 def _function(package: str, name: str, static: griffe.Function) -> Entry:
     each = static.overloads or [static]
+    aliases = _aliases(part for one in each for part in _annotations(one))
     local = name.rpartition(".")[2]
     return Entry(
         package,
@@ -143,7 +165,7 @@ def _function(package: str, name: str, static: griffe.Function) -> Entry:
         static.canonical_path,
         tuple(local + _arguments(one) for one in each),
         {"async": ""} if "async" in static.labels else {},
-        markdown(static.docstring),
+        markdown(static.docstring, aliases),
         scope=_scope(part for one in each for part in _expressions(one)),
     )
 
@@ -294,6 +316,39 @@ def _of_init(static: griffe.Class) -> str:
 Written = griffe.Expr | str | None
 
 
+def _annotations(static: griffe.Function | None) -> Iterator[Written]:
+    if static is not None:
+        yield static.returns
+        yield from (each.annotation for each in static.parameters)
+
+
+def _aliases(annotations: Iterable[Written]) -> str:
+    """Return what annotations mean by names that are not exported, as a field of a list."""
+    found: dict[str, str] = {}
+    waiting = list(_scope(annotations).items())
+    while waiting:
+        name, key = waiting.pop()
+        static = _source()[key.removeprefix(f"{ROOT}.")]
+        if name in found or key in _exported() or not isinstance(static, griffe.Attribute):
+            continue
+        written = " ".join(str(static.value or "").split())
+        # A call makes something new, such as a TypeVar.
+        if written and not isinstance(static.value, griffe.ExprCall) and len(written) < MAX_ALIAS:
+            found[name] = written
+            waiting += _scope([static.value]).items()
+    if not found:
+        return ""
+    lines = [f"  - `{name}` = `{found[name]}`" for name in sorted(found)]
+    return "\n".join([":types:", *lines])
+
+
+@cache
+def _exported() -> frozenset[str]:
+    """Return the keys of all public names."""
+    found = (_static(package, name) for package in PACKAGES for name in public_names(package))
+    return frozenset(static.canonical_path for static in found if static)
+
+
 def _expressions(static: griffe.Function | None) -> Iterator[Written]:
     if static is not None:
         yield static.returns
@@ -352,10 +407,10 @@ def _arguments(static: griffe.Function, returns: bool = True) -> str:
     return f"({', '.join(shown)}){arrow}"
 
 
-def markdown(docstring: griffe.Docstring | None) -> str:
-    """Return a docstring as Markdown, its sections as field lists."""
+def markdown(docstring: griffe.Docstring | None, more: str = "") -> str:
+    """Return a docstring as Markdown, its sections as a field list with `more` at its end."""
     if docstring is None:
-        return ""
+        return more
     parts: list[str] = []
     listed: list[str] = []
     for section in docstring.parse("google", warnings=False):
@@ -376,6 +431,8 @@ def markdown(docstring: griffe.Docstring | None) -> str:
             parts.append(f"**{section.title}** {section.value.description}")
         else:
             raise ValueError(f"a docstring has a section of kind {kind}, which is not rendered")
+    if more:
+        listed.append(more)
     if listed:
         parts.append("\n".join(listed))
     return "\n\n".join(parts)

@@ -49,7 +49,7 @@
   // Guides before descriptions of the same worth, records of decisions last.
   const weight = (entry) => {
     if (entry.at.startsWith("decisions/") || entry.at.startsWith("changelog")) return 0.3;
-    if (entry.at.startsWith("reference/compat")) return 0.5;
+    if (entry.at.startsWith("reference/compat")) return 0.15;
     if (entry.at.startsWith("reference/mcp")) return 0.6;
     if (entry.kind === "page") return 1.5;
     if (entry.kind === "class" || entry.kind === "exception") return 1.3;
