@@ -24,8 +24,8 @@ extensions = [
     "_site.pages",
 ]
 exclude_patterns = ["_site"]
-# Quotes in prose are often quotes of code.
-smartquotes = False
+# Dashes alone: quotes in prose are often quotes of code.
+smartquotes_action = "D"
 templates_path = ["_site/templates"]
 
 # Markdown as a forge shows it. HTML in a page is shown as text.

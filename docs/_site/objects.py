@@ -139,7 +139,10 @@ def _class(package: str, name: str, static: griffe.Class, value: type) -> Entry:
     signature = _of_fields(value, fields) if fields else _of_init(static)
     taken = {each.name for each in fields}
     members = [each for each in _members(package, name, static) if each.name not in taken]
-    aliases = "" if fields else _aliases(_annotations(_init(static)))
+    more = "" if fields else _aliases(_annotations(_init(static)))
+    if is_raised:
+        bases = ", ".join(f"`{base.__name__}`" for base in value.__bases__)
+        more = "\n".join(part for part in (f":base: {bases}", more) if part)
     return Entry(
         package,
         name,
@@ -147,7 +150,7 @@ def _class(package: str, name: str, static: griffe.Class, value: type) -> Entry:
         static.canonical_path,
         (name + signature,),
         {},
-        markdown(static.docstring, aliases),
+        markdown(static.docstring, more),
         fields,
         tuple(members),
         {} if fields else _scope(_expressions(_init(static))),

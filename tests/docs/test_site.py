@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PYTHON = ROOT / ".venv-docs" / "bin" / "python"
 SECONDS = 300
+# Builds are shared by the tests of this file, so one worker runs them all.
+pytestmark = pytest.mark.xdist_group("site")
 
 PACKAGES = [
     "trunkline",
@@ -310,6 +312,9 @@ def test_a_description_has_signature_docstring_fields_and_groups(site: Path) -> 
     assert '<p class="api-group rubric">Running</p>' in text
     # A name in a signature that is not exported is explained below it.
     assert re.search(r"Types: .*Lifespan = Callable", plain)
+    # An exception names its base.
+    errors = (site / "reference" / "errors.html").read_text(encoding="utf-8")
+    assert "Base: ProtocolError" in re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", errors))
     # A type of an argument leads to its description.
     assert re.search(r'href="mcp\.html#trunkline\.mcp\.ToolAnnotations"', text)
 
