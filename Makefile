@@ -18,7 +18,7 @@ DOCS_READY := $(DOCS_VENV)/.ready
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types unit spec-check structs vectors requirements parity \
+.PHONY: help demo test check format lint types unit spec-check structs exports vectors requirements parity \
 	prose census limits interop docs fuzz mutants bench bench-quick clean
 
 help: ## List every target
@@ -60,6 +60,9 @@ spec-check: $(READY) ## Re-check the rows against official files: make spec-chec
 
 structs: $(READY) ## Write the wire types anew from the rows
 	@$(BIN)/python tools/generate_structs.py
+
+exports: $(READY) ## Write the stubs of packages that export lazily
+	@$(BIN)/python -m tools.generate_exports
 
 vectors: $(READY) ## Write the judge's vectors anew from the rows
 	@$(BIN)/python tools/judge_vectors.py

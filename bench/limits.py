@@ -316,7 +316,7 @@ def limits() -> list[Limit]:
         Limit("turns of the loop to tell 1000", ticks_to_tell, 12, "turns"),
         _modules("import trunkline", ("-c", "import trunkline"), 2),
         _modules("import Server", ("-c", "from trunkline import Server"), 240),
-        _modules("import Client", ("-c", "from trunkline import Client"), 195),
+        _modules("import Client", ("-c", "from trunkline import Client"), 200),
         _modules("serve a client on stdio", ("-c", _PROGRAM), 260, _CONVERSATION),
         _modules("trunkline --version", ("-m", "trunkline", "--version"), 32),
         _modules("trunkline call", _CALL, 235),

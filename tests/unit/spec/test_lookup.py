@@ -379,7 +379,7 @@ def test_asking_for_what_is_not_there_leaves_nothing_behind() -> None:
 # --- the front of the package
 
 FRONT = """
-    Change Detail Diff MetaProblem Specification all_types capabilities capability check_meta_key
+    Detail Diff MetaProblem SpecChange Specification all_types capabilities capability check_meta_key
     diff error errors explain_method header headers json_schema meta_key meta_keys method
     method_status methods specification transport transports type
 """
@@ -396,7 +396,7 @@ def test_the_front_hands_out_what_the_modules_define() -> None:
     homes = {
         "diff": revision_diff.diff,
         "Diff": revision_diff.Diff,
-        "Change": revision_diff.SpecChange,
+        "SpecChange": revision_diff.SpecChange,
         "Detail": revision_diff.Detail,
         "check_meta_key": meta_key_check.check_meta_key,
         "MetaProblem": meta_key_check.MetaProblem,

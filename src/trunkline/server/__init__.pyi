@@ -1,0 +1,47 @@
+# Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from .app import Server as Server
+from .client_requests.client_request import AcceptedElicitation as AcceptedElicitation
+from .client_requests.client_request import ClientRequest as ClientRequest
+from .client_requests.client_request import DeclinedElicitation as DeclinedElicitation
+from .client_requests.client_request import ElicitationResult as ElicitationResult
+from .client_requests.client_request import InvalidClientResponse as InvalidClientResponse
+from .client_requests.client_request import MissingCapability as MissingCapability
+from .client_requests.form import ChoiceTitles as ChoiceTitles
+from .client_requests.multi_round_trip import InvalidRequestState as InvalidRequestState
+from .client_requests.multi_round_trip import ReplayMismatch as ReplayMismatch
+from .client_requests.multi_round_trip import RequestStateTooLarge as RequestStateTooLarge
+from .client_requests.multi_round_trip import RoundTripLimitExceeded as RoundTripLimitExceeded
+from .context import Context as Context
+from .extensions import Extension as Extension
+from .handlers.arguments import ParamHeader as ParamHeader
+from .handlers.output import ToolOutput as ToolOutput
+from .runtime.listener import ServerListener as ServerListener
+from .settings import CacheHint as CacheHint
+from .settings import ServerLimits as ServerLimits
+from .settings import SocketLimits as SocketLimits
+from .settings import TaskSettings as TaskSettings
+
+
+__all__ = [
+    "AcceptedElicitation",
+    "CacheHint",
+    "ChoiceTitles",
+    "ClientRequest",
+    "Context",
+    "DeclinedElicitation",
+    "ElicitationResult",
+    "Extension",
+    "InvalidClientResponse",
+    "InvalidRequestState",
+    "MissingCapability",
+    "ParamHeader",
+    "ReplayMismatch",
+    "RequestStateTooLarge",
+    "RoundTripLimitExceeded",
+    "Server",
+    "ServerLimits",
+    "ServerListener",
+    "SocketLimits",
+    "TaskSettings",
+    "ToolOutput",
+]

@@ -1,0 +1,33 @@
+# Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from .addresses import Tcp as Tcp
+from .addresses import Tls as Tls
+from .addresses import Unix as Unix
+from .addresses import parse_address as parse_address
+from .base import Address as Address
+from .base import Frame as Frame
+from .base import Transport as Transport
+from .memory import MemoryTransport as MemoryTransport
+from .memory import memory_pair as memory_pair
+from .relay import Relay as Relay
+from .stdio.client import Stdio as Stdio
+from .stdio.server import StdioServer as StdioServer
+from .tap import Tapped as Tapped
+from .tap import TappedTransport as TappedTransport
+
+
+__all__ = [
+    "Address",
+    "Frame",
+    "MemoryTransport",
+    "Relay",
+    "Stdio",
+    "StdioServer",
+    "Tapped",
+    "TappedTransport",
+    "Tcp",
+    "Tls",
+    "Transport",
+    "Unix",
+    "memory_pair",
+    "parse_address",
+]
