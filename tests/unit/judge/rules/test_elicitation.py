@@ -95,6 +95,9 @@ def test_a_mode_that_was_not_declared_is_refused() -> None:
     reply = answer(1, by="client", action="accept")
     breaks(rule, ERROR, "/error/code", *conversation, reply, also=also)
     passes_over(rule, *opened(client=FORMS), elicit(FORM), refuse(1, -32603, by="client"))
+    # A client without elicitation does not know the method.
+    unknown = found(*opened(), elicit(link()), refuse(1, -32601, by="client"))
+    assert rule not in [each for each, *_ in unknown]
 
 
 @pytest.mark.parametrize("url", ["http://x.test/", "http://localhost.x.test/", "http://[", ""])

@@ -304,6 +304,7 @@ def test_a_stream_brings_the_reply_before_it_ends() -> None:
     breaks(rule, WARN, "", *REQUEST, head, on(3, ends=True), also=also)
     # One that has event ids may be resumed, and bring the reply then.
     passes_over(rule, *REQUEST, stream(event={"id": "0", "retry": 1}), END)
+    passes_over(rule, *REQUEST, stream(event={"id": "0", "retry": 1}), on(3, event={}), END)
     keeps(rule, *REQUEST, stream(), on(3, LISTED), END)
     # Only the stream that answers a request has a reply to bring.
     passes_over(rule, *START, got(3), stream(), END)
