@@ -164,7 +164,7 @@ def test_a_session_id_is_visible_ascii(id: str) -> None:
 AGAIN = post(8, ask("j", "initialize", **FIRST.message["params"]), Mcp_Session_Id=None)
 
 
-def test_a_session_that_is_lost_is_begun_anew() -> None:
+def test_after_a_lost_session_the_client_opens_a_new_one() -> None:
     rule = "mcp.session.begun-anew"
     lost = [*START, post(3, LIST), reply(3, status=404)]
     keeps(rule, *lost, AGAIN)

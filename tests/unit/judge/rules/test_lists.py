@@ -61,7 +61,7 @@ def test_a_cursor_that_may_have_been_forgotten_is_not_called_unknown() -> None:
 
 
 @pytest.mark.parametrize("missing", ["ttlMs", "cacheScope"])
-def test_a_result_that_may_be_kept_says_for_how_long_and_for_whom(missing: str) -> None:
+def test_a_cacheable_result_has_both_caching_hints(missing: str) -> None:
     rule = "mcp.caching.hints-present"
     reply = listed(1)
     rest = {name: value for name, value in reply.message["result"].items() if name != missing}
@@ -78,7 +78,7 @@ def test_a_result_that_may_be_kept_says_for_how_long_and_for_whom(missing: str) 
         ("resources/templates/list", {}, {"resourceTemplates": []}),
     ],
 )
-def test_other_results_that_may_be_kept_say_so_too(
+def test_other_cacheable_results_have_caching_hints_too(
     method: str, params: dict[str, Any], result: dict[str, Any]
 ) -> None:
     rule = "mcp.caching.hints-present"
@@ -87,7 +87,7 @@ def test_other_results_that_may_be_kept_say_so_too(
     breaks(rule, ERROR, "/result/ttlMs", ask_for, complete(1, **result, cacheScope="private"))
 
 
-def test_what_is_not_complete_has_nothing_to_keep() -> None:
+def test_a_result_that_is_not_complete_needs_no_caching_hints() -> None:
     read = call(1, "resources/read", uri="a:b", declared={"roots": {}})
     reply = complete(1, resultType="input_required", inputRequests={"r": {"method": "roots/list"}})
     passes_over("mcp.caching.hints-present", read, reply)

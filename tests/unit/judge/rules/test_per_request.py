@@ -1,4 +1,4 @@
-"""What every message carries since there is no session: `_meta`, kinds of results, codes."""
+"""What every message carries without a session: `_meta`, kinds of results, codes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_a_client_sends_no_replies() -> None:
         ("mcp.meta.client-info", "clientInfo", WARN),
     ],
 )
-def test_a_request_says_what_it_is_and_who_sends_it(rule: str, key: str, level: str) -> None:
+def test_a_request_names_its_revision_its_capabilities_and_its_client(
+    rule: str, key: str, level: str
+) -> None:
     keeps(rule, LIST)
     rest = {name: value for name, value in META.items() if name != PREFIX + key}
     where = f"/params/_meta/io.modelcontextprotocol~1{key}"
