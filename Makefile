@@ -18,16 +18,24 @@ DOCS_READY := $(DOCS_VENV)/.ready
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types unit spec-check structs exports vectors requirements parity \
+.PHONY: help demo demo-full dist test check format lint types unit spec-check structs exports vectors requirements parity \
 	prose census limits interop docs fuzz mutants bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## A client and a server in both eras with the judge's verdict, then the command at work
-	@$(BIN)/python examples/messages.py
+demo: $(READY) ## A server, the command line, both eras and the judge, in fifty lines
 	@$(BIN)/python examples/demo.py
+
+demo-full: $(READY) ## Every message of longer exchanges, printed: the codec, both eras, the terminal
+	@$(BIN)/python examples/messages.py
+	@$(BIN)/python examples/eras.py
 	@$(BIN)/python examples/terminal.py
+
+dist: $(READY) ## Build the sdist and the wheel into dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist . > $(VENV)/dist.log 2>&1 || { cat $(VENV)/dist.log; exit 1; }
+	@ls dist/*
 
 test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, conversations, faults and the rest
 	@# Those in a terminal wait most of the time: they do so beside the others.

@@ -1,150 +1,131 @@
-"""A client and a server as two processes, twice: with a handshake and without.
+"""What Trunkline does, in about fifty lines of output: `make demo`.
 
-    make demo
-
-The server of `weather.py` is started over stdio. A client calls its tools, reads a
-resource, fills in a prompt, hears of progress, answers a question of a tool, is refused, and
-gives up on a slow call; in 2025-11-25 and in 2026-07-28. Every line that went over the pipes
-is printed, and the judge has the last word on each exchange. Anything that is not as it
-should be makes this fail.
-
-The question is the same line of code in both: `await ctx.elicit(...)`. In 2025-11-25 the server
-sends a request; in 2026-07-28 it answers with the question, and the call is sent again.
+A server and its source, the command line, one tool in both eras of the protocol with the judge
+listening, and a fault in the recorded traffic of another server. Every line is printed by a
+real process; anything that is not as expected makes the demo fail.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct
-
-from trunkline import Client, PeerError, RequestTimeout, Stdio
-from trunkline.judge import Conversation, Finding, TraceEntry
-from trunkline.mcp import ElicitRequestParams
+from trunkline import Client, Stdio
+from trunkline.judge import Conversation, TraceEntry
 from trunkline.transports import Frame, Tapped
 
-SERVER = Path(__file__).with_name("weather.py")
+HERE = Path(__file__).resolve().parent
+TRIPS = HERE / "trips.py"
+FOREIGN = HERE / "foreign.jsonl"
 REVISIONS = ("2025-11-25", "2026-07-28")
-# How much of a message is printed.
-WIDTH = 150
+
+_IN_COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
-class Forecast(Struct):
-    """What the tool gives, as this client knows it."""
-
-    city: str
-    days: list[str]
+def paint(code: int, text: str) -> str:
+    """Return the text in bold (1), red (31), green (32) or cyan (36), where that can be seen."""
+    return f"\033[{code}m{text}\033[0m" if _IN_COLOUR else text
 
 
-class Ear:
-    """Shows, and has judged, every message of a conversation."""
+def heading(text: str) -> None:
+    """Print the heading of a scene."""
+    print(f"\n{paint(1, text)}")
 
-    def __init__(self) -> None:
-        self.talk = Conversation()
-        self.findings: list[Finding] = []
-        self.messages = 0
 
-    def hear(self, sender: Literal["client", "server"], frame: Frame) -> None:
-        """Take note of one frame."""
+def show_command(words: Sequence[str], *, status: int = 0) -> None:
+    """Run `trunkline` with these words, and show the command and its output.
+
+    Raises:
+        SystemExit: its exit status is another than `status`.
+    """
+    print(paint(36, f"$ trunkline {' '.join(words)}"), flush=True)
+    # Paths are shown as they are typed at the root of the repository.
+    command = [sys.executable, "-m", "trunkline", *words]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent, check=False)
+    for line in (run.stdout + run.stderr).rstrip().splitlines():
+        print(f"  {line}")
+    if run.returncode != status:
+        sys.exit(f"trunkline {words[0]} ended with {run.returncode}, not {status}")
+
+
+def summary(sender: str, message: dict[str, Any]) -> str | None:
+    """Return a message in a few words, or None for those of the handshake."""
+    arrow = "->" if sender == "client" else "<-"
+    method = message.get("method", "")
+    if "initialize" in method or "discover" in method:
+        return None
+    if method:
+        has_answers = "inputResponses" in message.get("params", {})
+        return f"{arrow} {method}{' + answer' if has_answers else ''}"
+    result = message["result"]
+    if "content" in result and "action" in result:
+        return f"{arrow} {result['action']} {result['content']['value']}"
+    if "content" in result:
+        return f'{arrow} "{result["content"][0]["text"]}"'
+    return f"{arrow} {result['resultType']}" if "inputRequests" in result else None
+
+
+async def converse(revision: str) -> None:
+    """Call `book` in one revision, and show the wire and the verdict of the judge.
+
+    Raises:
+        SystemExit: the answer is wrong, or the judge found something.
+    """
+    judge, findings, steps = Conversation(), [], []
+
+    def observe(sender: Literal["client", "server"], frame: Frame) -> None:
         if isinstance(frame, bytes):
-            text = frame.decode("utf-8", "backslashreplace").strip()
-            arrow = "->" if sender == "client" else "<-"
-            print(f"   {arrow} {text if len(text) <= WIDTH else text[: WIDTH - 3] + '...'}")
-            self.messages += 1
-            self.findings += self.talk.feed(TraceEntry(sender=sender, transport="stdio", raw=frame))
+            findings.extend(judge.feed(TraceEntry(sender=sender, transport="stdio", raw=frame)))
+            if (step := summary(sender, json.loads(frame))) is not None:
+                steps.append(step)
+
+    server = Tapped(Stdio(sys.executable, [str(TRIPS)]), observe)
+    async with Client(server, revision=revision, on_elicit=lambda _: {"value": 3}) as client:
+        result = await client.call_tool("book", {"city": "Oslo"})
+    findings.extend(judge.end())
+    faults = [str(found) for found in findings if found.level != "info"]
+    if result.value != "Oslo, 3 days" or faults:
+        sys.exit(f"{revision}: {result.value!r}, {faults}")
+    kept = sum(each.verdict == "pass" for each in judge.outcomes().values())
+    print(f"  {paint(1, revision)}  {'  '.join(steps)}")
+    print(f"              {paint(32, 'judge: no faults')}, {kept} requirements met")
 
 
-def answer(question: ElicitRequestParams) -> dict[str, Any]:
-    """Answer as a user would: five days, and whatever luggage is suggested."""
-    print(f"   ?? {question.message}")
-    return {"days": 5}
+def main() -> None:
+    """Show the scenes, one after the other."""
+    heading("1. A server is a function (examples/trips.py)")
+    source = TRIPS.read_text(encoding="utf-8")
+    for line in source[source.index("@app.tool") : source.index("\n\nif __name__")].splitlines():
+        print(f"  {line}")
 
+    heading("2. Any MCP server, from the terminal")
+    serve = ["--", "trunkline", "serve", "examples/trips.py"]
+    show_command(["list", *serve])
+    show_command(["call", "book", "city=Oslo", "--answer", "value=3", *serve])
+    show_command(["call", "book", "cty=Oslo", *serve], status=2)
 
-async def converse(client: Client) -> list[str]:
-    """Use the server; return what was not as it should be."""
-    wrong: list[str] = []
+    heading("3. The same tool in both eras of the protocol: a request, or a call sent again")
+    for revision in REVISIONS:
+        asyncio.run(converse(revision))
 
-    def expect(what: str, got: object, wanted: object) -> None:
-        good = got == wanted
-        print(f"   {'ok   ' if good else 'WRONG'} {what}: {got!r}")
-        if not good:
-            wrong.append(f"{what}: {got!r} is not {wanted!r}")
+    heading("4. What is wrong with the traffic of another server")
+    show_command(["validate", "examples/foreign.jsonl"], status=1)
 
-    tools = await client.list_tools()
-    expect("tools", [tool.name for tool in tools], ["forecast", "pack", "wait_for_spring"])
-
-    steps: list[float] = []
-    result = await client.call_tool(
-        "forecast",
-        {"city": "Oslo", "days": 2},
-        result_type=Forecast,
-        on_progress=lambda done, total, message: steps.append(done),
-    )
-    expect("forecast", result.value, Forecast("Oslo", ["rain", "clouds"]))
-    expect("progress", steps, [1, 2])
-
-    failed = await client.call_tool("forecast", {"city": "Atlantis"})
-    expect("a city that is not there", failed.is_error, True)
-    unfit = await client.call_tool("forecast", {"city": "Rome", "days": "three"})
-    expect("days that are no number", unfit.is_error, True)
-    try:
-        await client.call_tool("hindcast")
-    except PeerError as error:
-        expect("a tool that is not there", error.kind, "INVALID_PARAMS")
-
-    packed = await client.call_tool("pack", {"city": "Nuuk"})
-    expect("a question", packed.value, "a coat for 5 days, in a bag")
-
-    read = await client.read_resource("weather://now/Rome")
-    expect("a resource", read.contents[0].text, "sun")
-    prompt = await client.get_prompt("report", {"city": "Nuuk"})
-    text = prompt.messages[0].content
-    expect("a prompt", getattr(text, "text", ""), "Write a dry weather report for Nuuk.")
-
-    try:
-        await client.call_tool("wait_for_spring", timeout=0.3)
-    except RequestTimeout as error:
-        expect("giving up", type(error).__name__, "RequestTimeout")
-    read = await client.read_resource("weather://now/Oslo")
-    expect("still there", read.contents[0].text, "rain")
-    return wrong
-
-
-async def show(revision: str) -> list[str]:
-    """Hold the conversation in one revision; return what was wrong with it."""
-    print(f"\n== {revision} {'=' * 60}\n")
-    ear = Ear()
-    server = Tapped(Stdio(sys.executable, [str(SERVER)]), ear.hear)
-    async with Client(server, revision=revision, name="demo", on_elicit=answer) as client:
-        wrong = await converse(client)
-    findings = [*ear.findings, *ear.talk.end()]
-    for found in findings:
-        print(f"\n   {found}")
-    # What is merely deprecated is worth a word, and no fault.
-    faults = [found for found in findings if found.level != "info"]
-    kept = sum(each.verdict == "pass" for each in ear.talk.outcomes().values())
-    verdict = f"{len(faults)} findings" if faults else "clean"
-    print(f"\n   the judge on {ear.messages} messages: {verdict}, {kept} requirements kept")
-    return wrong + [str(found) for found in faults]
-
-
-def main() -> int:
-    """Show both eras; return 0 if all was as it should be."""
-    wrong = [problem for revision in REVISIONS for problem in asyncio.run(show(revision))]
-    print("\n" + ("\n".join(wrong) if wrong else "Both exchanges are clean."))
-    return 1 if wrong else 0
+    print(f"\n{paint(32, 'All as expected.')} Next: docs/tutorial/1-first-server.md")
 
 
 if __name__ == "__main__":
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     try:
-        status = main()
+        main()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough; a second complaint at exit would be noise.
+        # The reader closed the pipe; a second error at exit would be noise.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
-    sys.exit(status)
+        sys.exit(1)

@@ -1,4 +1,4 @@
-"""Every console block of the tutorial shows what happens.
+"""Every console block of the README and the tutorial shows what happens.
 
 A page is followed from its top, in an empty folder. A Python block whose first line is the
 name of a file is that file from there on; with `, more` after the name it is the end of
@@ -8,7 +8,8 @@ rest of a line, or alone on a line for any number of lines. What is started with
 the page has ended; the next line waits until the socket it listens on is there.
 
 A block that opens with "```console type=yes" is run at a terminal, and that word is typed
-where it stands in the block.
+where it stands in the block. One that opens with "```console needs=npx" fetches packages: it is
+run by `test_install.py`, where that program is installed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,8 +30,10 @@ from typing import Literal, NamedTuple, TypeAlias
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(ROOT.glob("docs/tutorial/*.md"))
-BLOCK = re.compile(r"^```(python|console)(?: type=(\w+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = [*sorted(ROOT.glob("docs/tutorial/*.md")), ROOT / "README.md"]
+BLOCK = re.compile(
+    r"^```(python|console)(?: type=(\w+)| needs=(\w+))?\n(.*?)^```", re.DOTALL | re.MULTILINE
+)
 FILE = re.compile(r"# ([\w./-]+\.py)(, more)?\n")
 SOCKET = re.compile(r"--unix (\S+)")
 SECONDS = 60
@@ -45,18 +49,20 @@ class Step(NamedTuple):
     # What is in the file, or what the command prints.
     text: str
     typed: str = ""
+    # The program that has to be installed for it.
+    needs: str = ""
 
 
 def steps(page: str) -> Iterator[Step]:
     """Yield the steps of a page."""
-    for language, typed, block in BLOCK.findall(page):
+    for language, typed, needs, block in BLOCK.findall(page):
         if language == "python":
             if name := FILE.match(block):
                 yield Step("extend" if name[2] else "write", name[1], block)
             continue
         for piece in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, shown = piece.partition("\n")
-            yield Step("run", command, shown, typed)
+            yield Step("run", command, shown, typed, needs)
 
 
 def pattern(shown: str) -> re.Pattern[str]:
@@ -71,7 +77,7 @@ def pattern(shown: str) -> re.Pattern[str]:
 @contextmanager
 def begun(command: str, folder: Path, terminal: int | None = None) -> Iterator[Running]:
     """Run a command in a session of its own, of which nothing is left."""
-    binaries = str(Path(sys.executable).parent)
+    binaries = os.environ.get("TRUNKLINE_TEST_BIN", str(Path(sys.executable).parent))
     environment = {
         "PATH": os.pathsep.join((binaries, os.environ["PATH"])),
         "HOME": str(folder),
@@ -152,10 +158,12 @@ def wait_for_socket(command: str, process: Running, folder: Path) -> None:
         time.sleep(0.02)
 
 
-def follow(page: str, folder: Path) -> None:
-    """Do what a page says, and compare."""
+def follow(page: str, folder: Path, *, with_needs: bool = False) -> None:
+    """Do what a page says, and compare; with `with_needs` what fetches packages too."""
     with ExitStack() as left:
         for step in steps(page):
+            if step.needs and not (with_needs and shutil.which(step.needs)):
+                continue
             if step.verb == "write":
                 (folder / step.name).write_text(step.text)
             elif step.verb == "extend":

@@ -1,0 +1,86 @@
+"""The install lines of the README work in a fresh environment, bare and with each extra."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_console import follow
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+# What proves that an extra is there, by its name.
+USES = {
+    "crypto": "from cryptography.hazmat.primitives.ciphers.aead import AESGCM",
+    "schema": "import jsonschema_rs",
+}
+SECONDS = 300
+
+# They share one environment, and each installs more into it.
+pytestmark = pytest.mark.xdist_group("install")
+
+
+def run(*command: str, binaries: Path | None = None) -> str:
+    """Run a command at the root of the repository, and return what it prints."""
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    if binaries is not None:
+        environment["PATH"] = f"{binaries}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of programs of an environment in which the README was followed."""
+    section = README.partition("## Install")[2]
+    block = re.search(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    clone, *lines = block[1].splitlines()
+    assert clone.startswith("git clone ")
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.EnvBuilder(with_pip=True).create(folder)
+    binaries = folder / ("Scripts" if os.name == "nt" else "bin")
+    for line in lines:
+        run("bash", "-c", line, binaries=binaries)
+    return binaries
+
+
+def test_a_bare_install_brings_one_dependency_and_the_command(installed: Path) -> None:
+    names = {line.partition("=")[0] for line in run(str(installed / "pip"), "freeze").splitlines()}
+    assert {name.partition(" ")[0] for name in names} == {"msgspec", "trunkline"}
+    assert run(str(installed / "trunkline"), "--version").startswith("trunkline ")
+
+
+def test_the_wheel_is_typed(installed: Path) -> None:
+    folder = run(str(installed / "python"), "-c", "import trunkline; print(trunkline.__path__[0])")
+    assert (Path(folder.strip()) / "py.typed").exists()
+    assert (Path(folder.strip()) / "__init__.pyi").exists()
+
+
+def test_the_readme_works_there(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRUNKLINE_TEST_BIN", str(installed))
+    follow(README, tmp_path, with_needs=True)
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_can_be_installed_and_used(extra: str, installed: Path) -> None:
+    (wheel,) = ROOT.glob("dist/*.whl")
+    run(str(installed / "pip"), "install", "--quiet", f"{wheel}[{extra}]")
+    run(str(installed / "python"), "-c", USES[extra])
+
+
+def test_the_readme_names_every_extra() -> None:
+    line = next(line for line in README.splitlines() if line.startswith("Extras: "))
+    assert all(f"`{extra}`" in line for extra in EXTRAS)
