@@ -212,12 +212,12 @@ def _loaded(*arguments: str, given: bytes = b"") -> set[str]:
 
 
 def bytes_per_pending(count: int = 10_000) -> int:
-    """Return what one open request costs in the ledger."""
-    ledger = OutgoingRequests()
+    """Return what one outgoing request that awaits its reply costs."""
+    outgoing = OutgoingRequests()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for id in range(1_000_000, 1_000_000 + count):
-        ledger.open(Pending(id, "tools/call"))
+        outgoing.open(Pending(id, "tools/call"))
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     return used // count
@@ -320,7 +320,7 @@ def limits() -> list[Limit]:
         _modules("serve a client on stdio", ("-c", _PROGRAM), 260, _CONVERSATION),
         _modules("trunkline --version", ("-m", "trunkline", "--version"), 32),
         _modules("trunkline call", _CALL, 235),
-        Limit("an open request in the ledger", bytes_per_pending, 200, "bytes"),
+        Limit("an outgoing request that awaits its reply", bytes_per_pending, 200, "bytes"),
         Limit("a call that a client waits for", bytes_per_call_of_a_client, 1400, "bytes"),
         Limit("a call that a server works at", bytes_per_call_of_a_server, 3000, "bytes"),
     ]

@@ -176,17 +176,17 @@ class Side:
     def a_request_ends_at_most_once(self) -> None:
         assert max(self.ended.values(), default=0) <= 1
         waiting = {number for number in self.pending if not self.ended[number]}
-        assert len(self.peer.ledger) == len(waiting)
+        assert len(self.peer.outgoing) == len(waiting)
         for number in waiting:
-            assert self.peer.ledger.find(self.pending[number].id) is self.pending[number]
+            assert self.peer.outgoing.find(self.pending[number].id) is self.pending[number]
 
     def a_request_is_answered_at_most_once(self) -> None:
         assert len({id(asked) for asked in self.taken}) == len(self.taken)
-        assert len(self.peer.inbox) == len(self.asked) - len(self.taken)
+        assert len(self.peer.incoming) == len(self.asked) - len(self.taken)
         assert self.written <= self.granted
 
     def a_frame_is_settled_when_nothing_of_it_is_open(self) -> None:
-        owed = {asked.route for asked in self.asked if asked in self.peer.inbox}
+        owed = {asked.route for asked in self.asked if asked in self.peer.incoming}
         assert max(self.settled.values(), default=0) <= 1
         assert not owed & self.settled.keys()
         if not self.peer.is_closed:
@@ -245,11 +245,11 @@ class PeersMachine(RuleBasedStateMachine):
             for number in numbers
         ]
         calls.insert(1, Notification("note"))
-        before = len(side.peer.ledger)
+        before = len(side.peer.outgoing)
         try:
             expected = side.peer.send_batch(calls, deadline=self.deadline(chance), waiters=numbers)
         except LocalProtocolError:
-            assert len(side.peer.ledger) == before
+            assert len(side.peer.outgoing) == before
         else:
             side.expect(expected)
 
@@ -282,7 +282,7 @@ class PeersMachine(RuleBasedStateMachine):
         ids = [pending.id for pending in side.pending.values()]
         id = chance.choice([*ids, "nobody's"])
         side.feed(json.dumps({"jsonrpc": "2.0", "id": id, "result": {}, "error": {}}).encode())
-        assert id not in side.peer.ledger
+        assert id not in side.peer.outgoing
 
     # -- answering
 
@@ -298,7 +298,7 @@ class PeersMachine(RuleBasedStateMachine):
         asked = chance.choice(side.asked[-10:])
         was_open = all(asked is not other for other in side.taken)
         if how == "put off":
-            assert side.peer.inbox.set_deadline(asked, self.now + 5) is was_open
+            assert side.peer.incoming.set_deadline(asked, self.now + 5) is was_open
         elif how == "drop":
             assert side.peer.drop(asked) is was_open
             side.taken += [asked] * was_open
@@ -315,7 +315,7 @@ class PeersMachine(RuleBasedStateMachine):
         number = chance.choice(list(side.pending)[-10:])
         pending, was_open = side.pending[number], side.ended[number] == 0
         if chance.random() < 0.5:
-            assert side.peer.ledger.set_deadline(pending, self.now + 5) is was_open
+            assert side.peer.outgoing.set_deadline(pending, self.now + 5) is was_open
         else:
             assert side.peer.cancel(pending) is was_open
             side.ended[number] += was_open
@@ -337,7 +337,7 @@ class PeersMachine(RuleBasedStateMachine):
             side.a_request_ends_at_most_once()
             side.a_request_is_answered_at_most_once()
             side.a_frame_is_settled_when_nothing_of_it_is_open()
-            assert len(side.peer.ledger._closed) <= CLOSED_IDS_KEPT
+            assert len(side.peer.outgoing._closed) <= CLOSED_IDS_KEPT
 
     def teardown(self) -> None:
         wires = [list(side.wire) for side in self.sides]
@@ -346,7 +346,7 @@ class PeersMachine(RuleBasedStateMachine):
         for side, frames in zip(self.sides, reversed(wires), strict=True):
             for frame in frames:
                 side.peer.feed(frame)
-            assert (len(side.peer.ledger), len(side.peer.inbox)) == (0, 0)
+            assert (len(side.peer.outgoing), len(side.peer.incoming)) == (0, 0)
             assert side.peer.close() == ([], [])
             assert all(side.ended[number] == 1 for number in side.pending)
             assert len(side.taken) == len(side.asked)
@@ -379,5 +379,5 @@ def test_a_long_conversation_holds_as_well(seed: int) -> None:
     for _ in range(160):
         machine.many_things(chance)
     # So long that the memory of closed ids is full.
-    assert all(len(side.peer.ledger._closed) == CLOSED_IDS_KEPT for side in machine.sides)
+    assert all(len(side.peer.outgoing._closed) == CLOSED_IDS_KEPT for side in machine.sides)
     machine.teardown()

@@ -345,7 +345,7 @@ class Session:
         self._waiting.stop()
         may_speak = may_speak and bool(self.last_words) and self.transport.is_connected
         # Whoever has something to say yet hears the answers, and nothing else.
-        expected = self._peer.ledger.drain() if may_speak else self._peer.close()[0]
+        expected = self._peer.outgoing.drain() if may_speak else self._peer.close()[0]
         if may_speak:
             self._speak()
         for pending in expected:
@@ -583,7 +583,7 @@ class Session:
     @property
     def _is_awaited(self) -> bool:
         """Whether anybody waits for something of this connection."""
-        return bool(self._holds or len(self._peer.ledger))
+        return bool(self._holds or len(self._peer.outgoing))
 
     def _check_idle(self) -> None:
         if self._on_idle is not None and not self._is_awaited:

@@ -211,11 +211,11 @@ ErrorCallback: TypeAlias = Callable[[JsonRpcError], None]
 class RequestTracker:
     """Ids for requests, counted from 0, and the callbacks that wait for their responses."""
 
-    __slots__ = ("_ids", "_ledger")
+    __slots__ = ("_ids", "_outgoing")
 
     def __init__(self) -> None:
         self._ids = IdSource(first=_POLICY.first_id, maximum=_POLICY.max_id)
-        self._ledger = OutgoingRequests()
+        self._outgoing = OutgoingRequests()
 
     def next_id(self) -> int:
         """Return an id that was not given out before.
@@ -231,12 +231,12 @@ class RequestTracker:
         Raises:
             LocalProtocolError: a callback waits for that response already, and still does.
         """
-        self._ledger.open(Pending(id, "", waiter=callback))
+        self._outgoing.open(Pending(id, "", waiter=callback))
         self._ids.claim(id)
 
     def complete(self, id: RequestId) -> ResponseCallback | None:
         """Return the callback of `id`, once; None if there is none or it was taken before."""
-        pending = self._ledger.match(id, is_error=False)
+        pending = self._outgoing.match(id, is_error=False)
         if not isinstance(pending, Pending):
             return None
         callback: ResponseCallback = pending.waiter

@@ -94,8 +94,8 @@ class OutgoingRequests:
         """Record `request` as sent.
 
         Raises:
-            LocalProtocolError: its id is still open; the ledger is unchanged.
-            ValueError: the deadline is NaN; the ledger is unchanged.
+            LocalProtocolError: its id is still open; nothing is changed.
+            ValueError: the deadline is NaN; nothing is changed.
         """
         id = request.id
         if id in self._open:

@@ -1,6 +1,7 @@
 """One side of a conversation: what comes in is called, what goes out is written.
 
-A `Peer` joins a codec, a ledger and an inbox by plain calls. It has no queue, no
+A `Peer` joins a codec and the tables of outgoing and incoming requests by
+plain calls. It has no queue, no
 task and no clock: `feed` decodes a frame and calls straight through, an answer
 is written by the call that gives it. A *route* is the transport's own token for
 "where the answer goes"; the peer carries it from the frame to the reply unread.
@@ -88,22 +89,22 @@ class Peer:
         "_codec",
         "_ids",
         "_ids_last",
-        "_inbox",
+        "_incoming",
         "_is_closed",
-        "_ledger",
         "_on_notification",
         "_on_problem",
         "_on_reply",
         "_on_request",
         "_on_settled",
+        "_outgoing",
         "_write",
     )
 
     def __init__(
         self,
         codec: Codec,
-        ledger: OutgoingRequests | None = None,
-        inbox: IncomingRequests | None = None,
+        outgoing: OutgoingRequests | None = None,
+        incoming: IncomingRequests | None = None,
         *,
         write: Write,
         on_request: Callable[[IncomingRequest], object],
@@ -116,8 +117,8 @@ class Peer:
     ) -> None:
         policy = codec.policy
         self._codec = codec
-        self._ledger = OutgoingRequests() if ledger is None else ledger
-        self._inbox = IncomingRequests() if inbox is None else inbox
+        self._outgoing = OutgoingRequests() if outgoing is None else outgoing
+        self._incoming = IncomingRequests() if incoming is None else incoming
         self._ids = IdSource(first=policy.first_id, maximum=policy.max_id) if ids is None else ids
         self._ids_last = policy.ids_last_a_session
         self._write = write
@@ -135,14 +136,14 @@ class Peer:
         return self._codec
 
     @property
-    def ledger(self) -> OutgoingRequests:
-        """What we asked."""
-        return self._ledger
+    def outgoing(self) -> OutgoingRequests:
+        """Requests sent that await a reply."""
+        return self._outgoing
 
     @property
-    def inbox(self) -> IncomingRequests:
-        """What we were asked."""
-        return self._inbox
+    def incoming(self) -> IncomingRequests:
+        """Requests received that await an answer."""
+        return self._incoming
 
     @property
     def is_closed(self) -> bool:
@@ -197,7 +198,7 @@ class Peer:
             asked = IncomingRequest(
                 message.id, message.method, message.params, route, slot, message
             )
-            if self._inbox.open(asked):
+            if self._incoming.open(asked):
                 self._on_request(asked)
             else:
                 self._refuse(self._duplicate(asked.id, slot), route, slot)
@@ -212,7 +213,7 @@ class Peer:
             # Some request of ours could not be read; which one, the other side cannot say.
             self._on_problem(UnmatchedReplyEvent(reply, UnmatchedReply.UNKNOWN), route)
             return
-        found = self._ledger.match(id, is_error=reply.error is not UNSET)
+        found = self._outgoing.match(id, is_error=reply.error is not UNSET)
         if isinstance(found, Pending):
             self._on_reply(found, reply)
         else:
@@ -224,7 +225,7 @@ class Peer:
 
     def _refuse(self, fault: InvalidMessage, route: Any, slot: _Slot | None) -> None:
         if fault.id is not None and not fault.answerable:
-            found = self._ledger.match(fault.id, is_error=True)
+            found = self._outgoing.match(fault.id, is_error=True)
             if isinstance(found, Pending):
                 self._on_reply(found, fault)
         self._settle(fault.answer() if self._answers_faults else None, route, slot)
@@ -266,7 +267,7 @@ class Peer:
 
     def drop(self, asked: IncomingRequest) -> bool:
         """Owe a request no answer any more, because it was cancelled; say whether it was open."""
-        if not self._inbox.take(asked):
+        if not self._incoming.take(asked):
             return False
         self._settle(None, asked.route, asked.slot)
         return True
@@ -275,10 +276,10 @@ class Peer:
         try:
             written = self._codec.encode(reply)
         except LocalProtocolError:
-            if asked in self._inbox:
+            if asked in self._incoming:
                 raise
             return False
-        if not self._inbox.take(asked):
+        if not self._incoming.take(asked):
             return False
         if asked.slot is None and self._on_settled is None:
             self._write(written, asked.route)
@@ -319,13 +320,13 @@ class Peer:
         chosen = self._next_id() if id is None else id
         written = self._codec.encode(SentRequest(chosen, method, params))
         pending = Pending(chosen, method, replies, waiter)
-        self._ledger.open(pending, deadline=deadline)
+        self._outgoing.open(pending, deadline=deadline)
         if id is not None and self._ids_last:
             self._ids.claim(id)
         try:
             self._write(written, route)
         except BaseException:  # a cancelled task too: nobody holds the pending by then
-            self._ledger.release(pending)
+            self._outgoing.release(pending)
             raise
         return pending
 
@@ -374,7 +375,7 @@ class Peer:
         ]
         written = self._codec.encode(batch)
         for pending in expected:
-            self._ledger.open(pending, deadline=deadline)
+            self._outgoing.open(pending, deadline=deadline)
         if self._ids_last:
             for id in own:
                 self._ids.claim(id)
@@ -382,7 +383,7 @@ class Peer:
             self._write(written, route)
         except BaseException:  # as in `send_request`
             for pending in expected:
-                self._ledger.release(pending)
+                self._outgoing.release(pending)
             raise
         return expected
 
@@ -396,16 +397,16 @@ class Peer:
     def _next_id(self, taken: Set[RequestId] = frozenset()) -> int:
         id = self._ids.next()
         # A caller chose this one; of one that closed lately, the answer may still be on its way.
-        while self._ledger.remembers(id) or id in taken:
+        while self._outgoing.remembers(id) or id in taken:
             id = self._ids.next()
         return id
 
     def _check_own_id(self, id: RequestId, taken: Set[RequestId] = frozenset()) -> None:
         if type(id) is not int and type(id) is not str:
             encode_errors.refuse("jsonrpc.id.type", got=id)
-        used = id in self._ledger or id in taken
+        used = id in self._outgoing or id in taken
         if self._ids_last:
-            used = used or self._ids.has_passed(id) or self._ledger.remembers(id)
+            used = used or self._ids.has_passed(id) or self._outgoing.remembers(id)
         if used:
             encode_errors.refuse("jsonrpc.id.in-use", got=id)
 
@@ -417,7 +418,7 @@ class Peer:
 
     def cancel(self, pending: Pending) -> bool:
         """Stop waiting for a reply; say whether we still were. A reply from now on is late."""
-        return self._ledger.release(pending)
+        return self._outgoing.release(pending)
 
     def expire(
         self, now: float, *, error: ErrorObject | None = None
@@ -431,16 +432,16 @@ class Peer:
         """
         if error is not None:
             self._codec.encode(Failure(None, error))
-        overdue = self._inbox.expire(now)
+        overdue = self._incoming.expire(now)
         for asked in overdue:
             answer = None if error is None else self._codec.encode(Failure(asked.id, error))
             self._settle(answer, asked.route, asked.slot)
         # Last, so that what we waited for is not lost when a write above raises.
-        return self._ledger.expire(now), overdue
+        return self._outgoing.expire(now), overdue
 
     def next_deadline(self) -> float | None:
         """Return when `expire` will next have something to do."""
-        ours, theirs = self._ledger.next_deadline(), self._inbox.next_deadline()
+        ours, theirs = self._outgoing.next_deadline(), self._incoming.next_deadline()
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         return min(ours, theirs)
@@ -448,7 +449,7 @@ class Peer:
     def close(self) -> tuple[list[Pending], list[IncomingRequest]]:
         """End: return what we still waited for and what we still owed, each oldest first."""
         self._is_closed = True
-        return self._ledger.drain(), self._inbox.drain()
+        return self._outgoing.drain(), self._incoming.drain()
 
 
 class _BatchAnswer:

@@ -530,7 +530,7 @@ def test_nothing_is_kept_of_calls_that_have_ended() -> None:
             assert session is not None
             assert not session._waiting.watches
             assert not session._waiting.tokens
-            assert not len(session._peer.ledger)
+            assert not len(session._peer.outgoing)
 
     run(main())
 

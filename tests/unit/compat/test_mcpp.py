@@ -1,4 +1,4 @@
-"""`compat.mcpp`: message types, the tracker and the timeouts, over our ledger and deadlines."""
+"""`compat.mcpp`: message types, the tracker and the timeouts."""
 
 from __future__ import annotations
 

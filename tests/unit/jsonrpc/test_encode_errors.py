@@ -121,9 +121,9 @@ def cyclic() -> None:
 
 
 def taken_id() -> None:
-    ledger = OutgoingRequests()
-    ledger.open(Pending(1, "m"))
-    ledger.open(Pending(1, "m"))
+    outgoing = OutgoingRequests()
+    outgoing.open(Pending(1, "m"))
+    outgoing.open(Pending(1, "m"))
 
 
 def used_up() -> None:

@@ -111,7 +111,7 @@ class Side:
 
     @property
     def open(self) -> tuple[int, int]:
-        return len(self.peer.ledger), len(self.peer.inbox)
+        return len(self.peer.outgoing), len(self.peer.incoming)
 
 
 def joined(policy: Policy = SESSION) -> tuple[Side, Side]:
@@ -278,7 +278,7 @@ def test_the_second_answer_to_a_request_is_not_sent() -> None:
 def test_a_cancelled_request_is_not_answered() -> None:
     server = Side()
     server.feed(call(1))
-    asked = server.peer.inbox.find(1)
+    asked = server.peer.incoming.find(1)
     assert asked is not None
     assert server.peer.drop(asked)
     assert not server.peer.answer(asked, {})
@@ -749,15 +749,15 @@ def test_an_id_whose_request_could_not_be_written_is_not_used_up(policy: Policy)
     assert side.peer.send_request("a", id=5).id == 5
 
 
-def test_a_ledger_that_holds_requests_already_is_counted_around() -> None:
-    ledger = OutgoingRequests()
-    ledger.open(Pending(1, "earlier"))
+def test_ids_of_requests_already_open_are_skipped() -> None:
+    outgoing = OutgoingRequests()
+    outgoing.open(Pending(1, "earlier"))
     sent: list[bytes] = []
     peer = Peer(
-        Codec(), ledger, write=lambda frame, _: sent.append(frame), on_request=lambda _: None
+        Codec(), outgoing, write=lambda frame, _: sent.append(frame), on_request=lambda _: None
     )
     assert peer.send_request("next").id == 2
-    assert peer.ledger is ledger
+    assert peer.outgoing is outgoing
 
 
 # Batches coming in
@@ -922,7 +922,7 @@ def test_a_reply_refused_among_calls_ends_the_request_it_names() -> None:
     assert side.sent[-1] == [success(1)]
     assert [type(reply) is InvalidMessage for _, reply in side.replies] == [True]
     assert side.rules == ["jsonrpc.batch.mixed"]
-    assert len(side.peer.ledger) == 0
+    assert len(side.peer.outgoing) == 0
 
 
 def test_an_empty_batch_is_answered_with_a_single_refusal() -> None:
@@ -984,7 +984,7 @@ def test_a_batch_is_sent_only_where_the_revision_has_them() -> None:
         with pytest.raises(LocalProtocolError, match=r"jsonrpc\.batch\.not-allowed"):
             client.peer.send_batch([Request("a", id=None)])
         assert client.sent == []
-        assert len(client.peer.ledger) == 0
+        assert len(client.peer.outgoing) == 0
 
 
 def test_an_extended_request_keeps_its_extensions_when_it_is_given_an_id() -> None:
@@ -1064,9 +1064,9 @@ def test_a_request_nobody_answers_expires() -> None:
 def test_progress_puts_a_deadline_off() -> None:
     client = Side()
     client.peer.send_request("work", deadline=5.0)
-    named = client.peer.ledger.find(1)
+    named = client.peer.outgoing.find(1)
     assert named is not None
-    assert client.peer.ledger.set_deadline(named, 9.0)
+    assert client.peer.outgoing.set_deadline(named, 9.0)
     assert client.peer.expire(8.0) == ([], [])
     assert client.peer.expire(9.0) == ([named], [])
 
@@ -1075,7 +1075,7 @@ def test_the_next_deadline_is_the_earlier_of_what_we_asked_and_were_asked() -> N
     side = Side()
     assert side.peer.next_deadline() is None
     side.feed(call(1))
-    side.peer.inbox.set_deadline(side.asked[0], 5.0)
+    side.peer.incoming.set_deadline(side.asked[0], 5.0)
     assert side.peer.next_deadline() == 5.0
     side.peer.send_request("a", deadline=3.0)
     assert side.peer.next_deadline() == 3.0
@@ -1090,7 +1090,7 @@ def test_a_request_we_do_not_answer_in_time_is_taken_out_unanswered(id: Any) -> 
     server = Side(PLAIN)
     server.feed(call(id), "stream")
     (asked,) = server.asked
-    server.peer.inbox.set_deadline(asked, 5.0)
+    server.peer.incoming.set_deadline(asked, 5.0)
     assert server.peer.expire(5.0) == ([], [asked])
     assert not server.peer.answer(asked, {})
     assert server.sent == []
@@ -1100,7 +1100,7 @@ def test_a_request_we_do_not_answer_in_time_is_taken_out_unanswered(id: Any) -> 
 def test_a_request_we_do_not_answer_in_time_may_be_answered_with_an_error() -> None:
     server = Side()
     server.feed(call(1), "stream")
-    server.peer.inbox.set_deadline(server.asked[0], 5.0)
+    server.peer.incoming.set_deadline(server.asked[0], 5.0)
     assert server.peer.expire(4.0, error=BUSY) == ([], [])
     assert server.peer.expire(5.0, error=BUSY) == ([], server.asked)
     assert not server.peer.answer(server.asked[0], {})
@@ -1113,7 +1113,7 @@ def test_an_element_that_expires_lets_its_batch_go() -> None:
         server = Side()
         server.feed([call(1), call(2)])
         first, second = server.asked
-        server.peer.inbox.set_deadline(first, 5.0)
+        server.peer.incoming.set_deadline(first, 5.0)
         server.peer.answer(second, {})
         assert server.sent == []
         server.peer.expire(5.0, error=error)
@@ -1124,7 +1124,7 @@ def test_an_error_that_cannot_be_written_expires_nothing() -> None:
     side = Side()
     pending = side.peer.send_request("a", deadline=1.0)
     side.feed(call(1))
-    side.peer.inbox.set_deadline(side.asked[0], 1.0)
+    side.peer.incoming.set_deadline(side.asked[0], 1.0)
     with pytest.raises(LocalProtocolError):
         side.peer.expire(2.0, error=ErrorObject(1, "m", object()))
     assert side.peer.expire(2.0) == ([pending], side.asked)
@@ -1264,7 +1264,7 @@ def test_closing_while_what_is_due_is_answered_tells_of_each_request_once() -> N
     closed: list[Any] = []
     for id in (1, 2):
         side.feed(call(id))
-        side.peer.inbox.set_deadline(side.asked[-1], 1.0)
+        side.peer.incoming.set_deadline(side.asked[-1], 1.0)
     side.on_write = lambda _: closed.append(side.peer.close())
     assert side.peer.expire(1.0, error=BUSY) == ([], side.asked)
     assert closed == [([pending], [])]
@@ -1343,7 +1343,7 @@ def test_what_we_waited_for_is_not_lost_when_a_write_fails_while_expiring() -> N
     side = Side()
     pending = side.peer.send_request("ours", deadline=1.0)
     side.feed(call(1))
-    side.peer.inbox.set_deadline(side.asked[0], 1.0)
+    side.peer.incoming.set_deadline(side.asked[0], 1.0)
     side.on_write = broken_write
     with pytest.raises(ConnectionResetError):
         side.peer.expire(1.0, error=BUSY)

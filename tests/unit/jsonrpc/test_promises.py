@@ -368,7 +368,7 @@ def test_dropping_every_reference_to_an_open_request_leaves_it_open() -> None:
     wire.peer.send_request("work")
     wire.feed(call(1, "theirs"))
     gc.collect()
-    assert (len(wire.peer.ledger), len(wire.peer.inbox)) == (1, 1)
+    assert (len(wire.peer.outgoing), len(wire.peer.incoming)) == (1, 1)
     wire.feed({"jsonrpc": "2.0", "id": 1, "result": {}})
     assert replies == ["work"]
 
@@ -387,11 +387,11 @@ class CountedId(str):
 
 
 def test_a_reply_is_compared_with_few_of_the_open_requests() -> None:
-    ledger = OutgoingRequests()
+    outgoing = OutgoingRequests()
     for number in range(10_000):
-        ledger.open(Pending(CountedId(number), "work"))
+        outgoing.open(Pending(CountedId(number), "work"))
     CountedId.compared = 0
-    assert ledger.match(CountedId(9_999), is_error=False) is not UnmatchedReply.UNKNOWN
+    assert outgoing.match(CountedId(9_999), is_error=False) is not UnmatchedReply.UNKNOWN
     assert 1 <= CountedId.compared < 100
 
 

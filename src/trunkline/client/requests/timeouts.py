@@ -100,7 +100,7 @@ class Waiting:
 
     def begin(self) -> float:
         """Return the time at which a call begins that is about to be sent."""
-        if not len(self._peer.ledger):
+        if not len(self._peer.outgoing):
             is_held = self._since is not None
             self.go_on()
             self._left = self._max_timeout
@@ -110,7 +110,7 @@ class Waiting:
 
     def hold(self) -> None:
         """Stop the clock, unless it has stood for too long already: somebody thinks."""
-        if not len(self._peer.ledger):
+        if not len(self._peer.outgoing):
             self._left = self._max_timeout
         if self._since is None and self._left > 0:
             self._since = self._loop.time()
@@ -189,7 +189,7 @@ class Waiting:
 
     def set_deadline(self, pending: Pending, when: float) -> None:
         """Have a request end by another time than it had."""
-        if self._peer.ledger.set_deadline(pending, when) and when < self.wake_at:
+        if self._peer.outgoing.set_deadline(pending, when) and when < self.wake_at:
             self.arm(when)
 
     def arm(self, when: float) -> None:

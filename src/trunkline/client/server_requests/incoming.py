@@ -94,7 +94,7 @@ class Answers:
             note = decoder(CancelledNotificationParams)(b"{}" if params is UNSET else params)
         except UNREADABLE:
             return  # a cancel that cannot be read cancels nothing
-        asked = None if note.request_id is UNSET else peer.inbox.find(note.request_id)
+        asked = None if note.request_id is UNSET else peer.incoming.find(note.request_id)
         if asked is not None:
             peer.drop(asked)
             task = self._tasks.get(asked)

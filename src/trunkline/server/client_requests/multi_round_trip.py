@@ -333,7 +333,7 @@ class Round:
     def _check_open(self, question: Question | None = None) -> None:
         """End whoever asks when it is too late for it."""
         context = self._context
-        if context._asked not in context._connection.peer.inbox:
+        if context._asked not in context._connection.peer.incoming:
             method = "" if question is None else question.method
             raise RequestAborted("the request it belongs to has ended", method=method)
         if self.is_over:
@@ -358,7 +358,7 @@ class Round:
         """End the handler: what it has asked by now goes out."""
         if self.is_over or self._under_way:
             return  # or what `once` has done would be lost, and done again
-        if self._context._asked not in self._context._connection.peer.inbox:
+        if self._context._asked not in self._context._connection.peer.incoming:
             for future in self._waiting:
                 future.cancel()  # of tasks that a handler which has failed left behind
             return

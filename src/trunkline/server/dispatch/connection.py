@@ -200,7 +200,7 @@ class Connection:
     def _input_ended(self, why: TransportError | None) -> None:
         """Take note that nothing more will come, not even an answer to what handlers asked."""
         self._hears = False
-        self._drop_asks(self.peer.ledger.drain())
+        self._drop_asks(self.peer.outgoing.drain())
         self.end(why)
 
     def _drop_asks(self, asked: list[Pending]) -> None:
@@ -407,7 +407,7 @@ class Connection:
 
     def say(self, asked: IncomingRequest, method: str, params: Any) -> None:
         """Send a notification about a request that is open; about any other it is dropped."""
-        if asked not in self.peer.inbox or self.transport.backlog > MOST_BACKLOG:
+        if asked not in self.peer.incoming or self.transport.backlog > MOST_BACKLOG:
             return
         self.notify(method, params, asked.route)
 
@@ -427,7 +427,7 @@ class Connection:
     @property
     def is_busy(self) -> bool:
         """Whether a request of the client's, or a stream, is open."""
-        return len(self.peer.inbox) > 0
+        return len(self.peer.incoming) > 0
 
     @property
     def is_slow(self) -> bool:
@@ -451,7 +451,7 @@ class Connection:
             PeerError: the client answered with an error.
             RequestAborted: no answer will come: RequestTimeout, or ConnectionLost.
         """
-        if asked not in self.peer.inbox:
+        if asked not in self.peer.incoming:
             raise RequestAborted("the request it belongs to has ended", method=method)
         if not self._hears:
             raise ConnectionLost("the client is gone", method=method)

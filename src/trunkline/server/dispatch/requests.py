@@ -220,7 +220,7 @@ class Jobs:
             # To whoever detached it, who knows why it was stopped; or the whole loop ends.
             stopped = isinstance(error, asyncio.CancelledError) and _is_stopped(context)
             return None if stopped else _told(work, entry, context, error)
-        if context._asked not in self._peer.inbox:
+        if context._asked not in self._peer.incoming:
             return None
         if course is not None and course.is_over and not _failed_by_itself(error):
             return _ending(context, course)
@@ -277,7 +277,7 @@ class Jobs:
 
     def cancel(self, id: RequestId) -> None:
         """Stop serving a request, and do not answer it; one that is not open is ignored."""
-        asked = self._peer.inbox.find(id)
+        asked = self._peer.incoming.find(id)
         if asked is None:
             return
         context = self.at_work.get(asked)
@@ -409,7 +409,7 @@ class Jobs:
         self._is_turning = True
         try:
             while asked is not None:
-                if asked in self._peer.inbox:  # or it was cancelled meanwhile
+                if asked in self._peer.incoming:  # or it was cancelled meanwhile
                     self._serve(asked)
                 if asked in self.at_work or asked in self.waiting:
                     return  # its end goes on from here

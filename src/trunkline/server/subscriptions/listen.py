@@ -55,7 +55,7 @@ def listen(
     except RequestError as error:
         connection.answer(asked, refusal(error, surface.policy), surface.policy)
         return
-    asked = connection.peer.inbox.lighten(asked)
+    asked = connection.peer.incoming.lighten(asked)
     # Before it is acknowledged: a client in this process may cancel while it is told.
     connection.app.streams.open(connection, asked, surface, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(

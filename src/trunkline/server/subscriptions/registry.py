@@ -185,7 +185,7 @@ class Streams:
 
     def cancel(self, connection: Connection, id: RequestId) -> None:
         """Send nothing more to the listen request of that id, if there is one."""
-        ears, asked = self._ears.get(connection), connection.peer.inbox.find(id)
+        ears, asked = self._ears.get(connection), connection.peer.incoming.find(id)
         if ears is not None and asked is not None and asked in ears.streams:
             self._close(ears.streams[asked])
 

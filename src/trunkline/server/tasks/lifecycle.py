@@ -254,7 +254,7 @@ class Tasks:
         if running.is_over or self.is_stopping:
             raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
         context = running.context
-        if context._asked not in running.connection.peer.inbox:
+        if context._asked not in running.connection.peer.incoming:
             # The handler did not wait for this: it has returned.
             raise RequestAborted("the call has ended", method=context.method)
         return record

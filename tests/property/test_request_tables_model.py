@@ -1,4 +1,4 @@
-"""The ledger and the inbox agree with a plain dict, whatever is done to them in whatever order."""
+"""The tables of outgoing and incoming requests agree with a plain dict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trunkline.jsonrpc import (
     UnmatchedReply,
 )
 from trunkline.jsonrpc import deadlines as deadlines_module
-from trunkline.jsonrpc import outgoing as ledger_module
+from trunkline.jsonrpc import outgoing as outgoing_module
 
 # Few ids, so that they are used again; of both kinds, so that they could be confused.
 ids: st.SearchStrategy[RequestId] = st.sampled_from([0, 1, 2, "0", "1", "2"])
@@ -37,7 +37,7 @@ class Bounded(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(ledger_module, "CLOSED_IDS_KEPT", CLOSED_KEPT)
+        self.patch.setattr(outgoing_module, "CLOSED_IDS_KEPT", CLOSED_KEPT)
         self.patch.setattr(deadlines_module, "_STALE_KEPT", STALE_KEPT)
         self.patch.setattr(deadlines_module, "_FEW", 1)  # so that some are pushed
 
@@ -62,7 +62,7 @@ class LedgerMachine(Bounded):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ledger = OutgoingRequests()
+        self.outgoing = OutgoingRequests()
         self.open: dict[RequestId, Pending] = {}
         self.closed: list[tuple[RequestId, UnmatchedReply]] = []
         self.deadlines: dict[RequestId, float] = {}
@@ -78,9 +78,9 @@ class LedgerMachine(Bounded):
         request = Pending(id, "work", replies)
         if id in self.open:
             with pytest.raises(LocalProtocolError):
-                self.ledger.open(request, deadline=deadline)
+                self.outgoing.open(request, deadline=deadline)
             return
-        self.ledger.open(request, deadline=deadline)
+        self.outgoing.open(request, deadline=deadline)
         self.ever.append(request)
         self.open[id] = request
         self.closed = [(other, why) for other, why in self.closed if other != id]
@@ -89,7 +89,7 @@ class LedgerMachine(Bounded):
 
     @rule(id=ids, is_error=st.booleans())
     def match(self, id: RequestId, is_error: bool) -> None:
-        found = self.ledger.match(id, is_error=is_error)
+        found = self.outgoing.match(id, is_error=is_error)
         if id not in self.open:
             assert found is dict(self.closed).get(id, UnmatchedReply.UNKNOWN)
         elif is_error or self.open[id].replies is Replies.ONE:
@@ -102,7 +102,7 @@ class LedgerMachine(Bounded):
     def release(self, data: st.DataObject) -> None:
         request = data.draw(st.sampled_from(self.ever[-8:]))
         was_open = self.open.get(request.id) is request
-        assert self.ledger.release(request) is was_open
+        assert self.outgoing.release(request) is was_open
         if was_open:
             self.close(request.id, UnmatchedReply.LATE)
 
@@ -111,36 +111,36 @@ class LedgerMachine(Bounded):
     def set_deadline(self, data: st.DataObject, deadline: float) -> None:
         request = data.draw(st.sampled_from(self.ever[-8:]))
         was_open = self.open.get(request.id) is request
-        assert self.ledger.set_deadline(request, deadline) is was_open
+        assert self.outgoing.set_deadline(request, deadline) is was_open
         if was_open:
             put(self.deadlines, request.id, deadline)
 
     @rule(now=times)
     def expire(self, now: float) -> None:
         expected = [self.close(id, UnmatchedReply.LATE) for id in due(self.deadlines, now)]
-        assert self.ledger.expire(now) == expected
+        assert self.outgoing.expire(now) == expected
 
     @rule(seldom=st.integers(0, 9))
     def drain(self, seldom: int) -> None:
         if seldom == 9:
-            assert self.ledger.drain() == [
+            assert self.outgoing.drain() == [
                 self.close(id, UnmatchedReply.LATE) for id in list(self.open)
             ]
 
     @invariant()
     def agrees(self) -> None:
-        assert len(self.ledger) == len(self.open)
-        assert self.ledger.next_deadline() == min(self.deadlines.values(), default=None)
+        assert len(self.outgoing) == len(self.open)
+        assert self.outgoing.next_deadline() == min(self.deadlines.values(), default=None)
         for id in (0, 1, 2, "0", "1", "2"):
-            assert self.ledger.find(id) is self.open.get(id)
-            assert (id in self.ledger) is (id in self.open)
-            assert self.ledger.remembers(id) is (id in self.open or id in dict(self.closed))
+            assert self.outgoing.find(id) is self.open.get(id)
+            assert (id in self.outgoing) is (id in self.open)
+            assert self.outgoing.remembers(id) is (id in self.open or id in dict(self.closed))
 
     @invariant()
     def stays_small(self) -> None:
-        assert len(self.ledger._closed) <= CLOSED_KEPT
-        assert len(self.ledger._deadlines) == len(self.deadlines)
-        assert len(self.ledger._deadlines._heap) <= 2 * len(self.deadlines) + STALE_KEPT
+        assert len(self.outgoing._closed) <= CLOSED_KEPT
+        assert len(self.outgoing._deadlines) == len(self.deadlines)
+        assert len(self.outgoing._deadlines._heap) <= 2 * len(self.deadlines) + STALE_KEPT
 
 
 class InboxMachine(Bounded):
@@ -148,7 +148,7 @@ class InboxMachine(Bounded):
 
     def __init__(self) -> None:
         super().__init__()
-        self.inbox = IncomingRequests()
+        self.incoming = IncomingRequests()
         self.open: dict[RequestId | None, IncomingRequest] = {}
         self.deadlines: dict[RequestId | None, float] = {}
         self.ever: list[IncomingRequest] = []
@@ -162,7 +162,7 @@ class InboxMachine(Bounded):
         asked = IncomingRequest(id, "work")
         self.ever.append(asked)
         is_free = id not in self.open
-        assert self.inbox.open(asked, deadline=deadline) is is_free
+        assert self.incoming.open(asked, deadline=deadline) is is_free
         if is_free:
             self.open[id] = asked
             if deadline is not None:
@@ -173,8 +173,8 @@ class InboxMachine(Bounded):
     def take(self, data: st.DataObject) -> None:
         asked = data.draw(st.sampled_from(self.ever[-8:]))
         was_open = self.open.get(asked.id) is asked
-        assert (asked in self.inbox) is was_open
-        assert self.inbox.take(asked) is was_open
+        assert (asked in self.incoming) is was_open
+        assert self.incoming.take(asked) is was_open
         if was_open:
             self.take_out(asked.id)
 
@@ -183,33 +183,33 @@ class InboxMachine(Bounded):
     def set_deadline(self, data: st.DataObject, deadline: float) -> None:
         asked = data.draw(st.sampled_from(self.ever[-8:]))
         was_open = self.open.get(asked.id) is asked
-        assert self.inbox.set_deadline(asked, deadline) is was_open
+        assert self.incoming.set_deadline(asked, deadline) is was_open
         if was_open:
             put(self.deadlines, asked.id, deadline)
 
     @rule(now=times)
     def expire(self, now: float) -> None:
         expected = [self.take_out(id) for id in due(self.deadlines, now)]
-        assert self.inbox.expire(now) == expected
+        assert self.incoming.expire(now) == expected
 
     @rule(seldom=st.integers(0, 9))
     def drain(self, seldom: int) -> None:
         if seldom == 9:
-            assert self.inbox.drain() == list(self.open.values())
+            assert self.incoming.drain() == list(self.open.values())
             self.open.clear()
             self.deadlines.clear()
 
     @invariant()
     def agrees(self) -> None:
-        assert len(self.inbox) == len(self.open)
-        assert self.inbox.next_deadline() == min(self.deadlines.values(), default=None)
+        assert len(self.incoming) == len(self.open)
+        assert self.incoming.next_deadline() == min(self.deadlines.values(), default=None)
         for id in (0, 1, 2, "0", "1", "2"):
-            assert self.inbox.find(id) is self.open.get(id)
+            assert self.incoming.find(id) is self.open.get(id)
 
     @invariant()
     def stays_small(self) -> None:
-        assert len(self.inbox._deadlines) == len(self.deadlines)
-        assert len(self.inbox._deadlines._heap) <= 2 * len(self.deadlines) + STALE_KEPT
+        assert len(self.incoming._deadlines) == len(self.deadlines)
+        assert len(self.incoming._deadlines._heap) <= 2 * len(self.deadlines) + STALE_KEPT
 
 
 TestLedgerAgreesWithADict = LedgerMachine.TestCase
