@@ -88,7 +88,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
 def test_the_package_imports_nothing_until_a_name_is_used() -> None:
     code = (
         "import sys, trunkline.client as c; assert 'asyncio' not in sys.modules; "
-        "assert {'Call', 'Client', 'ToolResult'} <= set(dir(c)); c.Client; "
+        "assert {'Client', 'PendingCall', 'ToolResult'} <= set(dir(c)); c.Client; "
         "assert 'trunkline.judge' not in sys.modules; assert 'trunkline.server' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
