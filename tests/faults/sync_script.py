@@ -71,9 +71,9 @@ def cleaned_up(marker: str) -> str:
 
 
 def say_when_waiting(client: SyncClient) -> None:
-    background = client._link._background
+    loop_thread = client._proxy._loop_thread
     for _ in range(10_000):
-        if background is not None and background._works:
+        if loop_thread is not None and loop_thread._works:
             say("waiting")
             return
         time.sleep(0.001)

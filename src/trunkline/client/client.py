@@ -38,26 +38,26 @@ from ..mcp.types import (
 from ..redaction import show
 from ..spec.revisions import LATEST, REVISIONS
 from .connect.capabilities import capabilities, extended
-from .connect.negotiation import Offer, agree
+from .connect.negotiation import ClientHello, agree
 from .connect.targets import Given, forget, outlives, remember, remembered, target_of
-from .diagnostics import Complaints, log
+from .diagnostics import RateLimitedLog, log
 from .options import LEVELS, Validate, check_choice, check_count, check_seconds
 from .requests.cache import Cache, fresh_until
 from .requests.decode import INPUT_REQUIRED, read
 from .server_requests.handlers import (
     AT_ONCE,
-    Answering,
-    Handlers,
+    ClientHandlers,
+    HandlerFunctions,
     OnElicit,
     OnElicitUrl,
     OnSample,
     Roots,
     as_root,
 )
-from .session import CLOSED, Agreement, Era, OnProgress, Question, Session
+from .session import CLOSED, Era, NegotiatedSession, OnProgress, OutgoingRequest, Session
 from .subscriptions.notifications import (
-    Listeners,
-    Notices,
+    NotificationCallbacks,
+    NotificationListeners,
     OnListChanged,
     OnLog,
     OnNotification,
@@ -68,7 +68,7 @@ from .tasks.methods import TASK, TaskVerbs
 if TYPE_CHECKING:
     from ..concurrency.thread_pool import ThreadPool
     from .extensions import Extensions
-    from .validation import Checks
+    from .validation import MessageValidator
 
 __all__ = ["Client"]
 
@@ -149,9 +149,13 @@ class Client(TaskVerbs):
             check_seconds(what, seconds)
         self._target = target_of(target)
         settings, resolvers = extended(extensions, tasks=tasks)
-        self._handlers = Handlers(_kept(roots), on_sample, on_elicit, on_elicit_url, sampling_tools)
-        self._listeners = Listeners(on_log, on_notification, on_list_changed, on_resource_updated)
-        self._offer = Offer(
+        self._handlers = HandlerFunctions(
+            _kept(roots), on_sample, on_elicit, on_elicit_url, sampling_tools
+        )
+        self._listeners = NotificationListeners(
+            on_log, on_notification, on_list_changed, on_resource_updated
+        )
+        self._hello = ClientHello(
             revision,
             Implementation(name, version, title=UNSET if title is None else title),
             partial(capabilities, self._handlers, experimental, settings),
@@ -188,7 +192,7 @@ class Client(TaskVerbs):
 
     def __repr__(self) -> str:
         state = f"{self.revision}" if self.is_connected else "not connected"
-        return f"<Client {show(self._offer.info.name)}, {state}>"
+        return f"<Client {show(self._hello.info.name)}, {state}>"
 
     # -- connecting --------------------------------------------------------------------------
 
@@ -263,17 +267,19 @@ class Client(TaskVerbs):
 
     async def _open_once(self) -> Session:
         transport = self._target.address.transport(self._policy)
-        complaints = Complaints()
+        server_log = RateLimitedLog()
         session = self._opening = Session(
             transport,
             self._policy,
             timeout=self._timeout,
             max_timeout=self._max_timeout,
-            answering=Answering(self._handlers, lambda: self._threads),
-            notices=Notices(self._listeners, complaints, self._cache, self._forget_tools),
-            complaints=complaints,
+            answering=ClientHandlers(self._handlers, lambda: self._threads),
+            callbacks=NotificationCallbacks(
+                self._listeners, server_log, self._cache, self._forget_tools
+            ),
+            server_log=server_log,
             on_progress=self._on_progress,
-            checks=self._judging(transport.name, complaints),
+            checks=self._judging(transport.name, server_log),
             is_outlived=self._target.lasts and outlives(self._target.address),
         )
         try:
@@ -301,46 +307,46 @@ class Client(TaskVerbs):
 
         return ThreadPool(AT_ONCE, keep_idle=False, name="trunkline-asked")
 
-    def _judging(self, transport: str, complaints: Complaints) -> Checks | None:
+    def _judging(self, transport: str, server_log: RateLimitedLog) -> MessageValidator | None:
         """Return what judges a conversation, or None where nothing does."""
         if self._validate == "off":
             return None
         # Imported here, as above: it is for those who write servers.
-        from .validation import Checks
+        from .validation import MessageValidator
 
-        return Checks(transport, complaints, raises=self._validate == "raise")
+        return MessageValidator(transport, server_log, raises=self._validate == "raise")
 
     async def _begin(self, session: Session) -> None:
         await session.transport.connect()
-        agreement, discovered = await self._agree(session)
+        negotiated, discovered = await self._agree(session)
         self._forget_tools()
         if self._cache is not None:
             self._cache.clear()
             self._keep(discovered)
         if self._level is not None:
-            await self._begin_logging(session, agreement, self._level)
+            await self._begin_logging(session, negotiated, self._level)
         if self._subscribed and "resources/subscribe" in session.methods:
             await self._subscribe_again(session)
-        await self._begin_listening(session, self._offer.probe_timeout)
+        await self._begin_listening(session, self._hello.probe_timeout)
         # It may have ended in the same moment, and nobody is told of that but who asks.
         session.check_open()
 
-    async def _agree(self, session: Session) -> tuple[Agreement, bytes | None]:
+    async def _agree(self, session: Session) -> tuple[NegotiatedSession, bytes | None]:
         """Open the conversation; return what was agreed, and discovered."""
-        address, pinned = self._target.address, self._offer.pinned
+        address, pinned = self._target.address, self._hello.pinned
         try:
-            discovered = await agree(session, self._offer, remembered(address))
+            discovered = await agree(session, self._hello, remembered(address))
         except BaseException:  # out of time, too: what was known of the server led nowhere
             if pinned is None:
                 forget(address)
             raise
-        agreement = session.agreement
-        if agreement is None:
+        negotiated = session.negotiated
+        if negotiated is None:
             raise TrunklineError("the opening came to no agreement")
         if pinned is None:
             # A pinned revision says what we wanted, not what the server is.
-            remember(address, agreement.era)
-        return agreement, discovered
+            remember(address, negotiated.era)
+        return negotiated, discovered
 
     def _keep(self, discovered: bytes | None) -> None:
         """Keep what was discovered, if the server said for how long."""
@@ -355,17 +361,17 @@ class Client(TaskVerbs):
             self._cache.keep(("server/discover", None), discovered, until, self._cache.changes)
 
     async def _begin_logging(
-        self, session: Session, agreement: Agreement, level: LoggingLevel
+        self, session: Session, negotiated: NegotiatedSession, level: LoggingLevel
     ) -> None:
         if session.is_per_request:
             session.log_at(level)
-        elif agreement.capabilities.logging is not UNSET:
-            await session.ask(Question("logging/setLevel", None, {"level": level}))
+        elif negotiated.capabilities.logging is not UNSET:
+            await session.ask(OutgoingRequest("logging/setLevel", None, {"level": level}))
 
     async def _subscribe_again(self, session: Session) -> None:
         for uri in list(self._subscribed):
             try:
-                await session.ask(Question("resources/subscribe", None, {"uri": uri}))
+                await session.ask(OutgoingRequest("resources/subscribe", None, {"uri": uri}))
             except PeerError as error:
                 # It is there no more, and no reason to have no connection.
                 log.warning("a new connection could not subscribe to %s: %s", show(uri), error)
@@ -439,7 +445,7 @@ class Client(TaskVerbs):
         return opening if isinstance(opening, InitializeResult) else None
 
     def _agreed(self, what: str) -> Any:
-        return getattr(self._connected().agreement, what)
+        return getattr(self._connected().negotiated, what)
 
 
 def _kept(roots: Roots | None) -> Roots | None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..redaction import conceal
 
-__all__ = ["Complaints", "current_task", "log", "outlast", "report"]
+__all__ = ["RateLimitedLog", "current_task", "log", "report", "wait_cancelled"]
 
 log: Final = logging.getLogger("trunkline.client")
 
@@ -26,7 +26,7 @@ GRACE: Final = 2.0
 TOLD: Final = 10
 
 
-class Complaints:
+class RateLimitedLog:
     """What is wrong with one connection, in the log: at first each time, then in sum."""
 
     __slots__ = ("_counts",)
@@ -35,11 +35,11 @@ class Complaints:
         # By kind; made by the first complaint, because most connections give no cause.
         self._counts: dict[str, int] | None = None
 
-    def say(self, text: str, *args: object, kind: str = "") -> None:
+    def warning(self, text: str, *args: object, kind: str = "") -> None:
         """Log a complaint; its kind is the text, unless one is named."""
         log.log(self._level(kind or text, logging.WARNING), text, *args)
 
-    def report(self, error: BaseException, what: str) -> None:
+    def exception(self, error: BaseException, what: str) -> None:
         """Log that `what` raised, and where."""
         level = self._level(what, logging.ERROR)
         if log.isEnabledFor(level):
@@ -66,7 +66,7 @@ def report(error: BaseException, what: str, level: int = logging.ERROR) -> None:
     log.log(level, "%s raised an exception\n%s", what, trace)
 
 
-async def outlast(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def wait_cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Wait for tasks that were cancelled, and say so if they will not end."""
     others = [task for task in tasks if task is not asyncio.current_task()]
     if others:

@@ -24,7 +24,7 @@ from ..jsonrpc.messages import Shown
 from ..mcp.extensions import check_id, result_types_of, settings_of
 from .requests.resolving import Resolver
 
-__all__ = ["ClientExtension", "Declared", "Extensions", "declared"]
+__all__ = ["ClientExtension", "DeclaredExtensions", "Extensions", "declared"]
 
 
 class ClientExtension(Shown, Struct, frozen=True):
@@ -55,7 +55,7 @@ class ClientExtension(Shown, Struct, frozen=True):
 Extensions: TypeAlias = Mapping[str, Mapping[str, Any]] | Iterable[ClientExtension]
 
 
-class Declared(NamedTuple):
+class DeclaredExtensions(NamedTuple):
     """What becomes of a client's extensions."""
 
     # What `capabilities.extensions` says on every request.
@@ -64,7 +64,7 @@ class Declared(NamedTuple):
     resolvers: dict[str, Resolver]
 
 
-def declared(extensions: Extensions | None) -> Declared:
+def declared(extensions: Extensions | None) -> DeclaredExtensions:
     """Return what a client declares, and what completes the results of its extensions.
 
     Raises:
@@ -81,7 +81,7 @@ def declared(extensions: Extensions | None) -> Declared:
             if name in resolvers:
                 raise ValueError(f"results of type {name!r} are completed by somebody already")
             resolvers[name] = resolver
-    return Declared(settings, resolvers)
+    return DeclaredExtensions(settings, resolvers)
 
 
 def _values(extensions: Extensions | None) -> Iterable[ClientExtension]:

@@ -57,27 +57,27 @@ from ..mcp.types import (
 )
 from ..redaction import show
 from ..transports.base import HIGH_WATER, Frame, Transport
-from .diagnostics import Complaints, current_task
+from .diagnostics import RateLimitedLog, current_task
 from .requests.method_checks import sendable
-from .requests.request import OnProgress, Question, Waiter
-from .requests.timeouts import Waiting, Watch
-from .server_requests.handlers import Answering
-from .subscriptions.dispatch import Streams
-from .subscriptions.notifications import Notices
+from .requests.request import OnProgress, OutgoingRequest, ReplyWaiter
+from .requests.timeouts import RequestTimeouts, RequestWatch
+from .server_requests.handlers import ClientHandlers
+from .subscriptions.dispatch import SubscriptionRouter
+from .subscriptions.notifications import NotificationCallbacks
 
 if TYPE_CHECKING:
-    from .server_requests.incoming import Answers
-    from .validation import Checks
+    from .server_requests.incoming import ServerRequestRunner
+    from .validation import MessageValidator
 
 __all__ = [
     "CLOSED",
     "NOT_SENT",
-    "Agreement",
     "Era",
+    "NegotiatedSession",
     "OnProgress",
-    "Question",
+    "OutgoingRequest",
+    "RequestNotSent",
     "Session",
-    "Unsent",
     "error_from",
 ]
 
@@ -99,7 +99,7 @@ _LEFT_KEPT: Final = 256
 _REFUSAL: Final = 128
 
 
-class Agreement(NamedTuple):
+class NegotiatedSession(NamedTuple):
     """What the two sides found out about each other when they connected."""
 
     revision: str
@@ -113,12 +113,12 @@ class Agreement(NamedTuple):
     meta: Mapping[str, Any] = {}
 
 
-class Unsent(ConnectionLost):
+class RequestNotSent(ConnectionLost):
     """The connection had ended before this was sent: another may carry it."""
 
 
 # Nothing was sent, and a new connection can send it.
-NOT_SENT: Final = (IdsExhausted, Unsent)
+NOT_SENT: Final = (IdsExhausted, RequestNotSent)
 
 
 class _End(NamedTuple):
@@ -149,17 +149,17 @@ class Session:
         *,
         timeout: float,
         max_timeout: float,
-        answering: Answering,
-        notices: Notices,
-        complaints: Complaints,
+        answering: ClientHandlers,
+        callbacks: NotificationCallbacks,
+        server_log: RateLimitedLog,
         on_progress: OnProgress | None = None,
-        checks: Checks | None = None,
+        checks: MessageValidator | None = None,
         is_outlived: bool = False,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.transport = transport
         self.policy = policy
-        self.agreement: Agreement | None = None
+        self.negotiated: NegotiatedSession | None = None
         self.is_per_request = False
         self.revision = policy.revision
         self.methods: frozenset[str] = frozenset()
@@ -172,12 +172,12 @@ class Session:
         # Who answers what the server asks, in either era.
         self.answering = answering
         # What takes the requests of the server; made when the first comes.
-        self._answers: Answers | None = None
-        self._notices = notices
-        self._complaints = complaints
+        self._answers: ServerRequestRunner | None = None
+        self._callbacks = callbacks
+        self._server_log = server_log
         # The last error that answers nothing: a server that has no room for us says so like that.
         self._remark = ""
-        self.streams = Streams(self, notices, complaints)
+        self.streams = SubscriptionRouter(self, callbacks, server_log)
         self._loop = loop
         self._now = loop.time
         self._new_future = loop.create_future
@@ -188,7 +188,7 @@ class Session:
         self._over: asyncio.Future[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         # What is asked at the end, by whose it is, and who waits for that.
-        self.last_words: dict[object, tuple[str, Any]] = {}
+        self.closing_requests: dict[object, tuple[str, Any]] = {}
         self._parting: list[asyncio.Future[Any]] = []
         # Calls of tools that nobody waits for any more; made when the first is.
         self._left: dict[RequestId, None] | None = None
@@ -206,7 +206,7 @@ class Session:
             on_problem=self._problem,
             answers_faults=False,
         )
-        self._waiting = Waiting(
+        self._waiting = RequestTimeouts(
             self._peer,
             timeout=timeout,
             max_timeout=max_timeout,
@@ -256,23 +256,23 @@ class Session:
             ConnectionLost: it is, and that was the last.
         """
         if self._end is not None:
-            kind = Unsent if self._end.can_renew else ConnectionLost
+            kind = RequestNotSent if self._end.can_renew else ConnectionLost
             raise self._gone(method, kind)
 
-    def agree(self, agreement: Agreement) -> None:
+    def agree(self, negotiated: NegotiatedSession) -> None:
         """Go on by what was agreed."""
-        self.agreement = agreement
-        self.is_per_request = agreement.era == "per_request"
-        self.revision = agreement.revision
-        self.policy = self.policy.replace(revision=agreement.revision)
-        self.methods = sendable(agreement.revision, "request")
+        self.negotiated = negotiated
+        self.is_per_request = negotiated.era == "per_request"
+        self.revision = negotiated.revision
+        self.policy = self.policy.replace(revision=negotiated.revision)
+        self.methods = sendable(negotiated.revision, "request")
         self._probes.clear()
         self.log_at(None)
         self._peer.use(_codec(self.policy, self.transport.name))
 
     def log_at(self, level: str | None) -> None:
         """Ask for the log of every request from `level` on, where `_meta` is what asks."""
-        carried = dict(self.agreement.meta) if self.agreement is not None else {}
+        carried = dict(self.negotiated.meta) if self.negotiated is not None else {}
         if carried and level is not None:
             carried[LOG_LEVEL] = level
         self._carried = carried
@@ -294,13 +294,13 @@ class Session:
         outcomes = await asyncio.gather(
             self._hang_up(),
             self.answering.end(caller),
-            self._notices.end(caller),
+            self._callbacks.end(caller),
             return_exceptions=True,
         )
         for outcome in outcomes:
             if isinstance(outcome, Exception):
-                self._complaints.report(outcome, "ending a connection")
-        self._complaints.end()
+                self._server_log.exception(outcome, "ending a connection")
+        self._server_log.end()
 
     async def _hang_up(self) -> None:
         if self._parting:
@@ -328,10 +328,10 @@ class Session:
     def _lost(self, error: TransportError | None) -> None:
         for waiter in self._parting:  # nobody is there to answer any more
             waiter.cancel()
-        can_renew = self._is_outlived and self.agreement is not None
+        can_renew = self._is_outlived and self.negotiated is not None
         if error is None:
-            said = f": {self._remark}" if self.agreement is None and self._remark else ""
-            turned_away = self._is_outlived and self.agreement is None and not said
+            said = f": {self._remark}" if self.negotiated is None and self._remark else ""
+            turned_away = self._is_outlived and self.negotiated is None and not said
             reason = f"the server ended the connection{said}"
             self._finish(_End(reason, can_renew=can_renew, was_turned_away=turned_away))
         else:
@@ -343,7 +343,7 @@ class Session:
             return
         self._end = end
         self._waiting.stop()
-        may_speak = may_speak and bool(self.last_words) and self.transport.is_connected
+        may_speak = may_speak and bool(self.closing_requests) and self.transport.is_connected
         # Whoever has something to say yet hears the answers, and nothing else.
         expected = self._peer.outgoing.drain() if may_speak else self._peer.close()[0]
         if may_speak:
@@ -359,13 +359,13 @@ class Session:
 
     def _speak(self) -> None:
         """Say the last words."""
-        for method, params in self.last_words.values():
+        for method, params in self.closing_requests.values():
             waiter = self._new_future()
             waiter.add_done_callback(_look_at)
             try:
                 self._peer.send_request(method, params, waiter=waiter)
             except TrunklineError as error:
-                self._complaints.say("%s was not sent at the end: %s", method, show(str(error)))
+                self._server_log.warning("%s was not sent at the end: %s", method, show(str(error)))
             else:
                 self._parting.append(waiter)
 
@@ -375,7 +375,7 @@ class Session:
 
     # -- asking ------------------------------------------------------------------------------
 
-    async def ask(self, question: Question) -> Raw:
+    async def ask(self, request: OutgoingRequest) -> Raw:
         """Send a request and return its result, unread.
 
         Raises:
@@ -384,7 +384,7 @@ class Session:
             LocalProtocolError: it was not sent.
             ValueError: its time is none.
         """
-        pending = self.start(question)
+        pending = self.start(request)
         try:
             return await pending.waiter  # type: ignore[no-any-return]  # set by `_replied`
         except asyncio.CancelledError:
@@ -396,7 +396,7 @@ class Session:
         method: str,
         params: Any,
         seconds: float | None = None,
-        future: Waiter | None = None,
+        future: ReplyWaiter | None = None,
     ) -> Pending:
         """Send a request as it is; its waiter is a future of the result."""
         if self._end is not None:
@@ -408,14 +408,14 @@ class Session:
             self._waiting.arm(when)
         return pending
 
-    def start(self, question: Question, future: Waiter | None = None) -> Pending:
+    def start(self, request: OutgoingRequest, future: ReplyWaiter | None = None) -> Pending:
         """Send a request as a caller put it; its waiter is a future of the result."""
-        watch = self._waiting.watch(question)
+        watch = self._waiting.watch(request)
         if watch is None:
-            return self.send(question.method, self._params(question), None, future)
+            return self.send(request.method, self._params(request), None, future)
         try:
-            params = self._params(question, watch.token)
-            pending = self.send(question.method, params, watch.seconds, future)
+            params = self._params(request, watch.token)
+            pending = self.send(request.method, params, watch.seconds, future)
         except BaseException:  # whatever kept it from being sent, nobody reports progress on it
             self._waiting.forget(watch)
             raise
@@ -429,18 +429,18 @@ class Session:
 
     def start_batch(
         self,
-        calls: Sequence[Question | Notification],
+        calls: Sequence[OutgoingRequest | Notification],
         waiters: Sequence[asyncio.Future[Any]],
     ) -> list[Pending]:
-        """Send several calls as one message; `waiters` are one for each question."""
+        """Send several calls as one message; `waiters` are one for each request."""
         self.check_open("a batch")
         when = self._now() + self._timeout
         waiting = self._waiting
-        watches: list[Watch | None] = []
+        watches: list[RequestWatch | None] = []
         messages: list[Request | Notification] = []
         try:
             for call in calls:
-                if isinstance(call, Question):
+                if isinstance(call, OutgoingRequest):
                     watches.append(watch := waiting.watch(call))
                     params = self._params(call, None if watch is None else watch.token)
                     messages.append(Request(call.method, params, id=None))
@@ -517,8 +517,8 @@ class Session:
         if len(self._left) > _LEFT_KEPT:
             del self._left[next(iter(self._left))]
 
-    def _params(self, question: Question, token: int | None = None) -> Any:
-        kind, fields, meta = question.kind, question.fields, question.meta
+    def _params(self, request: OutgoingRequest, token: int | None = None) -> Any:
+        kind, fields, meta = request.kind, request.fields, request.meta
         if kind is None:
             # Params as a caller wrote them down; what they have in `_meta` is the caller's too.
             fields = dict(fields)
@@ -539,7 +539,7 @@ class Session:
         if type(frame) is bytes or isinstance(frame, Oversize):
             self._peer.feed(frame, route)
         else:
-            self._complaints.say(
+            self._server_log.warning(
                 "what came from the server could not be framed: %s", show(frame), kind="framing"
             )
 
@@ -596,14 +596,14 @@ class Session:
         elif self.is_per_request:
             # A server of this revision asks inside its results, and a client answers nothing.
             text = "the server sent a request, %s, which it may not"
-            self._complaints.say(text, show(asked.method))
+            self._server_log.warning(text, show(asked.method))
             self._peer.drop(asked)
         else:
             if self._answers is None:
                 # Imported here: most servers ask nothing.
-                from .server_requests.incoming import Answers
+                from .server_requests.incoming import ServerRequestRunner
 
-                self._answers = Answers(self.answering, self._complaints, self._think)
+                self._answers = ServerRequestRunner(self.answering, self._server_log, self._think)
             is_busy = not self._is_read(asked.id)
             self._answers.take(asked, self._peer, self.policy, is_busy=is_busy)
 
@@ -620,7 +620,7 @@ class Session:
         if self.transport.backlog <= HIGH_WATER:
             self._unread = 0
             return True
-        self._complaints.say("the server asks and does not read: no handler is called for it")
+        self._server_log.warning("the server asks and does not read: no handler is called for it")
         self._unread += _REFUSAL + len(id if isinstance(id, str) else "")
         if self._unread > _MOST_UNREAD:
             self.end("the server asked on and did not read what it was answered")
@@ -636,19 +636,19 @@ class Session:
             if self._answers is not None:
                 self._answers.cancel(params, self._peer)
         elif not self.streams.take(method, params):
-            self._notices.take(method, params)
+            self._callbacks.take(method, params)
 
     def _progressed(self, params: Any) -> None:
-        note = self._notices.read("notifications/progress", params, ProgressNotificationParams)
+        note = self._callbacks.read("notifications/progress", params, ProgressNotificationParams)
         on_progress = None if note is None else self._waiting.progressed(note.progress_token)
         if on_progress is not None:
             total = None if note.total is UNSET else note.total
             message = None if note.message is UNSET else note.message
-            self._notices.call("on_progress", on_progress, note.progress, total, message)
+            self._callbacks.call("on_progress", on_progress, note.progress, total, message)
 
     def _problem(self, problem: ProtocolProblem, route: Any) -> None:
         if not isinstance(problem, UnmatchedReplyEvent):
-            self._complaints.say("the server sent something that is no message: %s", problem)
+            self._server_log.warning("the server sent something that is no message: %s", problem)
             self._refuse(problem, route)
             return
         reply, why = problem
@@ -662,7 +662,7 @@ class Session:
             self._remark = str(error_from(reply, "", self.policy))
             if self._probed(reply):
                 return
-        self._complaints.say("the server sent a reply that is %s: %s", why.value, reply)
+        self._server_log.warning("the server sent a reply that is %s: %s", why.value, reply)
 
     def _came_late(self, reply: Reply) -> None:
         """Take the answer to a call that nobody waits for."""

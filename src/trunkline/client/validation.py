@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 from ..errors import RemoteProtocolError
 from ..jsonrpc.decode_errors import UNREADABLE
 from ..jsonrpc.messages import RequestId
-from .diagnostics import Complaints
+from .diagnostics import RateLimitedLog
 from .requests.decode import decoder
 
 if TYPE_CHECKING:
     from ..judge import Finding
 
-__all__ = ["Checks"]
+__all__ = ["MessageValidator"]
 
 
-class Checks:
+class MessageValidator:
     """Judges one conversation."""
 
-    def __init__(self, transport: str, complaints: Complaints, *, raises: bool) -> None:
+    def __init__(self, transport: str, server_log: RateLimitedLog, *, raises: bool) -> None:
         # Imported here: a judge reads the rows of the whole specification.
         from ..judge import Conversation
 
         self._talk = Conversation()
         self._transport = transport
-        self._complaints = complaints
+        self._server_log = server_log
         self._raises = raises
         # What replies of the frame being fed are refused with, by id; for None, all of them.
         self._faults: dict[RequestId | None, RemoteProtocolError] = {}
@@ -52,7 +52,7 @@ class Checks:
                     self._faults.setdefault(whose, _as_error(finding))
         for finding in found:
             if finding.level != "info":
-                self._complaints.say("the server broke a rule: %s", finding, kind=finding.rule)
+                self._server_log.warning("the server broke a rule: %s", finding, kind=finding.rule)
 
     def fault_of(self, id: RequestId) -> RemoteProtocolError | None:
         """Return what the reply to a request is refused with, if it is."""

@@ -17,7 +17,7 @@ from trunkline.mcp.types import TextContent
 STARS = "com.example/stars"
 
 
-async def resolve(session: Any, question: Any, raw: Any) -> Any:
+async def resolve(session: Any, request: Any, raw: Any) -> Any:
     return raw
 
 
@@ -125,7 +125,7 @@ def test_a_client_declares_its_settings_on_every_request() -> None:
 
 
 def test_a_result_of_its_type_is_completed_by_its_resolver() -> None:
-    async def seen(session: Any, question: Any, raw: Any) -> Any:
+    async def seen(session: Any, request: Any, raw: Any) -> Any:
         star = json.loads(bytes(raw))["star"]
         return Raw(encode({"resultType": "complete", "content": [TextContent(f"saw {star}")]}))
 

@@ -232,10 +232,10 @@ def test_a_change_of_connections_that_is_cancelled_leaves_none_behind(
             await stream.__aenter__()
             ask = Session.ask
 
-            async def slow(self: Session, question: Any) -> Any:
-                if question.method == "resources/subscribe":
+            async def slow(self: Session, request: Any) -> Any:
+                if request.method == "resources/subscribe":
                     await asyncio.sleep(WAIT)
-                return await ask(self, question)
+                return await ask(self, request)
 
             monkeypatch.setattr(Session, "ask", slow)
             with pytest.raises(TimeoutError):

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ...client.server_requests.form_validation import Misfit, defaults, fit
+from ...client.server_requests.form_validation import FormMismatch, defaults, fit
 from ...errors import visible
 from ...redaction import is_secret_name
 from ..command import Misuse, check_text
@@ -104,7 +104,7 @@ class Asking:
                         filled[name] = value
         try:
             return fit(schema, filled)
-        except Misfit as misfit:
+        except FormMismatch as misfit:
             self._console.note(f"an answer is lacking: {misfit}")
             raise _Declined from None
 
@@ -129,7 +129,7 @@ class Asking:
                 given = _read(text, field, choices) if text.strip() else default
                 # A form has no null: it is a field that was left out.
                 value = fit({"properties": {name: field}}, {name: given}).get(name)
-            except (Unfit, Misfit) as misfit:
+            except (Unfit, FormMismatch) as misfit:
                 self._console.note(f"  {misfit}")
                 continue
             if value is not None or not is_needed:

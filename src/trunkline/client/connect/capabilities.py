@@ -18,7 +18,7 @@ from ...mcp.types import (
 )
 from ...spec import lookup
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
-from ..server_requests.handlers import Handlers
+from ..server_requests.handlers import HandlerFunctions
 
 if TYPE_CHECKING:
     from ..extensions import Extensions
@@ -51,7 +51,7 @@ def extended(
 
 
 def capabilities(
-    handlers: Handlers,
+    handlers: HandlerFunctions,
     experimental: dict[str, dict[str, Any]] | None,
     extensions: dict[str, dict[str, Any]],
     revision: str,
@@ -67,7 +67,9 @@ def capabilities(
     return narrow(found, revision)
 
 
-def _elicitation(handlers: Handlers, revision: str) -> ClientCapabilitiesElicitation | UnsetType:
+def _elicitation(
+    handlers: HandlerFunctions, revision: str
+) -> ClientCapabilitiesElicitation | UnsetType:
     form, url = (_if_known(f"elicitation.{mode}", revision) for mode in ("form", "url"))
     if handlers.on_elicit_url is None:
         url = UNSET
@@ -77,7 +79,7 @@ def _elicitation(handlers: Handlers, revision: str) -> ClientCapabilitiesElicita
     return ClientCapabilitiesElicitation(form=form, url=url)
 
 
-def _sampling(handlers: Handlers, revision: str) -> ClientCapabilitiesSampling | UnsetType:
+def _sampling(handlers: HandlerFunctions, revision: str) -> ClientCapabilitiesSampling | UnsetType:
     if handlers.on_sample is None:
         return UNSET
     tools = _if_known("sampling.tools", revision) if handlers.sampling_tools else UNSET

@@ -6,7 +6,7 @@ tells what there is. Which, it has to be asked.
 
 The rules that live here, and only here:
 
-* The first question is `server/discover`. A result, or an error that only the
+* The first request is `server/discover`. A result, or an error that only the
   per-request era has, settles it; any other error, whatever its code, is that of a server
   of the handshake.                 [MCP 2026-07-28, basic/transports/stdio]
 * A server that says nothing is asked in the other way as well; whichever is answered first
@@ -41,9 +41,9 @@ from ...spec.error_kinds import ErrorKind
 from ...spec.profiles import profile
 from ...spec.revisions import LATEST, REVISIONS
 from ..requests.decode import PER_REQUEST, read
-from ..session import Agreement, Era, Session
+from ..session import Era, NegotiatedSession, Session
 
-__all__ = ["Offer", "agree", "per_request_meta"]
+__all__ = ["ClientHello", "agree", "per_request_meta"]
 
 
 def _handshakes(revisions: Iterable[str]) -> list[str]:
@@ -54,7 +54,7 @@ def _handshakes(revisions: Iterable[str]) -> list[str]:
 _NEWEST_HANDSHAKE: Final = max(_handshakes(REVISIONS))
 
 
-class Offer(NamedTuple):
+class ClientHello(NamedTuple):
     """What a client says of itself, and what it will settle for."""
 
     # The one revision that will do, or None for any.
@@ -81,7 +81,7 @@ class _Discovered(Wire, frozen=True):
     meta: dict[str, Any] | UnsetType | None = field(default=UNSET, name="_meta")
 
 
-async def agree(session: Session, offer: Offer, remembered: Era | None) -> bytes | None:
+async def agree(session: Session, hello: ClientHello, remembered: Era | None) -> bytes | None:
     """Open a conversation; return the result of `server/discover`, if that is what opened it.
 
     Raises:
@@ -89,69 +89,69 @@ async def agree(session: Session, offer: Offer, remembered: Era | None) -> bytes
         PeerError: the server refused.
         ConnectionLost: the connection ended meanwhile.
     """
-    pinned = offer.pinned
+    pinned = hello.pinned
     if pinned is not None and not PER_REQUEST.holds(pinned):
-        await _shake_hands(session, offer, pinned)
+        await _shake_hands(session, hello, pinned)
         return None
     if pinned is not None:
-        asked = _ask(session, offer, pinned)
+        asked = _ask(session, hello, pinned)
         await asyncio.wait([asked.waiter])
-        return await _follow(session, offer, asked)
+        return await _follow(session, hello, asked)
     if remembered == "handshake":
-        return await _shake_hands_again(session, offer)
-    return await _probe(session, offer)
+        return await _shake_hands_again(session, hello)
+    return await _probe(session, hello)
 
 
-def per_request_meta(offer: Offer, revision: str) -> Mapping[str, Any]:
+def per_request_meta(hello: ClientHello, revision: str) -> Mapping[str, Any]:
     """Return what every request of the per-request era carries, by its names on the wire."""
-    return request_meta(revision, offer.info, offer.declared(revision))
+    return request_meta(revision, hello.info, hello.declared(revision))
 
 
 # -- the per-request era ---------------------------------------------------------------------
 
 
-def _ask(session: Session, offer: Offer, revision: str) -> Pending:
-    params = {"_meta": per_request_meta(offer, revision)}
+def _ask(session: Session, hello: ClientHello, revision: str) -> Pending:
+    params = {"_meta": per_request_meta(hello, revision)}
     return session.probe("server/discover", params)
 
 
-async def _probe(session: Session, offer: Offer) -> bytes | None:
-    asked = _ask(session, offer, LATEST)
-    await asyncio.wait([asked.waiter], timeout=offer.probe_timeout)
+async def _probe(session: Session, hello: ClientHello) -> bytes | None:
+    asked = _ask(session, hello, LATEST)
+    await asyncio.wait([asked.waiter], timeout=hello.probe_timeout)
     if asked.waiter.done():
-        return await _follow(session, offer, asked)
-    return await _race(session, offer, asked)
+        return await _follow(session, hello, asked)
+    return await _race(session, hello, asked)
 
 
-async def _shake_hands_again(session: Session, offer: Offer) -> bytes | None:
+async def _shake_hands_again(session: Session, hello: ClientHello) -> bytes | None:
     """Open a conversation with a server that shook hands when it was last connected to."""
-    opened = _introduce(session, offer, _NEWEST_HANDSHAKE)
-    await asyncio.wait([opened.waiter], timeout=offer.probe_timeout)
+    opened = _introduce(session, hello, _NEWEST_HANDSHAKE)
+    await asyncio.wait([opened.waiter], timeout=hello.probe_timeout)
     if not opened.waiter.done():
-        return await _race(session, offer, _ask(session, offer, LATEST), opened)
+        return await _race(session, hello, _ask(session, hello, LATEST), opened)
     try:
-        _conclude(session, offer, opened.waiter.result(), _NEWEST_HANDSHAKE)
+        _conclude(session, hello, opened.waiter.result(), _NEWEST_HANDSHAKE)
     except (PeerError, RemoteProtocolError):
-        return await _probe(session, offer)  # it is not what it was: find out again
+        return await _probe(session, hello)  # it is not what it was: find out again
     return None
 
 
 async def _race(
-    session: Session, offer: Offer, asked: Pending, opened: Pending | None = None
+    session: Session, hello: ClientHello, asked: Pending, opened: Pending | None = None
 ) -> bytes | None:
     """Go by the first answer that settles it: to the one question or to the other."""
     if opened is None:
-        opened = _introduce(session, offer, _NEWEST_HANDSHAKE)
+        opened = _introduce(session, hello, _NEWEST_HANDSHAKE)
     waiting: set[asyncio.Future[Any]] = {asked.waiter, opened.waiter}
     refusal: PeerError | None = None
     while waiting:
         done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if asked.waiter in done:
             found = _discovered(asked)
-            agreement = _decided(found, offer)
-            if agreement is not None:
+            negotiated = _decided(found, hello)
+            if negotiated is not None:
                 session.forget(opened)
-                return _settle(session, agreement, asked)
+                return _settle(session, negotiated, asked)
         if opened.waiter in done:
             try:
                 raw = opened.waiter.result()
@@ -159,27 +159,27 @@ async def _race(
                 refusal = error
             else:
                 session.forget(asked)
-                _conclude(session, offer, raw, _NEWEST_HANDSHAKE)
+                _conclude(session, hello, raw, _NEWEST_HANDSHAKE)
                 return None
     if refusal is None:
-        _no_common(offer, ())
+        _no_common(hello, ())
     raise refusal
 
 
-async def _follow(session: Session, offer: Offer, asked: Pending) -> bytes | None:
+async def _follow(session: Session, hello: ClientHello, asked: Pending) -> bytes | None:
     """Go on by what `server/discover` was answered with."""
     found = _discovered(asked)
-    agreement = _decided(found, offer)
-    if agreement is not None:
-        return _settle(session, agreement, asked)
+    negotiated = _decided(found, hello)
+    if negotiated is not None:
+        return _settle(session, negotiated, asked)
     if isinstance(found, _Discovered):
-        await _fall_back(session, offer, found.supported_versions)
+        await _fall_back(session, hello, found.supported_versions)
     elif _modern_kind(found) == ErrorKind.UNSUPPORTED_PROTOCOL_VERSION:
-        await _fall_back(session, offer, _supported(found))
-    elif offer.pinned is not None:
+        await _fall_back(session, hello, _supported(found))
+    elif hello.pinned is not None:
         raise found
     else:
-        await _shake_hands(session, offer, _NEWEST_HANDSHAKE)
+        await _shake_hands(session, hello, _NEWEST_HANDSHAKE)
     return None
 
 
@@ -200,55 +200,55 @@ def _discovered(asked: Pending) -> _Discovered | PeerError | RemoteProtocolError
 
 
 def _decided(
-    found: _Discovered | PeerError | RemoteProtocolError, offer: Offer
-) -> Agreement | None:
+    found: _Discovered | PeerError | RemoteProtocolError, hello: ClientHello
+) -> NegotiatedSession | None:
     """Return what there is to agree on in the per-request era, or None where nothing is."""
     if isinstance(found, _Discovered):
-        revision = _best(found.supported_versions, offer)
+        revision = _best(found.supported_versions, hello)
         if not revision:
             return None
-        return Agreement(
+        return NegotiatedSession(
             revision,
             "per_request",
             _server_info(found.meta),
             found.capabilities,
             found.instructions or None,
             found,
-            per_request_meta(offer, revision),
+            per_request_meta(hello, revision),
         )
     if _modern_kind(found) in (None, ErrorKind.UNSUPPORTED_PROTOCOL_VERSION):
         return None
     # A server of this era that will not say what it has: each request will tell.
-    revision = offer.pinned or LATEST
-    return Agreement(revision, "per_request", meta=per_request_meta(offer, revision))
+    revision = hello.pinned or LATEST
+    return NegotiatedSession(revision, "per_request", meta=per_request_meta(hello, revision))
 
 
-def _settle(session: Session, agreement: Agreement, asked: Pending) -> bytes | None:
+def _settle(session: Session, negotiated: NegotiatedSession, asked: Pending) -> bytes | None:
     """Agree; return what was discovered, if anything was."""
-    session.agree(agreement)
-    return None if agreement.opening is None else bytes(asked.waiter.result())
+    session.agree(negotiated)
+    return None if negotiated.opening is None else bytes(asked.waiter.result())
 
 
-def _best(supported: Iterable[str], offer: Offer) -> str:
+def _best(supported: Iterable[str], hello: ClientHello) -> str:
     """Return the newest revision of the per-request era that both speak, or nothing."""
-    common = set(supported).intersection(offer.revisions)
+    common = set(supported).intersection(hello.revisions)
     return max(filter(PER_REQUEST.holds, common), default="")
 
 
-async def _fall_back(session: Session, offer: Offer, supported: Iterable[str]) -> None:
+async def _fall_back(session: Session, hello: ClientHello, supported: Iterable[str]) -> None:
     """Shake hands in the newest revision that a server of both eras named."""
-    common = set(supported).intersection(offer.revisions)
+    common = set(supported).intersection(hello.revisions)
     best = max(_handshakes(common), default="")
     if not best:
-        _no_common(offer, supported)
-    await _shake_hands(session, offer, best)
+        _no_common(hello, supported)
+    await _shake_hands(session, hello, best)
 
 
-def _no_common(offer: Offer, supported: Iterable[str]) -> NoReturn:
+def _no_common(hello: ClientHello, supported: Iterable[str]) -> NoReturn:
     raise RemoteProtocolError(
         "mcp.version.none-reported",
         got=", ".join(sorted(supported)) or "no version at all",
-        expected=f"a server that speaks {' or '.join(reversed(offer.revisions))}",
+        expected=f"a server that speaks {' or '.join(reversed(hello.revisions))}",
     )
 
 
@@ -285,23 +285,23 @@ def _server_info(meta: Any) -> Implementation | None:
 # -- the handshake era -----------------------------------------------------------------------
 
 
-async def _shake_hands(session: Session, offer: Offer, revision: str) -> None:
-    opened = _introduce(session, offer, revision)
+async def _shake_hands(session: Session, hello: ClientHello, revision: str) -> None:
+    opened = _introduce(session, hello, revision)
     await asyncio.wait([opened.waiter])
-    _conclude(session, offer, opened.waiter.result(), revision)
+    _conclude(session, hello, opened.waiter.result(), revision)
 
 
-def _introduce(session: Session, offer: Offer, revision: str) -> Pending:
-    info = narrow(offer.info, revision)
-    params = InitializeRequestParams(offer.declared(revision), info, revision)
+def _introduce(session: Session, hello: ClientHello, revision: str) -> Pending:
+    info = narrow(hello.info, revision)
+    params = InitializeRequestParams(hello.declared(revision), info, revision)
     return session.probe("initialize", params)
 
 
-def _conclude(session: Session, offer: Offer, raw: Raw, asked_for: str) -> None:
+def _conclude(session: Session, hello: ClientHello, raw: Raw, asked_for: str) -> None:
     result: InitializeResult = read(raw, InitializeResult, "initialize", asked_for)
     revision = result.protocol_version
-    if revision not in offer.revisions or PER_REQUEST.holds(revision):
-        usable = ", ".join(_handshakes(reversed(offer.revisions)))
+    if revision not in hello.revisions or PER_REQUEST.holds(revision):
+        usable = ", ".join(_handshakes(reversed(hello.revisions)))
         raise RemoteProtocolError(
             "mcp.version.disconnects",
             where="/protocolVersion",
@@ -309,7 +309,7 @@ def _conclude(session: Session, offer: Offer, raw: Raw, asked_for: str) -> None:
             expected=f"{asked_for}, which was asked for, or another that we speak: {usable}",
         )
     session.agree(
-        Agreement(
+        NegotiatedSession(
             revision,
             "handshake",
             result.server_info,

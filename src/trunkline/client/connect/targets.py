@@ -17,20 +17,20 @@ from ...jsonrpc.policy import Policy
 from ...transports.base import Address, Transport
 from ..session import Era
 
-__all__ = ["Given", "Target", "forget", "outlives", "remember", "remembered", "target_of"]
+__all__ = ["ConnectTarget", "Given", "forget", "outlives", "remember", "remembered", "target_of"]
 
 # What a caller may name.
 Given: TypeAlias = Address | Transport | Sequence[str] | str
 
 
-class Target(NamedTuple):
+class ConnectTarget(NamedTuple):
     """Where to connect to, and whether that can be done again."""
 
     address: Address
     lasts: bool = True
 
 
-class _Once:
+class _SingleUseAddress:
     """A transport that was made by hand, as an address that works once."""
 
     def __init__(self, transport: Transport) -> None:
@@ -45,7 +45,7 @@ class _Once:
         return transport
 
 
-def target_of(given: Any) -> Target:
+def target_of(given: Any) -> ConnectTarget:
     """Return the target that a caller named.
 
     Raises:
@@ -54,13 +54,13 @@ def target_of(given: Any) -> Target:
         TypeError: it is nothing one can connect to.
     """
     if isinstance(given, str):
-        return Target(_address(given))
+        return ConnectTarget(_address(given))
     if isinstance(given, list | tuple):
-        return Target(_command(list(given)))
+        return ConnectTarget(_command(list(given)))
     if callable(getattr(given, "transport", None)):
-        return Target(given)
+        return ConnectTarget(given)
     if all(callable(getattr(given, name, None)) for name in ("connect", "send", "close")):
-        return Target(_Once(given), lasts=False)
+        return ConnectTarget(_SingleUseAddress(given), lasts=False)
     raise TypeError(
         f"a client connects to an address, a Stdio, a Server, a list of strings or a Transport, "
         f"not to {type(given).__name__}"

@@ -22,7 +22,7 @@ from ..options import check_seconds
 from ..session import NOT_SENT, Session
 from .call import PendingCall
 from .method_checks import check_method, check_sendable
-from .request import Question
+from .request import OutgoingRequest
 from .submitting import Submitting
 
 __all__ = ["CallBatch"]
@@ -33,7 +33,7 @@ T = TypeVar("T")
 class _Waiting(NamedTuple):
     """A request that is not sent yet, and who waits for its answer."""
 
-    question: Question
+    request: OutgoingRequest
     call: PendingCall[Any]
     future: asyncio.Future[Any]
 
@@ -94,23 +94,23 @@ class CallBatch(Submitting):
 
     def _submit(
         self,
-        question: Question,
+        request: OutgoingRequest,
         reader: Callable[[Any], T],
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
     ) -> PendingCall[T]:
-        if question.method == "initialize":
+        if request.method == "initialize":
             raise LocalProtocolError(
                 "mcp.batch.initialize", got="initialize", expected="it as a message of its own"
             )
         self._check_open()
         session = self._session
-        check_sendable(question.method, question.kind, session, strict=self._strict)
-        if question.timeout is not None:
-            check_seconds("timeout", question.timeout)
+        check_sendable(request.method, request.kind, session, strict=self._strict)
+        if request.timeout is not None:
+            check_seconds("timeout", request.timeout)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = PendingCall(session, question.method, future, reader, on_success, on_error)
-        self._calls.append(_Waiting(question, call, future))
+        call = PendingCall(session, request.method, future, reader, on_success, on_error)
+        self._calls.append(_Waiting(request, call, future))
         return call
 
     def _check_open(self) -> None:
@@ -132,7 +132,7 @@ class CallBatch(Submitting):
             return
         waiting = [each for each in left if isinstance(each, _Waiting)]
         sent = session.start_batch(
-            [each.question if isinstance(each, _Waiting) else each for each in left],
+            [each.request if isinstance(each, _Waiting) else each for each in left],
             [each.future for each in waiting],
         )
         for each, pending in zip(waiting, sent, strict=True):

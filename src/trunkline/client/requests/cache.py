@@ -34,7 +34,7 @@ def fresh_until(now: float, ttl_ms: int) -> float:
     return now + min(ttl_ms, LONGEST_MS) / 1000
 
 
-class _Entry(NamedTuple):
+class _CachedResult(NamedTuple):
     result: bytes
     until: float
 
@@ -45,7 +45,7 @@ class Cache:
     __slots__ = ("_changes", "_entries", "_size")
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._entries: OrderedDict[Key, _CachedResult] = OrderedDict()
         self._size = 0
         # How many changes there were; a result asked for before the last is not kept.
         self._changes = 0
@@ -74,7 +74,7 @@ class Cache:
         self._remove(key)
         if changes != self._changes or len(result) > BYTES_KEPT:
             return
-        self._entries[key] = _Entry(result, until)
+        self._entries[key] = _CachedResult(result, until)
         self._size += len(result)
         while self._size > BYTES_KEPT or len(self._entries) > ENTRIES_KEPT:
             self._remove(next(iter(self._entries)))

@@ -3,8 +3,8 @@
 A `PendingCall` can be awaited, polled, given callbacks and cancelled. Everything happens on the
 event loop of the client; an outcome that is neither awaited nor listened to is dropped.
 
-It ends once, with a complete result. Where a server may answer with another, a `Gate` stands
-in the place of its future: what is not complete goes on behind it, in a task.
+It ends once, with a complete result. Where a server may answer with another, a `CompletingWaiter`
+stands in the place of its future: what is not complete goes on behind it, in a task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...jsonrpc.outgoing import Pending
     from ..session import Session
 
-__all__ = ["Gate", "PendingCall"]
+__all__ = ["CompletingWaiter", "PendingCall"]
 
 T = TypeVar("T")
 
@@ -171,7 +171,7 @@ class PendingCall(Generic[T]):
             on_error(error)
 
 
-class Gate:
+class CompletingWaiter:
     """Takes an answer in the place of a call's future, and lets through what is complete.
 
     `go_on` begins to complete what is not; whoever gives it keeps the task alive.

@@ -54,8 +54,8 @@ def check_sendable(
     """
     if kind is not None and method not in session.methods:
         refuse(method, session.revision)
-    if strict and session.agreement is not None:
-        check_declared(method, session.revision, session.agreement.capabilities)
+    if strict and session.negotiated is not None:
+        check_declared(method, session.revision, session.negotiated.capabilities)
 
 
 def refuse(method: str, revision: str) -> NoReturn:

@@ -51,9 +51,9 @@ from ...mcp.types import (
 )
 from ..diagnostics import report
 from ..options import LEVELS, check_choice, check_seconds
-from ..session import NOT_SENT, OnProgress, Question, Session
+from ..session import NOT_SENT, OnProgress, OutgoingRequest, Session
 from .cache import Cache, fresh_until
-from .call import Gate, PendingCall
+from .call import CompletingWaiter, PendingCall
 from .decode import NotComplete, read, read_own
 from .method_checks import check_method, check_sendable
 from .submitting import Submitting, tool_call
@@ -72,14 +72,14 @@ R = TypeVar("R")
 class _Keepable(NamedTuple):
     """A question whose answer may be used again: the answer's type, and what it is kept by."""
 
-    question: Question
+    request: OutgoingRequest
     result: type[Struct]
     what: str | None = None
 
     @property
     def key(self) -> tuple[str, str | None]:
         """What the answer is kept by."""
-        return self.question.method, self.what
+        return self.request.method, self.what
 
 
 class Verbs(Submitting):
@@ -191,19 +191,19 @@ class Verbs(Submitting):
                 try:
                     return tool_result(raw, result_type, session.revision)
                 except NotComplete:
-                    question = tool_call(name, given)
-                raw = await self._resolve(session, question, raw)
+                    request = tool_call(name, given)
+                raw = await self._resolve(session, request, raw)
                 return tool_result(raw, result_type, session.revision)
-        question = tool_call(name, given, timeout, on_progress, meta)
+        request = tool_call(name, given, timeout, on_progress, meta)
         if not must_be_task:
             try:
                 return await self._answer(
-                    question, lambda raw, revision: tool_result(raw, result_type, revision)
+                    request, lambda raw, revision: tool_result(raw, result_type, revision)
                 )
             except PeerError as error:
                 if not await self._must_be_task(error, name, timeout):
                     raise
-        raw, session = await self._call_as_task(question)
+        raw, session = await self._call_as_task(request)
         return tool_result(raw, result_type, session.revision)
 
     async def list_tools(self, *, fresh: bool = False, timeout: float | None = None) -> list[Tool]:
@@ -259,10 +259,10 @@ class Verbs(Submitting):
     ) -> ReadResourceResult:
         """Return what a resource holds: texts, and bytes as base64."""
         fields = {"uri": uri}
-        question = Question(
+        request = OutgoingRequest(
             "resources/read", ReadResourceRequestParams, fields, timeout, on_progress, meta
         )
-        result, _ = await self._kept(_Keepable(question, ReadResourceResult, uri), fresh)
+        result, _ = await self._kept(_Keepable(request, ReadResourceResult, uri), fresh)
         return result  # type: ignore[no-any-return]  # as above
 
     # -- prompts and completion --------------------------------------------------------------
@@ -291,9 +291,11 @@ class Verbs(Submitting):
         """Return the messages of a prompt, filled in."""
         method = "prompts/get"
         fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
-        question = Question(method, GetPromptRequestParams, fields, timeout, on_progress, meta)
+        request = OutgoingRequest(
+            method, GetPromptRequestParams, fields, timeout, on_progress, meta
+        )
         return await self._answer(
-            question, lambda raw, revision: read(raw, GetPromptResult, method, revision)
+            request, lambda raw, revision: read(raw, GetPromptResult, method, revision)
         )
 
     async def complete(
@@ -327,9 +329,9 @@ class Verbs(Submitting):
         )
         fields = {"argument": params.argument, "ref": params.ref, "context": params.context}
         method = "completion/complete"
-        question = Question(method, CompleteRequestParams, fields, timeout)
+        request = OutgoingRequest(method, CompleteRequestParams, fields, timeout)
         result: CompleteResult = await self._answer(
-            question, lambda raw, revision: read(raw, CompleteResult, method, revision)
+            request, lambda raw, revision: read(raw, CompleteResult, method, revision)
         )
         return result.completion
 
@@ -346,8 +348,8 @@ class Verbs(Submitting):
         self, *, fresh: bool = False, timeout: float | None = None
     ) -> DiscoverResult:
         """Return which revisions and capabilities a server has."""
-        question = Question("server/discover", RequestParams, {}, timeout)
-        result, _ = await self._kept(_Keepable(question, DiscoverResult), fresh)
+        request = OutgoingRequest("server/discover", RequestParams, {}, timeout)
+        result, _ = await self._kept(_Keepable(request, DiscoverResult), fresh)
         return result  # type: ignore[no-any-return]  # as above
 
     async def set_log_level(
@@ -422,10 +424,10 @@ class Verbs(Submitting):
         A method that another revision has is refused; one that none has is sent.
         """
         check_method(method, self._connected().revision, "request")
-        question = Question(method, None, dict(params or {}), timeout, on_progress)
+        request = OutgoingRequest(method, None, dict(params or {}), timeout, on_progress)
         kind = result_type or dict[str, Any]
         return await self._answer(
-            question, lambda raw, revision: read_own(raw, kind, method, revision)
+            request, lambda raw, revision: read_own(raw, kind, method, revision)
         )
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
@@ -463,34 +465,34 @@ class Verbs(Submitting):
         """Say whether a call was refused because its tool only runs as a task."""
         raise NotImplementedError
 
-    async def _call_as_task(self, question: Question) -> tuple[Raw, Session]:
+    async def _call_as_task(self, request: OutgoingRequest) -> tuple[Raw, Session]:
         """Return the result of a tool that only runs as a task, and how it came."""
         raise NotImplementedError
 
-    async def _ask(self, question: Question) -> tuple[Raw, Session]:
+    async def _ask(self, request: OutgoingRequest) -> tuple[Raw, Session]:
         """Return an unread result, and the session it came by."""
         session = self._session or self._connected()
-        if self._strict or question.method not in session.methods:
-            check_sendable(question.method, question.kind, session, strict=self._strict)
-        return await self._ask_by(session, question)
+        if self._strict or request.method not in session.methods:
+            check_sendable(request.method, request.kind, session, strict=self._strict)
+        return await self._ask_by(session, request)
 
-    async def _ask_by(self, session: Session, question: Question) -> tuple[Raw, Session]:
+    async def _ask_by(self, session: Session, request: OutgoingRequest) -> tuple[Raw, Session]:
         try:
-            return await session.ask(question), session
+            return await session.ask(request), session
         except NOT_SENT:
             session = await self._renew(session)
-        return await session.ask(question), session
+        return await session.ask(request), session
 
-    async def _answer(self, question: Question, reader: Callable[[Raw, str], T]) -> T:
+    async def _answer(self, request: OutgoingRequest, reader: Callable[[Raw, str], T]) -> T:
         """Return a result, completed if need be, as what `reader` makes of it."""
-        raw, session = await self._ask(question)
+        raw, session = await self._ask(request)
         try:
             return reader(raw, session.revision)
         except NotComplete:
             pass  # completed below, so that nothing hangs on what that may raise
-        return reader(await self._resolve(session, question, raw), session.revision)
+        return reader(await self._resolve(session, request, raw), session.revision)
 
-    async def _resolve(self, session: Session, question: Question, raw: Raw) -> Raw:
+    async def _resolve(self, session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         """Return the complete result that comes of one that is not."""
         if session.is_leaving:
             session = await self._renew(session)
@@ -498,19 +500,21 @@ class Verbs(Submitting):
         from .resolving import complete
 
         with session.held():
-            return await complete(self._resolvers, session, question, raw)
+            return await complete(self._resolvers, session, request, raw)
 
-    async def _resolve_input(self, session: Session, question: Question, raw: Raw) -> Raw:
+    async def _resolve_input(self, session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         """Complete a result of the type `input_required`: answer, and ask again."""
-        from ..server_requests.input_required import Rounds
+        from ..server_requests.input_required import InputRequiredResolver
 
-        return await Rounds(self._ask_by, self._max_rounds).resolve(session, question, raw)
+        return await InputRequiredResolver(self._ask_by, self._max_rounds).resolve(
+            session, request, raw
+        )
 
     async def _do(
         self, method: str, kind: type[Struct], fields: dict[str, Any], timeout: float | None
     ) -> None:
         await self._answer(
-            Question(method, kind, fields, timeout),
+            OutgoingRequest(method, kind, fields, timeout),
             lambda raw, revision: read(raw, Result, method, revision),
         )
 
@@ -519,37 +523,39 @@ class Verbs(Submitting):
 
     def _submit(
         self,
-        question: Question,
+        request: OutgoingRequest,
         reader: Callable[[Any], T],
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
     ) -> PendingCall[T]:
         session = self._connected()
-        check_sendable(question.method, question.kind, session, strict=self._strict)
+        check_sendable(request.method, request.kind, session, strict=self._strict)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = PendingCall(session, question.method, future, reader, on_success, on_error)
+        call = PendingCall(session, request.method, future, reader, on_success, on_error)
         try:
-            self._start(call, question, session, future)
+            self._start(call, request, session, future)
         except NOT_SENT:
-            self._keep_task(self._submit_later(question, session, future, call))
+            self._keep_task(self._submit_later(request, session, future, call))
         return call
 
     def _start(
         self,
         call: PendingCall[Any],
-        question: Question,
+        request: OutgoingRequest,
         session: Session,
         future: asyncio.Future[Any],
     ) -> None:
         if not session.is_per_request:
-            call.sent_as(session.start(question, future), session)
+            call.sent_as(session.start(request, future), session)
             return
-        gate = Gate(call, lambda raw: self._keep_task(self._resolve(session, question, raw)))
-        call.sent_as(session.start(question, gate), session)
+        gate = CompletingWaiter(
+            call, lambda raw: self._keep_task(self._resolve(session, request, raw))
+        )
+        call.sent_as(session.start(request, gate), session)
 
     async def _submit_later(
         self,
-        question: Question,
+        request: OutgoingRequest,
         session: Session,
         future: asyncio.Future[Any],
         call: PendingCall[Any],
@@ -558,7 +564,7 @@ class Verbs(Submitting):
         try:
             new = await self._renew(session)
             if not future.done():
-                self._start(call, question, new, future)
+                self._start(call, request, new, future)
         except Exception as error:  # noqa: BLE001  # whatever it is, the call waits for it
             if not isinstance(error, TrunklineError):
                 report(error, "connecting again")
@@ -574,24 +580,24 @@ class Verbs(Submitting):
 
     async def _kept(self, keepable: _Keepable, fresh: bool) -> tuple[Any, int]:
         """Return a result that was kept, if it is still fresh, else ask for it; and its size."""
-        question, kind, _ = keepable
-        method, cache, session = question.method, self._cache, self._connected()
+        request, kind, _ = keepable
+        method, cache, session = request.method, self._cache, self._connected()
         now = asyncio.get_running_loop().time
         # What was asked with more in `_meta` may have been answered by it.
-        if question.meta or not session.is_per_request or not session.is_open:
+        if request.meta or not session.is_per_request or not session.is_open:
             cache = None
         kept = None if cache is None or fresh else cache.get(keepable.key, now())
         if kept is not None:
             return read(kept, kind, method, session.revision), len(kept)
         changes = 0 if cache is None else cache.changes
-        raw, session = await self._ask(question)
+        raw, session = await self._ask(request)
         try:
             result = read(raw, kind, method, session.revision)
         except NotComplete:
             cache = None  # what comes of questions and answers is nobody else's
             result = None
         if result is None:
-            raw = await self._resolve(session, question, raw)
+            raw = await self._resolve(session, request, raw)
             result = read(raw, kind, method, session.revision)
         ttl = getattr(result, "ttl_ms", UNSET)
         if cache is not None and type(ttl) is int and ttl > 0:
@@ -617,8 +623,8 @@ class Verbs(Submitting):
         timeout: float | None,
     ) -> tuple[Any, int]:
         fields = {"cursor": UNSET if cursor is None else cursor}
-        question = Question(method, PaginatedRequestParams, fields, timeout)
-        return await self._kept(_Keepable(question, kind, cursor), fresh)
+        request = OutgoingRequest(method, PaginatedRequestParams, fields, timeout)
+        return await self._kept(_Keepable(request, kind, cursor), fresh)
 
     async def _every(
         self, method: str, kind: type[Struct], member: str, fresh: bool, timeout: float | None

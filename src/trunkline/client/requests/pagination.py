@@ -20,10 +20,10 @@ from msgspec import UNSET
 from ...errors import PeerError, RemoteProtocolError, RequestTimeout
 from ...spec.error_kinds import ErrorKind
 
-__all__ = ["Limits", "Page", "every"]
+__all__ = ["ListLimits", "Page", "every"]
 
 
-class Limits(NamedTuple):
+class ListLimits(NamedTuple):
     """How long a list may be. No list that anybody reads is longer."""
 
     pages: int = 10_000
@@ -69,7 +69,7 @@ async def every(
     restart: Callable[[], object],
     seconds: float,
     now: Callable[[], float],
-    limits: Limits | None = None,
+    limits: ListLimits | None = None,
 ) -> list[Any]:
     """Return what all pages hold; `restart` is called when they have to be asked for anew.
 
@@ -78,7 +78,7 @@ async def every(
         RemoteProtocolError: the list does not end, or not soon enough.
     """
     clock = _Clock(now, seconds, now() + seconds)
-    limits = limits or Limits()
+    limits = limits or ListLimits()
     found = await _follow(method, get, clock, limits, is_last=False)
     if found is None:
         restart()
@@ -87,7 +87,7 @@ async def every(
 
 
 async def _follow(
-    method: str, get: GetPage, clock: _Clock, limits: Limits, *, is_last: bool
+    method: str, get: GetPage, clock: _Clock, limits: ListLimits, *, is_last: bool
 ) -> list[Any] | None:
     """Return what all pages hold, or None where the server no longer takes a cursor."""
     found: list[Any] = []

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["OnProgress", "Question", "Waiter"]
+__all__ = ["OnProgress", "OutgoingRequest", "ReplyWaiter"]
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], object]
 
 
-class Question(NamedTuple):
+class OutgoingRequest(NamedTuple):
     """A request as a caller put it, and what is particular about it."""
 
     method: str
@@ -25,7 +25,7 @@ class Question(NamedTuple):
     meta: Mapping[str, Any] | None = None
 
 
-class Waiter(Protocol):
+class ReplyWaiter(Protocol):
     """What takes an answer: a future, or what stands in the place of one."""
 
     def done(self) -> bool:

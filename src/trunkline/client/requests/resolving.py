@@ -21,13 +21,13 @@ from ...errors import TooManyRoundTrips
 from .decode import COMPLETE, NotComplete, result_type
 
 if TYPE_CHECKING:
-    from ..session import Question, Session
+    from ..session import OutgoingRequest, Session
 
 __all__ = ["Resolver", "complete"]
 
 # Given the connection, the request as its caller put it and the result that came: another
 # result, which is complete or of a type that somebody else resolves.
-Resolver: TypeAlias = Callable[["Session", "Question", Raw], Awaitable[Raw]]
+Resolver: TypeAlias = Callable[["Session", "OutgoingRequest", Raw], Awaitable[Raw]]
 
 # How often a result may change its type. Questions and then a task are two; a server that goes
 # from one to the other without end would keep its caller for good.
@@ -35,7 +35,7 @@ _MOST_TURNS: Final = 16
 
 
 async def complete(
-    resolvers: Mapping[str, Resolver], session: Session, question: Question, raw: Raw
+    resolvers: Mapping[str, Resolver], session: Session, request: OutgoingRequest, raw: Raw
 ) -> Raw:
     """Return the complete result that comes of `raw`.
 
@@ -51,7 +51,5 @@ async def complete(
         resolver = resolvers.get(found) if type(found) is str else None
         if resolver is None:
             raise NotComplete(found)
-        raw = await resolver(session, question, raw)
-    raise TooManyRoundTrips(
-        f"no complete result after {_MOST_TURNS} others", method=question.method
-    )
+        raw = await resolver(session, request, raw)
+    raise TooManyRoundTrips(f"no complete result after {_MOST_TURNS} others", method=request.method)

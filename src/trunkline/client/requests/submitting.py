@@ -15,7 +15,7 @@ from ...mcp.types import CallToolRequestParams
 from .call import PendingCall
 from .decode import read_own
 from .method_checks import check_method
-from .request import OnProgress, Question
+from .request import OnProgress, OutgoingRequest
 from .tool_result import ToolResult, tool_result
 
 __all__ = ["Submitting", "tool_call"]
@@ -40,7 +40,7 @@ class Submitting:
         revision = self._spoken()
         check_method(method, revision, "request")
         return self._submit(
-            Question(method, None, dict(params or {}), timeout, on_progress),
+            OutgoingRequest(method, None, dict(params or {}), timeout, on_progress),
             lambda raw: read_own(raw, dict[str, Any], method, revision),
             on_success,
             on_error,
@@ -112,7 +112,7 @@ class Submitting:
 
     def _submit(
         self,
-        question: Question,
+        request: OutgoingRequest,
         reader: Callable[[Any], T],
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
@@ -127,7 +127,7 @@ def tool_call(
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
     meta: Mapping[str, Any] | None = None,
-) -> Question:
+) -> OutgoingRequest:
     """Return the question that a call of a tool is."""
     fields = {"name": name, "arguments": arguments}
-    return Question("tools/call", CallToolRequestParams, fields, timeout, on_progress, meta)
+    return OutgoingRequest("tools/call", CallToolRequestParams, fields, timeout, on_progress, meta)

@@ -2,7 +2,7 @@
 
 The deadlines of all calls share one timer, which is set when an earlier one than all others
 comes along and otherwise left to find out for itself. Most calls are like any other and have
-nothing here; of those that are not, a `Watch` holds what is particular.
+nothing here; of those that are not, a `RequestWatch` holds what is particular.
 
 The rules that live here, and only here:
 
@@ -24,12 +24,12 @@ from ...jsonrpc.messages import RequestId
 from ...jsonrpc.outgoing import Pending
 from ...jsonrpc.peer import Peer
 from ..options import check_seconds
-from .request import OnProgress, Question
+from .request import OnProgress, OutgoingRequest
 
-__all__ = ["Waiting", "Watch"]
+__all__ = ["RequestTimeouts", "RequestWatch"]
 
 
-class Watch:
+class RequestWatch:
     """What is particular about one call: its time, its progress."""
 
     __slots__ = ("cap", "lasts", "on_progress", "pending", "seconds", "token")
@@ -44,7 +44,7 @@ class Watch:
         self.lasts = False
 
 
-class Waiting:
+class RequestTimeouts:
     """The deadlines of one connection. `on_late` is told of a call that has none left, and why."""
 
     __slots__ = (
@@ -78,8 +78,8 @@ class Waiting:
         self.timeout = min(timeout, max_timeout)
         # When the timer goes off.
         self.wake_at = inf
-        self.watches: dict[RequestId, Watch] = {}
-        self.tokens: dict[int | str, Watch] = {}
+        self.watches: dict[RequestId, RequestWatch] = {}
+        self.tokens: dict[int | str, RequestWatch] = {}
         self._max_timeout = max_timeout
         self._on_progress = on_progress
         self._on_late = on_late
@@ -132,25 +132,25 @@ class Waiting:
         if when is not None and when < inf:
             self.arm(when)
 
-    def watch(self, question: Question) -> Watch | None:
+    def watch(self, request: OutgoingRequest) -> RequestWatch | None:
         """Return what a call needs that is not like any other.
 
         Raises:
             ValueError: its time is none.
         """
-        timeout, on_progress = question.timeout, question.on_progress or self._on_progress
+        timeout, on_progress = request.timeout, request.on_progress or self._on_progress
         if timeout is None and on_progress is None:
             return None
         if timeout is not None:
             check_seconds("timeout", timeout)
         seconds = self.timeout if timeout is None else min(timeout, self._max_timeout)
-        watch = Watch(seconds, on_progress)
+        watch = RequestWatch(seconds, on_progress)
         if on_progress is not None:
             watch.token = next(self._new_token)
             self.tokens[watch.token] = watch
         return watch
 
-    def keep(self, watch: Watch, pending: Pending) -> None:
+    def keep(self, watch: RequestWatch, pending: Pending) -> None:
         """Take note of which request a watch is about."""
         if pending.waiter.done():  # answered before it was even sent, as it were
             self.forget(watch)
@@ -159,21 +159,21 @@ class Waiting:
             watch.cap = self.now() + self._max_timeout
             self.watches[pending.id] = watch
 
-    def end(self, pending: Pending) -> Watch | None:
+    def end(self, pending: Pending) -> RequestWatch | None:
         """Stop watching a request; return what was particular about it."""
         watch = self.watches.pop(pending.id, None)
         if watch is not None and not watch.lasts:
             self.forget(watch)
         return watch
 
-    def outlive(self, pending: Pending) -> Watch | None:
+    def outlive(self, pending: Pending) -> RequestWatch | None:
         """Have progress told until `forget`: a task goes on under the token of its request."""
         watch = self.watches.get(pending.id)
         if watch is not None:
             watch.lasts = True
         return watch
 
-    def forget(self, watch: Watch | None) -> None:
+    def forget(self, watch: RequestWatch | None) -> None:
         """Give up a watch, whose request may never have been sent."""
         if watch is not None and watch.token is not None:
             self.tokens.pop(watch.token, None)
@@ -218,7 +218,7 @@ class Waiting:
         if when is not None and when < inf:
             self.arm(when)
 
-    def _reason(self, watch: Watch | None, now: float) -> str:
+    def _reason(self, watch: RequestWatch | None, now: float) -> str:
         if watch is not None and watch.cap <= now:
             return f"no answer within {self._max_timeout:g} s, which is the most there is"
         return f"no answer within {self.timeout if watch is None else watch.seconds:g} s"

@@ -31,14 +31,14 @@ __all__ = ["ToolResult", "tool_result"]
 T = TypeVar("T")
 
 
-class _Answer(CallToolResult, frozen=True):
+class _CallResult(CallToolResult, frozen=True):
     """A result of `tools/call` whose structured content is not read yet."""
 
     structured_content: Raw | UnsetType = UNSET
 
 
 # Made here and not when first used: every call of a tool goes by it.
-_read_answer: Final = Decoder(_Answer).decode
+_read_answer: Final = Decoder(_CallResult).decode
 
 
 class ToolResult(Generic[T]):
@@ -46,7 +46,7 @@ class ToolResult(Generic[T]):
 
     __slots__ = ("_answer", "_plain", "_type", "_value")
 
-    def __init__(self, answer: _Answer, kind: Any) -> None:
+    def __init__(self, answer: _CallResult, kind: Any) -> None:
         self._answer = answer
         self._type = kind
         self._value: Any = NOTHING
@@ -155,7 +155,7 @@ def tool_result(raw: Raw, kind: type[T] | None, revision: str) -> ToolResult[T]:
     except UNREADABLE:
         answer = None  # looked at below, so that no decoder error hangs on what is raised
     if answer is None:
-        answer = look_again(raw, _Answer, "tools/call", revision)
+        answer = look_again(raw, _CallResult, "tools/call", revision)
     return ToolResult(answer, kind)
 
 

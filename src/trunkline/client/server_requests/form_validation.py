@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 from ...redaction import HIDDEN, is_secret_name, show
 
-__all__ = ["Misfit", "defaults", "fit"]
+__all__ = ["FormMismatch", "defaults", "fit"]
 
 # What a value has to be, in words, or None where it is just that.
 _Fault: TypeAlias = str | None
@@ -33,7 +33,7 @@ _Fault: TypeAlias = str | None
 _CHOICES_SHOWN: Final = 20
 
 
-class Misfit(ValueError):
+class FormMismatch(ValueError):
     """What was filled in does not fit the form; the text names the field and what it takes."""
 
 
@@ -48,16 +48,16 @@ def fit(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]
     for name in filled:
         if name not in fields:
             there = ", ".join(map(show, fields)) if len(fields) <= _CHOICES_SHOWN else "others"
-            raise Misfit(f"the form has no field {show(name)}, but {there or 'none at all'}")
+            raise FormMismatch(f"the form has no field {show(name)}, but {there or 'none at all'}")
     made = defaults(schema)
     for name, value in filled.items():
         fault = _fault(fields[name], value)
         if fault is not None:
-            raise Misfit(f"the field {show(name)} takes {fault}, not {_shown(name, value)}")
+            raise FormMismatch(f"the field {show(name)} takes {fault}, not {_shown(name, value)}")
         made[name] = _sent(fields[name], value)
     for name in _required(schema):
         if name in fields and name not in made:
-            raise Misfit(f"the field {show(name)} is required, and has nothing in it")
+            raise FormMismatch(f"the field {show(name)} is required, and has nothing in it")
     # In the order of the form, whichever came from where.
     return {name: made[name] for name in fields if name in made}
 

@@ -47,7 +47,7 @@ from ...mcp.types import (
 )
 from ...redaction import show
 from ...spec import lookup
-from ..diagnostics import current_task, outlast
+from ..diagnostics import current_task, wait_cancelled
 from ..requests.decode import decoder, where_and_what
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AT_ONCE",
-    "Answering",
-    "Handlers",
+    "ClientHandlers",
+    "HandlerFunctions",
     "OnElicit",
     "OnElicitUrl",
     "OnSample",
@@ -81,7 +81,7 @@ OnElicitUrl: TypeAlias = Callable[[ElicitRequestParams], Visited | Awaitable[Vis
 AT_ONCE: Final = 100
 
 
-class Handlers(NamedTuple):
+class HandlerFunctions(NamedTuple):
     """What a client can answer, and by whom."""
 
     roots: Roots | None = None
@@ -92,12 +92,12 @@ class Handlers(NamedTuple):
     sampling_tools: bool = False
 
 
-class Answering:
+class ClientHandlers:
     """Reads and answers the questions of one server, and knows what is being answered."""
 
     __slots__ = ("_handlers", "_running", "_threads")
 
-    def __init__(self, handlers: Handlers, threads: Callable[[], ThreadPool]) -> None:
+    def __init__(self, handlers: HandlerFunctions, threads: Callable[[], ThreadPool]) -> None:
         self._handlers = handlers
         # Asked for when a handler needs one: all connections of a client share them.
         self._threads = threads
@@ -112,7 +112,7 @@ class Answering:
         return by.get(method) is not None
 
     def read(self, method: str, raw: Raw | UnsetType, revision: str, where: str) -> Any:
-        """Return the params of a question, which are at the place `where` of a message.
+        """Return the params of a request, which are at the place `where` of a message.
 
         Raises:
             RemoteProtocolError: it may not be asked like this; the text says why.
@@ -176,7 +176,7 @@ class Answering:
 
     async def end(self, caller: asyncio.Task[Any] | None = None) -> None:
         """Wait until all that was stopped has ended, apart from who waits for this."""
-        await outlast(task for task in self._running if task is not caller)
+        await wait_cancelled(task for task in self._running if task is not caller)
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)

@@ -35,24 +35,27 @@ from ...jsonrpc.policy import Policy
 from ...mcp.tables import params_type
 from ...mcp.types import CancelledNotificationParams
 from ...spec.error_kinds import ErrorKind
-from ..diagnostics import Complaints, current_task
+from ..diagnostics import RateLimitedLog, current_task
 from ..requests.decode import decoder
-from .handlers import Answering
+from .handlers import ClientHandlers
 
-__all__ = ["Answers"]
+__all__ = ["ServerRequestRunner"]
 
 
-class Answers:
+class ServerRequestRunner:
     """Answers the requests of one server."""
 
-    __slots__ = ("_answering", "_complaints", "_on_busy", "_tasks")
+    __slots__ = ("_handlers", "_on_busy", "_server_log", "_tasks")
 
     def __init__(
-        self, answering: Answering, complaints: Complaints, on_busy: Callable[[bool], object]
+        self,
+        answering: ClientHandlers,
+        server_log: RateLimitedLog,
+        on_busy: Callable[[bool], object],
     ) -> None:
-        self._answering = answering
-        self._complaints = complaints
-        # Told when the first question is being answered, and when none is any more.
+        self._handlers = answering
+        self._server_log = server_log
+        # Told when the first request is being answered, and when none is any more.
         self._on_busy = on_busy
         self._tasks: dict[IncomingRequest, asyncio.Task[None]] = {}
 
@@ -63,7 +66,7 @@ class Answers:
         if asked.method == "ping":
             peer.answer(asked, {})
             return
-        method, revision, answering = asked.method, policy.revision, self._answering
+        method, revision, answering = asked.method, policy.revision, self._handlers
         if not answering.answers(method) or params_type(method, revision) is None:
             peer.fail(asked, named_error(ErrorKind.METHOD_NOT_FOUND, policy=policy))
             return
@@ -73,7 +76,7 @@ class Answers:
         try:
             params = answering.read(method, asked.params, revision, "/params")
         except RemoteProtocolError as error:
-            self._complaints.say("the server asked what it may not: %s", error)
+            self._server_log.warning("the server asked what it may not: %s", error)
             text = f"Invalid params: expected {error.expected}"
             peer.fail(asked, named_error(ErrorKind.INVALID_PARAMS, policy=policy, message=text))
             return
@@ -105,7 +108,7 @@ class Answers:
         self, asked: IncomingRequest, peer: Peer, policy: Policy, params: Any
     ) -> None:
         try:
-            answer = await self._answering.answer(asked.method, params, policy.revision)
+            answer = await self._handlers.answer(asked.method, params, policy.revision)
             peer.answer(asked, answer)
         except LocalProtocolError as error:
             self._fail(asked, peer, policy, error, f"the answer to {asked.method}")
@@ -124,7 +127,7 @@ class Answers:
     def _fail(
         self, asked: IncomingRequest, peer: Peer, policy: Policy, error: BaseException, what: str
     ) -> None:
-        self._complaints.report(error, what)
+        self._server_log.exception(error, what)
         peer.fail(asked, named_error(ErrorKind.INTERNAL_ERROR, policy=policy))
 
     def _refused(self, refusal: RequestError, policy: Policy) -> ErrorObject:
@@ -134,5 +137,5 @@ class Answers:
         try:
             return named_error(refusal.kind, policy=policy, message=refusal.message, data=data)
         except LookupError as error:
-            self._complaints.report(error, "a handler's refusal, whose symbol has no number,")
+            self._server_log.exception(error, "a handler's refusal, whose symbol has no number,")
             return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)

@@ -34,14 +34,14 @@ from ...mcp.types import InputRequiredResult
 from ...spec import lookup
 from ..diagnostics import current_task
 from ..requests.decode import INPUT_REQUIRED, decoder, result_type, where_and_what
-from ..session import Question, Session
-from .form_validation import Misfit
-from .handlers import Answering
+from ..session import OutgoingRequest, Session
+from .form_validation import FormMismatch
+from .handlers import ClientHandlers
 
-__all__ = ["Asking", "Rounds", "fulfil"]
+__all__ = ["InputRequest", "InputRequiredResolver", "fulfil"]
 
 # Sends a request by a connection, or by the one that takes over from it.
-Ask: TypeAlias = Callable[[Session, Question], Awaitable[tuple[Raw, Session]]]
+Ask: TypeAlias = Callable[[Session, OutgoingRequest], Awaitable[tuple[Raw, Session]]]
 
 # How many questions of one round are answered at a time. The server decides how many there are;
 # what a user can look at side by side is less.
@@ -53,23 +53,23 @@ _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 2.0
 
 
-class Asking(Struct, frozen=True):
-    """One question, as it stands among the `inputRequests` of a result."""
+class InputRequest(Struct, frozen=True):
+    """One request, as it stands among the `inputRequests` of a result."""
 
     method: str
     params: Raw | UnsetType = UNSET
 
 
-class _Round(Struct, frozen=True):
+class _InputRequired(Struct, frozen=True):
     """What a server wants before it answers."""
 
     # Some servers write null for what is absent.
-    requests: dict[str, Asking] | None = field(default=None, name="inputRequests")
+    requests: dict[str, InputRequest] | None = field(default=None, name="inputRequests")
     # Not read: it goes back as it came.
     state: Raw | UnsetType = field(default=UNSET, name="requestState")
 
 
-class Rounds:
+class InputRequiredResolver:
     """Completes results of the type `input_required`."""
 
     __slots__ = ("_ask", "_most")
@@ -78,7 +78,7 @@ class Rounds:
         self._ask = ask
         self._most = most
 
-    async def resolve(self, session: Session, question: Question, raw: Raw) -> Raw:
+    async def resolve(self, session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         """Return what a request is answered with once the server has asked for nothing more.
 
         Raises:
@@ -87,31 +87,33 @@ class Rounds:
             TooManyRoundTrips: the server did not stop asking.
             RequestAborted, PeerError: of any of the requests.
         """
-        if InputRequiredResult not in result_types(question.method, session.revision):
+        if InputRequiredResult not in result_types(request.method, session.revision):
             raise RemoteProtocolError(
                 "mcp.result.input-not-allowed",
                 where="/resultType",
                 got=INPUT_REQUIRED,
-                expected=f"a complete result: a server asks for nothing more on {question.method}",
+                expected=f"a complete result: a server asks for nothing more on {request.method}",
             )
         waits = _waits()
         for _ in range(self._most):
             wanted = _read(raw)
             if wanted.requests:
-                answers = await fulfil(session, wanted.requests, question.method)
+                answers = await fulfil(session, wanted.requests, request.method)
             else:
                 answers = {}
                 await session.pause(next(waits))
-            raw, session = await self._ask(session, _again(question, answers, wanted.state))
+            raw, session = await self._ask(session, _again(request, answers, wanted.state))
             if result_type(raw) != INPUT_REQUIRED:
                 return raw
         raise TooManyRoundTrips(
             f"the server asked for more input after {self._most} rounds of it",
-            method=question.method,
+            method=request.method,
         )
 
 
-async def fulfil(session: Session, requests: Mapping[str, Asking], method: str) -> dict[str, Any]:
+async def fulfil(
+    session: Session, requests: Mapping[str, InputRequest], method: str
+) -> dict[str, Any]:
     """Return the answers to all questions, by their keys; `method` is what they are about.
 
     Raises:
@@ -155,7 +157,7 @@ async def _outcome(session: Session, tasks: list[asyncio.Task[None]], method: st
                 each.cancel()
 
 
-def _params(answering: Answering, key: str, asking: Asking, revision: str) -> Any:
+def _params(answering: ClientHandlers, key: str, asking: InputRequest, revision: str) -> Any:
     """Return the params of a question that this client has declared it would answer."""
     where = pointer(("inputRequests", key))
     row = lookup.method(asking.method, revision)
@@ -171,7 +173,7 @@ def _params(answering: Answering, key: str, asking: Asking, revision: str) -> An
 
 
 async def _answered(
-    answering: Answering, key: str, asked: str, params: Any, session: Session, method: str
+    answering: ClientHandlers, key: str, asked: str, params: Any, session: Session, method: str
 ) -> Any:
     """Return an answer, or raise what the caller is told when there is none."""
     cause: BaseException
@@ -182,7 +184,7 @@ async def _answered(
         if task is None or task.cancelling():
             raise  # by us: the caller is gone, or the connection
         cause, reason = error, "the handler was cancelled"
-    except Misfit as error:
+    except FormMismatch as error:
         cause, reason = error, f"the answer does not fit the form: {error}"
     except RequestError as error:
         cause, reason = error, "the handler refused to answer"
@@ -193,15 +195,15 @@ async def _answered(
     raise InputRequestFailed(reason, method=method, asked=asked, key=key) from cause
 
 
-def _read(raw: Raw) -> _Round:
+def _read(raw: Raw) -> _InputRequired:
     try:
-        found: _Round = decoder(_Round)(raw)
+        found: _InputRequired = decoder(_InputRequired)(raw)
     except UNREADABLE as error:
         where, what = where_and_what(error)
     else:
         state = b"null" if found.state is UNSET else bytes(found.state)
         if state == b"null":
-            found = _Round(found.requests)
+            found = _InputRequired(found.requests)
         elif not state.startswith(b'"'):
             raise RemoteProtocolError(
                 "mcp.type.json-type", where="/requestState", expected="a text"
@@ -216,20 +218,22 @@ def _read(raw: Raw) -> _Round:
     )
 
 
-def _again(question: Question, answers: dict[str, Any], state: Raw | UnsetType) -> Question:
+def _again(
+    request: OutgoingRequest, answers: dict[str, Any], state: Raw | UnsetType
+) -> OutgoingRequest:
     """Return a request as its caller put it, with the answers and the state of one round."""
     # Params that a caller wrote down himself have the names of the wire.
-    is_own = question.kind is None
+    is_own = request.kind is None
     responses = "inputResponses" if is_own else "input_responses"
     named_state = "requestState" if is_own else "request_state"
-    fields = dict(question.fields)
+    fields = dict(request.fields)
     fields.pop(responses, None)
     fields.pop(named_state, None)
     if answers:
         fields[responses] = answers
     if state is not UNSET:
         fields[named_state] = state
-    return question._replace(fields=fields)
+    return request._replace(fields=fields)
 
 
 def _waits() -> Iterator[float]:

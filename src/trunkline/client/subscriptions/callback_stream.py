@@ -30,9 +30,9 @@ from ...errors import (
 )
 from ...redaction import show
 from ..diagnostics import log
-from .dispatch import Stream, Streams, SubscriptionTopics
+from .dispatch import ListenStream, SubscriptionRouter, SubscriptionTopics
 
-__all__ = ["Standing"]
+__all__ = ["CallbackSubscription"]
 
 # Seconds before the first try to open a stream again, and at most. Each wait is about twice the
 # one before; a server that restarts would else be met by all of its clients at once.
@@ -44,7 +44,7 @@ TRIES: Final = 8
 LASTING: Final = 60.0
 
 
-class Standing:
+class CallbackSubscription:
     """What a client listens to for its callbacks."""
 
     __slots__ = (
@@ -59,12 +59,12 @@ class Standing:
         "_wanted",
     )
 
-    def __init__(self, streams: Streams, seconds: float) -> None:
+    def __init__(self, streams: SubscriptionRouter, seconds: float) -> None:
         self._streams = streams
         # How long the server may take to acknowledge a stream that is opened again.
         self._seconds = seconds
         self._wanted = SubscriptionTopics()
-        self._stream: Stream | None = None
+        self._stream: ListenStream | None = None
         # One change of what is wanted at a time.
         self._turn = asyncio.Lock()
         self._again: asyncio.Task[None] | None = None
@@ -100,7 +100,7 @@ class Standing:
 
         Raises:
             LocalProtocolError: the server does not tell of it; all is as it was.
-            PeerError, RequestAborted, IdsExhausted: as `Streams.open`; all is as it was.
+            PeerError, RequestAborted, IdsExhausted: as `SubscriptionRouter.open`; all is as it was.
         """
         async with self._turn:
             if uri in self._wanted.uris and self._stream is not None:
@@ -122,7 +122,7 @@ class Standing:
         """Listen to one resource less.
 
         Raises:
-            PeerError, RequestAborted, IdsExhausted: as `Streams.open`; all is as it was.
+            PeerError, RequestAborted, IdsExhausted: as `SubscriptionRouter.open`; all is as it was.
         """
         async with self._turn:
             uris = tuple(each for each in self._wanted.uris if each != uri)
@@ -142,8 +142,8 @@ class Standing:
         if self._again is not None:
             self._again.cancel()
 
-    async def _open(self, wanted: SubscriptionTopics, seconds: float) -> Stream:
-        opened: list[Stream] = []
+    async def _open(self, wanted: SubscriptionTopics, seconds: float) -> ListenStream:
+        opened: list[ListenStream] = []
 
         def ended(error: TrunklineError | None) -> None:
             if opened and self._stream is opened[0]:
@@ -153,7 +153,7 @@ class Standing:
         opened.append(await self._streams.open(wanted, seconds, on_end=ended))
         return opened[0]
 
-    def _use(self, stream: Stream) -> bool:
+    def _use(self, stream: ListenStream) -> bool:
         """Have a stream for the callbacks, in place of the one before; say whether it is open."""
         self._leave()
         if self._is_over:

@@ -51,15 +51,22 @@ from ...mcp.types import (
 )
 from ...redaction import show
 from ...spec import lookup
-from ..diagnostics import Complaints
+from ..diagnostics import RateLimitedLog
 from ..requests.decode import decoder
-from .notifications import Notices
+from .notifications import NotificationCallbacks
 
 if TYPE_CHECKING:
     from ..session import Session
-    from .callback_stream import Standing
+    from .callback_stream import CallbackSubscription
 
-__all__ = ["Listener", "ServerChange", "Stream", "Streams", "SubscriptionTopics", "Turn"]
+__all__ = [
+    "ChangeListener",
+    "ListenStream",
+    "ServerChange",
+    "SubscribeTurn",
+    "SubscriptionRouter",
+    "SubscriptionTopics",
+]
 
 LISTEN: Final = "subscriptions/listen"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -166,7 +173,7 @@ class SubscriptionTopics(NamedTuple):
         )
 
 
-class Listener(Protocol):
+class ChangeListener(Protocol):
     """Whoever is told of changes."""
 
     def told(self, change: ServerChange, size: int) -> None:
@@ -176,7 +183,7 @@ class Listener(Protocol):
         """Learn that no more will come: by an error, or because the server ended it."""
 
 
-class Stream:
+class ListenStream:
     """One `subscriptions/listen` that is open, or about to be.
 
     One without a listener is the client's own: what it brings goes to the callbacks.
@@ -200,7 +207,7 @@ class Stream:
         self.wanted = wanted
         self.honoured = SubscriptionTopics()
         self.acknowledged = acknowledged
-        self.listener: Listener | None = None
+        self.listener: ChangeListener | None = None
         self.on_end: OnEnd | None = None
         self.pending: Pending | None = None
         # Where the server ended it before we had sent the request, as it were.
@@ -211,7 +218,7 @@ class Stream:
         self.error: TrunklineError | None = None
 
 
-class Turn:
+class SubscribeTurn:
     """Who asks for a resource, one after the other, where subscribing is a request."""
 
     __slots__ = ("is_left", "lock", "waiting")
@@ -240,43 +247,45 @@ def _on_streams(revision: str) -> frozenset[str]:
     return frozenset(row.name for row in lookup.methods(revision) if row.stream == LISTEN)
 
 
-class Streams:
+class SubscriptionRouter:
     """Who listens on one connection."""
 
     __slots__ = (
-        "_complaints",
+        "_callbacks",
         "_everyone",
         "_left",
-        "_notices",
         "_open",
         "_own",
+        "_server_log",
         "_session",
         "_starting",
-        "standing",
+        "callback_subscription",
         "subscribed",
         "turns",
     )
 
-    def __init__(self, session: Session, notices: Notices, complaints: Complaints) -> None:
+    def __init__(
+        self, session: Session, callbacks: NotificationCallbacks, server_log: RateLimitedLog
+    ) -> None:
         self._session = session
-        self._notices = notices
-        self._complaints = complaints
+        self._callbacks = callbacks
+        self._server_log = server_log
         # Streams by the id of their request.
-        self._open: dict[RequestId, Stream] = {}
+        self._open: dict[RequestId, ListenStream] = {}
         # Ids of streams that are no more; made when the first ends.
         self._left: deque[RequestId] | None = None
         # The stream whose request is being sent: its acknowledgement may come before that ends.
-        self._starting: Stream | None = None
+        self._starting: ListenStream | None = None
         # Who listens where there is one stream of everything, and to what; in order.
-        self._everyone: dict[Listener, SubscriptionTopics] = {}
+        self._everyone: dict[ChangeListener, SubscriptionTopics] = {}
         # There, how many of them want a resource that was subscribed to.
         self.subscribed: dict[str, int] = {}
         # And what was subscribed to for the callbacks.
         self._own: Collection[str] = ()
         # Which resources are being subscribed to, or unsubscribed from: one asks at a time.
-        self.turns: dict[str, Turn] = {}
+        self.turns: dict[str, SubscribeTurn] = {}
         # The stream that the client keeps for its callbacks, if it has any.
-        self.standing: Standing | None = None
+        self.callback_subscription: CallbackSubscription | None = None
 
     # -- streams of their own ----------------------------------------------------------------
 
@@ -284,9 +293,9 @@ class Streams:
         self,
         wanted: SubscriptionTopics,
         seconds: float,
-        listener: Listener | None = None,
+        listener: ChangeListener | None = None,
         on_end: OnEnd | None = None,
-    ) -> Stream:
+    ) -> ListenStream:
         """Return a new stream, which the server has acknowledged, and may have ended again.
 
         `on_end` is called, with an error or None, when one without a listener has ended.
@@ -299,7 +308,7 @@ class Streams:
         """
         session = self._session
         loop = asyncio.get_running_loop()
-        stream = self._starting = Stream(wanted, loop.create_future())
+        stream = self._starting = ListenStream(wanted, loop.create_future())
         stream.listener, stream.on_end = listener, on_end
         params = SubscriptionsListenRequestParams(session.meta, wanted.on_the_wire())
         try:
@@ -325,12 +334,12 @@ class Streams:
         stream.honoured = wanted.honoured_by(said)
         return stream
 
-    def close(self, stream: Stream, reason: str = "nobody listens any more") -> None:
+    def close(self, stream: ListenStream, reason: str = "nobody listens any more") -> None:
         """Leave a stream, and tell the server; one that has ended is left as it is."""
         if self._forget(stream) and stream.pending is not None:
             self._session.abandon(stream.pending, reason)
 
-    def _forget(self, stream: Stream) -> bool:
+    def _forget(self, stream: ListenStream) -> bool:
         """Take a stream out; say whether it was open."""
         pending = stream.pending
         if pending is None or self._open.get(pending.id) is not stream:
@@ -341,7 +350,7 @@ class Streams:
         self._left.append(pending.id)
         return True
 
-    def _replied(self, stream: Stream, waiter: asyncio.Future[Any]) -> None:
+    def _replied(self, stream: ListenStream, waiter: asyncio.Future[Any]) -> None:
         error = None if waiter.cancelled() else waiter.exception()
         was_open = self._forget(stream)
         if error is not None and not isinstance(error, TrunklineError):
@@ -356,7 +365,9 @@ class Streams:
         elif was_open:
             self._tell_end(stream, error, None)
 
-    def _tell_end(self, stream: Stream, error: TrunklineError | None, reason: str | None) -> None:
+    def _tell_end(
+        self, stream: ListenStream, error: TrunklineError | None, reason: str | None
+    ) -> None:
         stream.has_ended, stream.error = True, error
         if stream.listener is not None:
             stream.listener.ended(error, reason)
@@ -366,7 +377,10 @@ class Streams:
     # -- one stream of everything ------------------------------------------------------------
 
     def join(
-        self, listener: Listener, wanted: SubscriptionTopics, own: Collection[str] | None = None
+        self,
+        listener: ChangeListener,
+        wanted: SubscriptionTopics,
+        own: Collection[str] | None = None,
     ) -> None:
         """Tell a listener of what he wants, where there is one stream of everything.
 
@@ -376,11 +390,11 @@ class Streams:
         if own is not None:
             self._own = own
 
-    def leave(self, listener: Listener) -> bool:
+    def leave(self, listener: ChangeListener) -> bool:
         """Tell him no more; say whether he was told until now."""
         return self._everyone.pop(listener, None) is not None
 
-    def move_to(self, other: Streams) -> None:
+    def move_to(self, other: SubscriptionRouter) -> None:
         """Have everyone listen there from now on."""
         other._everyone.update(self._everyone)
         other._own = self._own
@@ -391,8 +405,8 @@ class Streams:
 
     def end(self, error: ConnectionLost) -> None:
         """Tell everyone that the connection is gone; streams of their own learn it by their id."""
-        if self.standing is not None:
-            self.standing.stop()
+        if self.callback_subscription is not None:
+            self.callback_subscription.stop()
         everyone, self._everyone = self._everyone, {}
         for listener in everyone:
             listener.ended(error, None)
@@ -412,20 +426,20 @@ class Streams:
         id = self._id_of(params)
         if id is None:
             if method == _ACKNOWLEDGED:
-                self._complaints.say("%s came and does not say which one", _ACKNOWLEDGED)
+                self._server_log.warning("%s came and does not say which one", _ACKNOWLEDGED)
             return method == _ACKNOWLEDGED
         stream = self._find(id)
         if stream is None:
             if self._left is None or id not in self._left:
                 text = "%s came for the subscription %s, which this client has not"
-                self._complaints.say(text, show(method), show(id))
+                self._server_log.warning(text, show(method), show(id))
             return True
         if method == _ACKNOWLEDGED:
             self._acknowledge(stream, params)
             return True
         return stream.listener is not None and self._tell(stream, stream.listener, method, params)
 
-    def _find(self, id: RequestId) -> Stream | None:
+    def _find(self, id: RequestId) -> ListenStream | None:
         stream = self._open.get(id)
         if stream is not None or self._starting is None:
             return stream
@@ -443,15 +457,15 @@ class Streams:
             return None
         return marked.meta.subscription_id
 
-    def _acknowledge(self, stream: Stream, params: Any) -> None:
-        said = self._notices.read(
+    def _acknowledge(self, stream: ListenStream, params: Any) -> None:
+        said = self._callbacks.read(
             _ACKNOWLEDGED, params, SubscriptionsAcknowledgedNotificationParams
         )
         if said is not None and not stream.acknowledged.done():
             stream.acknowledged.set_result(said.notifications)
 
     def _cancelled(self, params: Any) -> bool:
-        note = self._notices.read(_CANCELLED, params, CancelledNotificationParams)
+        note = self._callbacks.read(_CANCELLED, params, CancelledNotificationParams)
         if note is None or note.request_id is UNSET:
             return False
         stream = self._find(note.request_id)
@@ -463,7 +477,7 @@ class Streams:
             self._end_by_server(stream, note)
         return True
 
-    def _end_by_server(self, stream: Stream, note: CancelledNotificationParams) -> None:
+    def _end_by_server(self, stream: ListenStream, note: CancelledNotificationParams) -> None:
         reason = None if note.reason is UNSET else note.reason
         if self._forget(stream) and stream.pending is not None:
             self._session.forget(stream.pending)
@@ -473,15 +487,17 @@ class Streams:
             why = "the server ended it" + ("" if reason is None else f": {show(reason)}")
             stream.acknowledged.set_exception(Cancelled(why, method=LISTEN))
 
-    def _tell(self, stream: Stream, listener: Listener, method: str, params: Any) -> bool:
+    def _tell(
+        self, stream: ListenStream, listener: ChangeListener, method: str, params: Any
+    ) -> bool:
         change = self._read(method, params)
         if change is not None:
             # The callbacks have a stream of their own; what was kept is stale for everybody.
-            self._notices.drop_kept(method, change.uri)
+            self._callbacks.drop_kept(method, change.uri)
             if stream.wanted.takes(change):
                 listener.told(change, _size(params))
             else:
-                self._complaints.say("%s came and was not asked for", show(method))
+                self._server_log.warning("%s came and was not asked for", show(method))
         return True
 
     def _tell_everyone(self, method: str, params: Any) -> bool:
@@ -497,16 +513,16 @@ class Streams:
         if not is_wanted or change.uri is None or _names(self._own, change.uri):
             return False
         # What only a stream has asked for is told by that, as where streams are of their own.
-        self._notices.drop_kept(method, change.uri)
+        self._callbacks.drop_kept(method, change.uri)
         return True
 
     def _read(self, method: str, params: Any) -> ServerChange | None:
         kind = _KINDS.get(method)
         if kind == "resource":
-            note = self._notices.read(method, params, ResourceUpdatedNotificationParams)
+            note = self._callbacks.read(method, params, ResourceUpdatedNotificationParams)
             return None if note is None else ServerChange(kind, uri=note.uri)
         if kind == "task":
-            task = self._notices.read(method, params, TaskStatusNotificationParams)
+            task = self._callbacks.read(method, params, TaskStatusNotificationParams)
             return None if task is None else ServerChange(kind, task=task)
         return None if kind is None else ServerChange(kind)
 

@@ -20,11 +20,11 @@ from msgspec import UNSET
 from ...jsonrpc.decode_errors import UNREADABLE
 from ...mcp.types import LoggingMessageNotificationParams, ResourceUpdatedNotificationParams
 from ...redaction import show
-from ..diagnostics import Complaints, current_task, outlast
+from ..diagnostics import RateLimitedLog, current_task, wait_cancelled
 from ..requests.cache import Cache
 from ..requests.decode import decoder
 
-__all__ = ["Listeners", "Notices"]
+__all__ = ["NotificationCallbacks", "NotificationListeners"]
 
 OnLog: TypeAlias = Callable[[LoggingMessageNotificationParams], object]
 OnNotification: TypeAlias = Callable[[str, dict[str, Any]], object]
@@ -48,7 +48,7 @@ _LISTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 _STRAYS: Final = frozenset(("notifications/initialized",))
 
 
-class Listeners(NamedTuple):
+class NotificationListeners(NamedTuple):
     """The functions that a user wants called."""
 
     on_log: OnLog | None = None
@@ -57,20 +57,20 @@ class Listeners(NamedTuple):
     on_resource_updated: OnResourceUpdated | None = None
 
 
-class Notices:
+class NotificationCallbacks:
     """Tells what comes in to whoever listens."""
 
-    __slots__ = ("_cache", "_complaints", "_listeners", "_on_new_tools", "_task", "_waiting")
+    __slots__ = ("_cache", "_listeners", "_on_new_tools", "_server_log", "_task", "_waiting")
 
     def __init__(
         self,
-        listeners: Listeners,
-        complaints: Complaints,
+        listeners: NotificationListeners,
+        server_log: RateLimitedLog,
         cache: Cache | None,
         on_new_tools: Callable[[], object],
     ) -> None:
         self._listeners = listeners
-        self._complaints = complaints
+        self._server_log = server_log
         self._cache = cache
         # Told when the list of tools is not what it was, before any listener is.
         self._on_new_tools = on_new_tools
@@ -127,7 +127,7 @@ class Notices:
             return decoder(kind)(b"{}" if params is UNSET else params)
         except UNREADABLE as error:
             text = "the params of %s cannot be read: %s"
-            self._complaints.say(text, show(method), show(str(error)))
+            self._server_log.warning(text, show(method), show(str(error)))
             return None
 
     def call(self, name: str, listener: Callable[..., object], *args: Any) -> None:
@@ -135,7 +135,7 @@ class Notices:
         try:
             given = listener(*args)
         except Exception as error:  # noqa: BLE001  # somebody else's code
-            self._complaints.report(error, name)
+            self._server_log.exception(error, name)
             return
         if inspect.isawaitable(given):
             self._await(name, given)
@@ -145,7 +145,7 @@ class Notices:
             self._waiting = deque()
         if len(self._waiting) >= WAITING:
             text = "%s cannot follow what the server sends: one notification is dropped"
-            self._complaints.say(text, name)
+            self._server_log.warning(text, name)
             _discard(given)
             return
         self._waiting.append((name, given))
@@ -161,9 +161,9 @@ class Notices:
                 task = current_task()
                 if task is None or task.cancelling():
                     raise
-                self._complaints.report(error, name)  # the listener's own; others still wait
+                self._server_log.exception(error, name)  # the listener's own; others still wait
             except Exception as error:  # noqa: BLE001  # somebody else's code
-                self._complaints.report(error, name)
+                self._server_log.exception(error, name)
 
     async def end(self, caller: asyncio.Task[Any] | None = None) -> None:
         """Stop telling; who waits for this is not stopped."""
@@ -173,7 +173,7 @@ class Notices:
         if task is None or task is caller:
             return
         task.cancel()
-        await outlast([task])
+        await wait_cancelled([task])
 
 
 def _discard(given: Awaitable[Any]) -> None:

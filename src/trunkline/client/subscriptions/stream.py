@@ -39,12 +39,12 @@ from ..diagnostics import log
 from ..options import check_seconds
 from ..requests.method_checks import declares
 from ..requests.methods import Verbs
-from ..session import NOT_SENT, Question, Session
-from .dispatch import LISTEN, ServerChange, Stream, SubscriptionTopics, Turn
-from .notifications import Listeners
+from ..session import NOT_SENT, OutgoingRequest, Session
+from .dispatch import LISTEN, ListenStream, ServerChange, SubscribeTurn, SubscriptionTopics
+from .notifications import NotificationListeners
 
 if TYPE_CHECKING:
-    from .callback_stream import Standing
+    from .callback_stream import CallbackSubscription
 
 __all__ = ["ChangeVerbs", "Subscription"]
 
@@ -172,7 +172,7 @@ _NOT_ENTERED: Final = "a stream of changes is entered first: `async with client.
 class ChangeVerbs(Verbs):
     """How a client is told of changes."""
 
-    _listeners: Listeners
+    _listeners: NotificationListeners
 
     def listen(
         self,
@@ -229,9 +229,9 @@ class ChangeVerbs(Verbs):
             if self._strict:
                 _check_declared(session, SubscriptionTopics(uris=(uri,)))
             try:
-                await self._standing(session).add(uri, seconds)
+                await self._callback_subscription(session).add(uri, seconds)
             except NOT_SENT:
-                await self._standing(await self._renew(session)).add(uri, seconds)
+                await self._callback_subscription(await self._renew(session)).add(uri, seconds)
             self._subscribed[uri] = None
 
     async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
@@ -240,9 +240,9 @@ class ChangeVerbs(Verbs):
         if LISTEN in session.methods:
             seconds = self._seconds(timeout)
             try:
-                await self._standing(session).remove(uri, seconds)
+                await self._callback_subscription(session).remove(uri, seconds)
             except NOT_SENT:
-                await self._standing(await self._renew(session)).remove(uri, seconds)
+                await self._callback_subscription(await self._renew(session)).remove(uri, seconds)
             self._subscribed.pop(uri, None)
         else:
             async with self._turn(session, uri):
@@ -278,7 +278,7 @@ class ChangeVerbs(Verbs):
     async def _open_stream(
         self, session: Session, changes: Subscription, seconds: float
     ) -> tuple[SubscriptionTopics, Callable[[str], object]]:
-        stream: Stream = await session.streams.open(changes.wanted, seconds, changes)
+        stream: ListenStream = await session.streams.open(changes.wanted, seconds, changes)
         return stream.honoured, partial(session.streams.close, stream)
 
     async def _join(
@@ -311,9 +311,9 @@ class ChangeVerbs(Verbs):
         session = self._connected()
         async with self._turn(session, uri):
             if uri not in session.streams.subscribed and uri not in self._subscribed:
-                question = Question(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}, seconds)
+                request = OutgoingRequest(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}, seconds)
                 try:
-                    _, session = await self._ask(question)  # by whichever has ids left
+                    _, session = await self._ask(request)  # by whichever has ids left
                 except PeerError as error:
                     log.debug("the server does not tell of %s: %s", show(uri), show(str(error)))
                     return False
@@ -335,15 +335,15 @@ class ChangeVerbs(Verbs):
 
     def _unsubscribe_aside(self, session: Session, uri: str) -> None:
         if uri not in self._subscribed and uri not in session.streams.subscribed:
-            from ..tasks.cleanup import send_aside
+            from ..tasks.cleanup import send_unawaited
 
-            send_aside(session, _UNSUBSCRIBE, UnsubscribeRequestParams, uri=uri)
+            send_unawaited(session, _UNSUBSCRIBE, UnsubscribeRequestParams, uri=uri)
 
     @asynccontextmanager
     async def _turn(self, session: Session, uri: str) -> AsyncIterator[None]:
         """Be the one who asks for a resource, or to be told no more of it."""
         turns = session.streams.turns
-        turn = turns.setdefault(uri, Turn())
+        turn = turns.setdefault(uri, SubscribeTurn())
         turn.waiting += 1
         try:
             async with turn.lock:
@@ -357,14 +357,16 @@ class ChangeVerbs(Verbs):
 
     # -- for the callbacks -------------------------------------------------------------------
 
-    def _standing(self, session: Session) -> Standing:
+    def _callback_subscription(self, session: Session) -> CallbackSubscription:
         streams = session.streams
-        if streams.standing is None:
+        if streams.callback_subscription is None:
             # Imported here, as above: most clients listen to nothing.
-            from .callback_stream import Standing
+            from .callback_stream import CallbackSubscription
 
-            streams.standing = Standing(streams, min(self._timeout, self._max_timeout))
-        return streams.standing
+            streams.callback_subscription = CallbackSubscription(
+                streams, min(self._timeout, self._max_timeout)
+            )
+        return streams.callback_subscription
 
     async def _begin_listening(self, session: Session, seconds: float) -> None:
         """Have the callbacks told on a new connection, where somebody has to listen for that."""
@@ -376,7 +378,7 @@ class ChangeVerbs(Verbs):
         if wanted.is_empty:
             return
         try:
-            honoured = await self._standing(session).begin(wanted, seconds)
+            honoured = await self._callback_subscription(session).begin(wanted, seconds)
         except (*NOT_SENT, PeerError) as error:
             log.warning("the server tells of no changes: %s", show(str(error)))
             return
@@ -388,13 +390,13 @@ class ChangeVerbs(Verbs):
 
     async def _hand_over(self, old: Session, new: Session) -> None:
         """Have everybody listen to a new connection who listened to an old one."""
-        if old.streams.standing is not None:
-            old.streams.standing.stop()
+        if old.streams.callback_subscription is not None:
+            old.streams.callback_subscription.stop()
         uris = [uri for uri in old.streams.subscribed if uri not in self._subscribed]
         old.streams.move_to(new.streams)
         for uri in uris:
             try:
-                await new.ask(Question(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}))
+                await new.ask(OutgoingRequest(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}))
             except (PeerError, RequestAborted) as error:
                 log.warning("a new connection could not subscribe to %s: %s", show(uri), error)
 
@@ -411,7 +413,7 @@ _TOLD_BY: Final = {
 
 def _declared(session: Session, wanted: SubscriptionTopics) -> SubscriptionTopics:
     """Return of what is wanted what the server has declared that it tells."""
-    capabilities = None if session.agreement is None else session.agreement.capabilities
+    capabilities = None if session.negotiated is None else session.negotiated.capabilities
     nothing = SubscriptionTopics()
     for name, methods in _TOLD_BY.items():
         rows = [lookup.method(method, session.revision) for method in methods]

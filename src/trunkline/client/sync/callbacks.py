@@ -20,7 +20,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, ParamSpec
 
-from ..diagnostics import GRACE, Complaints
+from ..diagnostics import GRACE, RateLimitedLog
 
 __all__ = ["Callbacks"]
 
@@ -86,7 +86,7 @@ class Callbacks:
 
     def __init__(self) -> None:
         self._teller: _Teller | None = None
-        self._complaints = Complaints()
+        self._server_log = RateLimitedLog()
         # Waits for what a plain function returns that has to be awaited; there with a loop.
         self.wait_for: Callable[[Awaitable[object]], object] | None = None
 
@@ -127,18 +127,18 @@ class Callbacks:
             self._teller = None
             if wait:
                 teller.join()
-            self._complaints.end()
+            self._server_log.end()
 
     def _put(self, name: str, item: Callable[[], object]) -> None:
         if self._teller is None:
             try:
                 self._teller = _Teller()
             except RuntimeError:  # the system has no more threads, or the program ends
-                self._complaints.say("no thread could be started, so %s is not called", name)
+                self._server_log.warning("no thread could be started, so %s is not called", name)
                 return
         if self._teller.behind >= _WAITING:
             text = "%s cannot follow what the server sends: one call is dropped"
-            self._complaints.say(text, name)
+            self._server_log.warning(text, name)
         else:
             self._teller.put(item)
 
@@ -148,7 +148,7 @@ class Callbacks:
             if inspect.isawaitable(given) and self.wait_for is not None:
                 self.wait_for(given)
         except Exception as error:  # noqa: BLE001  # somebody else's code
-            self._complaints.report(error, name)
+            self._server_log.exception(error, name)
         except BaseException as error:  # noqa: BLE001  # it would end the thread, not the program
             text = "%s raised %s, which ends nothing here"
-            self._complaints.say(text, name, type(error).__name__)
+            self._server_log.warning(text, name, type(error).__name__)

@@ -47,7 +47,7 @@ from ..server_requests.handlers import OnElicit, OnElicitUrl, OnSample, Roots
 from ..session import Era
 from ..subscriptions.notifications import OnListChanged, OnLog, OnNotification, OnResourceUpdated
 from .callbacks import Callbacks
-from .event_loop_thread import NOT_CONNECTED, Link
+from .event_loop_thread import NOT_CONNECTED, LoopProxy
 
 if TYPE_CHECKING:
     from ..extensions import Extensions
@@ -117,7 +117,7 @@ class SyncClient:
             if name in given:
                 given[name] = callbacks.told(name, given[name])
         self._client = Client(target, **given)
-        self._link = Link(self._client, callbacks)
+        self._proxy = LoopProxy(self._client, callbacks)
 
     def __repr__(self) -> str:
         return repr(self._client).replace("<Client ", "<SyncClient ", 1)
@@ -147,18 +147,18 @@ class SyncClient:
             RemoteProtocolError: there is no revision that both sides speak.
             PeerError: the server refused.
         """
-        self._link.connect()
+        self._proxy.connect()
 
     def close(self) -> None:
         """End the connection; what is under way ends with `ConnectionLost`."""
-        self._link.close()
+        self._proxy.close()
 
     # -- what was agreed ---------------------------------------------------------------------
 
     @property
     def is_connected(self) -> bool:
         """Whether there is a server to ask."""
-        return self._link.is_usable and self._client.is_connected
+        return self._proxy.is_usable and self._client.is_connected
 
     @property
     def revision(self) -> str:
@@ -261,8 +261,8 @@ class SyncClient:
                 asked first that could not be answered.
             RemoteProtocolError: the answer is no result of a tool.
         """
-        told = self._link.callbacks.told
-        return self._link.run(
+        told = self._proxy.callbacks.told
+        return self._proxy.run(
             self._client.call_tool,
             name,
             arguments,
@@ -274,13 +274,13 @@ class SyncClient:
 
     def list_tools(self, *, fresh: bool = False, timeout: float | None = None) -> list[Tool]:
         """Return all tools, however many pages they take; `fresh` asks the server anew."""
-        return self._link.run(self._client.list_tools, fresh=fresh, timeout=timeout)
+        return self._proxy.run(self._client.list_tools, fresh=fresh, timeout=timeout)
 
     def tools_page(
         self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
     ) -> ListToolsResult:
         """Return one page of the tools, the first unless its cursor is given."""
-        return self._link.run(self._client.tools_page, cursor, fresh=fresh, timeout=timeout)
+        return self._proxy.run(self._client.tools_page, cursor, fresh=fresh, timeout=timeout)
 
     # -- calls in hand -----------------------------------------------------------------------
 
@@ -298,8 +298,8 @@ class SyncClient:
         # Imported here, as below: most scripts call tools and wait.
         from .handles import SyncPendingCall
 
-        told = self._link.callbacks.told
-        call = self._link.call(
+        told = self._proxy.callbacks.told
+        call = self._proxy.call(
             self._client.submit,
             method,
             params,
@@ -308,7 +308,7 @@ class SyncClient:
             on_success=told("on_success", on_success),
             on_error=told("on_error", on_error),
         )
-        return SyncPendingCall(self._link, call)
+        return SyncPendingCall(self._proxy, call)
 
     @overload
     def submit_tool(
@@ -363,8 +363,8 @@ class SyncClient:
         """Call a tool; return the call, to be waited for, asked or cancelled later."""
         from .handles import SyncPendingCall
 
-        told = self._link.callbacks.told
-        call = self._link.call(
+        told = self._proxy.callbacks.told
+        call = self._proxy.call(
             self._client.submit_tool,
             name,
             arguments,
@@ -374,14 +374,14 @@ class SyncClient:
             on_success=told("on_success", on_success),
             on_error=told("on_error", on_error),
         )
-        return SyncPendingCall(self._link, call)
+        return SyncPendingCall(self._proxy, call)
 
     def batch(self) -> SyncCallBatch:
         """Return a batch, where the revision sends such: `with client.batch() as batch`."""
         from .handles import SyncCallBatch
 
-        batch = self._link.call(self._client.batch)
-        return SyncCallBatch(self._link, batch)
+        batch = self._proxy.call(self._client.batch)
+        return SyncCallBatch(self._proxy, batch)
 
     # -- long work ---------------------------------------------------------------------------
 
@@ -435,8 +435,8 @@ class SyncClient:
         """
         from .handles import SyncTaskHandle
 
-        told = self._link.callbacks.told
-        task = self._link.run(
+        told = self._proxy.callbacks.told
+        task = self._proxy.run(
             self._client.call_tool_as_task,
             name,
             arguments,
@@ -446,7 +446,7 @@ class SyncClient:
             on_progress=told("on_progress", on_progress),
             meta=meta,
         )
-        return SyncTaskHandle(self._link, task)
+        return SyncTaskHandle(self._proxy, task)
 
     @overload
     def task(
@@ -470,8 +470,8 @@ class SyncClient:
         """
         from .handles import SyncTaskHandle
 
-        task = self._link.call(self._client.task, id, result_type=result_type, timeout=timeout)
-        return SyncTaskHandle(self._link, task)
+        task = self._proxy.call(self._client.task, id, result_type=result_type, timeout=timeout)
+        return SyncTaskHandle(self._proxy, task)
 
     def list_tasks(self, *, timeout: float | None = None) -> list[Task]:
         """Return all tasks of the server that are ours, in 2025-11-25.
@@ -479,7 +479,7 @@ class SyncClient:
         Raises:
             LocalProtocolError: the revision has no such list.
         """
-        return self._link.run(self._client.list_tasks, timeout=timeout)
+        return self._proxy.run(self._client.list_tasks, timeout=timeout)
 
     # -- resources ---------------------------------------------------------------------------
 
@@ -487,25 +487,25 @@ class SyncClient:
         self, *, fresh: bool = False, timeout: float | None = None
     ) -> list[Resource]:
         """Return all resources, however many pages they take."""
-        return self._link.run(self._client.list_resources, fresh=fresh, timeout=timeout)
+        return self._proxy.run(self._client.list_resources, fresh=fresh, timeout=timeout)
 
     def resources_page(
         self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
     ) -> ListResourcesResult:
         """Return one page of the resources, the first unless its cursor is given."""
-        return self._link.run(self._client.resources_page, cursor, fresh=fresh, timeout=timeout)
+        return self._proxy.run(self._client.resources_page, cursor, fresh=fresh, timeout=timeout)
 
     def list_resource_templates(
         self, *, fresh: bool = False, timeout: float | None = None
     ) -> list[ResourceTemplate]:
         """Return all templates of resources, however many pages they take."""
-        return self._link.run(self._client.list_resource_templates, fresh=fresh, timeout=timeout)
+        return self._proxy.run(self._client.list_resource_templates, fresh=fresh, timeout=timeout)
 
     def resource_templates_page(
         self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
     ) -> ListResourceTemplatesResult:
         """Return one page of the templates, the first unless its cursor is given."""
-        return self._link.run(
+        return self._proxy.run(
             self._client.resource_templates_page, cursor, fresh=fresh, timeout=timeout
         )
 
@@ -519,8 +519,8 @@ class SyncClient:
         meta: Mapping[str, Any] | None = None,
     ) -> ReadResourceResult:
         """Return what a resource holds: texts, and bytes as base64."""
-        told = self._link.callbacks.told
-        return self._link.run(
+        told = self._proxy.callbacks.told
+        return self._proxy.run(
             self._client.read_resource,
             uri,
             fresh=fresh,
@@ -556,7 +556,7 @@ class SyncClient:
         """
         from .handles import SyncSubscription
 
-        stream = self._link.call(
+        stream = self._proxy.call(
             self._client.listen,
             tools=tools,
             prompts=prompts,
@@ -565,7 +565,7 @@ class SyncClient:
             task_ids=task_ids,
             timeout=timeout,
         )
-        return SyncSubscription(self._link, stream)
+        return SyncSubscription(self._proxy, stream)
 
     def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Ask to be told when a resource changes, by `on_resource_updated`.
@@ -574,23 +574,23 @@ class SyncClient:
             PeerError: the server refused.
             LocalProtocolError: in 2026-07-28, the server does not tell of this resource.
         """
-        self._link.run(self._client.subscribe, uri, timeout=timeout)
+        self._proxy.run(self._client.subscribe, uri, timeout=timeout)
 
     def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Ask not to be told any more."""
-        self._link.run(self._client.unsubscribe, uri, timeout=timeout)
+        self._proxy.run(self._client.unsubscribe, uri, timeout=timeout)
 
     # -- prompts and completion --------------------------------------------------------------
 
     def list_prompts(self, *, fresh: bool = False, timeout: float | None = None) -> list[Prompt]:
         """Return all prompts, however many pages they take."""
-        return self._link.run(self._client.list_prompts, fresh=fresh, timeout=timeout)
+        return self._proxy.run(self._client.list_prompts, fresh=fresh, timeout=timeout)
 
     def prompts_page(
         self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
     ) -> ListPromptsResult:
         """Return one page of the prompts, the first unless its cursor is given."""
-        return self._link.run(self._client.prompts_page, cursor, fresh=fresh, timeout=timeout)
+        return self._proxy.run(self._client.prompts_page, cursor, fresh=fresh, timeout=timeout)
 
     def get_prompt(
         self,
@@ -602,8 +602,8 @@ class SyncClient:
         meta: Mapping[str, Any] | None = None,
     ) -> GetPromptResult:
         """Return the messages of a prompt, filled in."""
-        told = self._link.callbacks.told
-        return self._link.run(
+        told = self._proxy.callbacks.told
+        return self._proxy.run(
             self._client.get_prompt,
             name,
             arguments,
@@ -627,7 +627,7 @@ class SyncClient:
         `context` is what other arguments are already; revisions that do not know it are not
         sent it.
         """
-        return self._link.run(
+        return self._proxy.run(
             self._client.complete,
             argument,
             value,
@@ -641,11 +641,11 @@ class SyncClient:
 
     def ping(self, *, timeout: float | None = None) -> float:
         """Ask whether the server is there; return how many seconds it took to say so."""
-        return self._link.run(self._client.ping, timeout=timeout)
+        return self._proxy.run(self._client.ping, timeout=timeout)
 
     def discover(self, *, fresh: bool = False, timeout: float | None = None) -> DiscoverResult:
         """Return which revisions and capabilities a server has."""
-        return self._link.run(self._client.discover, fresh=fresh, timeout=timeout)
+        return self._proxy.run(self._client.discover, fresh=fresh, timeout=timeout)
 
     def set_log_level(self, level: LoggingLevel | None, *, timeout: float | None = None) -> None:
         """Ask for the log of the server from `level` on, by `on_log`; None asks for none.
@@ -654,11 +654,11 @@ class SyncClient:
             ValueError: there is no such level; or it is None, and the server is one of the
                 handshake, which has no way of being asked to be silent.
         """
-        self._link.run(self._client.set_log_level, level, timeout=timeout)
+        self._proxy.run(self._client.set_log_level, level, timeout=timeout)
 
     def notify_roots_changed(self) -> None:
         """Tell the server that the roots are not what they were."""
-        self._link.call(self._client.notify_roots_changed)
+        self._proxy.call(self._client.notify_roots_changed)
 
     # -- anything else -----------------------------------------------------------------------
 
@@ -708,8 +708,8 @@ class SyncClient:
 
         A method that another revision has is refused; one that none has is sent.
         """
-        told = self._link.callbacks.told
-        return self._link.run(
+        told = self._proxy.callbacks.told
+        return self._proxy.run(
             self._client.request,
             method,
             params,
@@ -720,4 +720,4 @@ class SyncClient:
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send any notification, without waiting."""
-        self._link.call(self._client.notify, method, params)
+        self._proxy.call(self._client.notify, method, params)

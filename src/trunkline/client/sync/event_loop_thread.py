@@ -1,6 +1,6 @@
 """The event loop of the clients that block: on a thread of its own, one for all of a process.
 
-A `Link` is one client's way there and back. What it runs is begun on the loop, and the thread
+A `LoopProxy` is one client's way there and back. What it runs is begun on the loop, and the thread
 that asked waits for the outcome: one wake-up of the loop, and one lock. What the client's
 verbs do is not known here.
 
@@ -42,7 +42,7 @@ from .callbacks import Callbacks
 if TYPE_CHECKING:
     from ..client import Client
 
-__all__ = ["NOT_CONNECTED", "Link"]
+__all__ = ["NOT_CONNECTED", "LoopProxy"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,13 +72,13 @@ _EXIT_WAIT: Final = 15.0
 _LOOK_UP: Final = 0.2
 
 
-class Work(Generic[T]):
+class LoopCall(Generic[T]):
     """Something to be done on the loop, and the thread that waits for it."""
 
-    __slots__ = ("_after", "_background", "_error", "_value", "gate", "has_ended", "task")
+    __slots__ = ("_after", "_error", "_loop_thread", "_value", "gate", "has_ended", "task")
 
-    def __init__(self, background: Background, after: Callbacks | None) -> None:
-        self._background = background
+    def __init__(self, loop_thread: LoopThread, after: Callbacks | None) -> None:
+        self._loop_thread = loop_thread
         # Whose callbacks are run before the outcome is told.
         self._after = after
         self._value: Any = None
@@ -102,7 +102,7 @@ class Work(Generic[T]):
         """Begin to await what a function returns, on the loop."""
         # He may have given up before it began, or have begun it twice to be sure.
         if self.has_ended:
-            self._background.forget(self)
+            self._loop_thread.forget(self)
         elif self.task is None:
             self.task = asyncio.get_running_loop().create_task(self._await(function))
 
@@ -122,7 +122,7 @@ class Work(Generic[T]):
             return
         self._value, self._error, self.has_ended = value, error, True
         # First: whoever has waited looks whether the loop ends with this.
-        self._background.forget(self)
+        self._loop_thread.forget(self)
         if self._after is None:
             self.gate.release()
         else:
@@ -165,7 +165,7 @@ class Work(Generic[T]):
             self._error = None
 
 
-class Background:
+class LoopThread:
     """An event loop on a thread, and what keeps it going: clients, and work under way."""
 
     # Made by who launches it.
@@ -180,7 +180,7 @@ class Background:
         # Held until it is launched.
         self._gate: LockType = allocate_lock()
         self._gate.acquire()
-        self._works: set[Work[Any]] = set()
+        self._works: set[LoopCall[Any]] = set()
         self._is_stopping = False
         # Clients that have something on this loop.
         self.clients: set[Client] = set()
@@ -231,7 +231,7 @@ class Background:
 
     def run(
         self,
-        work: Work[T],
+        work: LoopCall[T],
         begin: Callable[[], object],
         *,
         wait: float | None = _CANCEL_WAIT,
@@ -253,7 +253,7 @@ class Background:
         return work.outcome()
 
     def run_through(
-        self, work: Work[T], begin: Callable[[], object], *, wait: float | None = None
+        self, work: LoopCall[T], begin: Callable[[], object], *, wait: float | None = None
     ) -> T | None:
         """Do the same, but go on to the end when interrupted, and then say so.
 
@@ -273,7 +273,7 @@ class Background:
 
     def later(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Have something done without waiting for it: also where no lock may be taken."""
-        work: Work[object] = Work(self, None)
+        work: LoopCall[object] = LoopCall(self, None)
         try:
             if not self.is_inherited:
                 self._works.add(work)
@@ -298,14 +298,14 @@ class Background:
         """Whether it is the loop's own thread that asks."""
         return self._thread.ident == threading.get_ident()
 
-    def _begin_surely(self, work: Work[Any], begin: Callable[[], object]) -> None:
+    def _begin_surely(self, work: LoopCall[Any], begin: Callable[[], object]) -> None:
         """Begin some work that may have been begun, or be over."""
         try:
             self._begin(work, begin)
         except TrunklineError:
             work.end(None)  # the loop is gone, and so is what it was to be done to
 
-    def _begin(self, work: Work[Any], begin: Callable[[], object]) -> None:
+    def _begin(self, work: LoopCall[Any], begin: Callable[[], object]) -> None:
         if self.is_inherited:
             raise TrunklineError(_FORKED)
         if self._is_stopping:
@@ -326,12 +326,12 @@ class Background:
         async def wait() -> T:
             return await given
 
-        work: Work[T] = Work(self, None)
+        work: LoopCall[T] = LoopCall(self, None)
         return self.run(work, partial(work.begin, wait))
 
     # -- on the loop -------------------------------------------------------------------------
 
-    def forget(self, work: Work[Any]) -> None:
+    def forget(self, work: LoopCall[Any]) -> None:
         """Take note that some work has ended."""
         self._works.discard(work)
         if not self.clients:
@@ -342,8 +342,8 @@ class Background:
             if self.clients or self._works or self._is_stopping:
                 return
             self._is_stopping = True
-            if _shared.background is self:
-                _shared.background = None
+            if _shared.loop_thread is self:
+                _shared.loop_thread = None
         self._loop.stop()
 
     async def close_all(self) -> None:
@@ -387,188 +387,196 @@ class _Shared:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.background: Background | None = None
+        self.loop_thread: LoopThread | None = None
         # What the parent's process runs, kept: to collect a loop would close its descriptors,
         # and one of those is shared with the parent.
-        self._inherited: list[Background] = []
+        self._inherited: list[LoopThread] = []
         self._is_told = False
 
-    def hold(self, client: Client) -> Background:
-        """Return the background, started, with a client to keep it going."""
+    def hold(self, client: Client) -> LoopThread:
+        """Return the loop_thread, started, with a client to keep it going."""
         with self.lock:
-            if self.background is not None and self.background.is_here:
+            if self.loop_thread is not None and self.loop_thread.is_here:
                 raise TrunklineError(_ON_THE_LOOP)
             if not self._is_told:
                 # Twice does no harm, and who is interrupted does it again.
                 atexit.register(self._exit)
                 os.register_at_fork(after_in_child=self._forked)
                 self._is_told = True
-            if self.background is None or not self.background.is_running:
-                self.background = Background()
+            if self.loop_thread is None or not self.loop_thread.is_running:
+                self.loop_thread = LoopThread()
             # Who is interrupted here has added nobody, and the loop ends again by itself.
-            self.background.start()
-            self.background.clients.add(client)
-            return self.background
+            self.loop_thread.start()
+            self.loop_thread.clients.add(client)
+            return self.loop_thread
 
     def let_go(self, client: Client) -> None:
         """Undo that, where nothing came of it; the loop ends if nobody else is on it."""
-        background = self.background
-        if background is None or background.is_here or client not in background.clients:
+        loop_thread = self.loop_thread
+        if loop_thread is None or loop_thread.is_here or client not in loop_thread.clients:
             return
-        work: Work[None] = Work(background, None)
+        work: LoopCall[None] = LoopCall(loop_thread, None)
         try:
-            background.run_through(work, partial(work.call, partial(_release, background, client)))
+            loop_thread.run_through(
+                work, partial(work.call, partial(_release, loop_thread, client))
+            )
         except TrunklineError:
             pass  # it has ended meanwhile
-        background.join()
+        loop_thread.join()
 
     def _exit(self) -> None:
-        background = self.background
-        if background is None:
+        loop_thread = self.loop_thread
+        if loop_thread is None:
             return
-        work: Work[None] = Work(background, None)
+        work: LoopCall[None] = LoopCall(loop_thread, None)
         try:
-            background.start()  # it may be that who was to do so was interrupted
-            background.run_through(work, partial(work.begin, background.close_all), wait=_EXIT_WAIT)
-            background.join()
+            loop_thread.start()  # it may be that who was to do so was interrupted
+            loop_thread.run_through(
+                work, partial(work.begin, loop_thread.close_all), wait=_EXIT_WAIT
+            )
+            loop_thread.join()
         except (KeyboardInterrupt, TrunklineError):
             pass  # it was closed all the same, or is closed by somebody else
 
     def _forked(self) -> None:
         # Somebody may have held it, and is not here to give it back.
         self.lock = threading.Lock()
-        if self.background is not None:
-            self.background.is_inherited = True
-            self._inherited.append(self.background)
-            self.background = None
+        if self.loop_thread is not None:
+            self.loop_thread.is_inherited = True
+            self._inherited.append(self.loop_thread)
+            self.loop_thread = None
 
 
 _shared: Final = _Shared()
 
 
-class Link:
+class LoopProxy:
     """A client, and the way to its loop and back."""
 
     def __init__(self, client: Client, callbacks: Callbacks) -> None:
         self.client = client
         self.callbacks = callbacks
-        self._background: Background | None = None
+        self._loop_thread: LoopThread | None = None
 
     @property
     def is_usable(self) -> bool:
         """Whether there is a loop that the client is on."""
-        return self._background is not None and self._background.is_running
+        return self._loop_thread is not None and self._loop_thread.is_running
 
     def connect(self) -> None:
         """Connect; who is interrupted leaves nothing open."""
         client = self.client
-        if self._background is not None and self._background.is_inherited:
+        if self._loop_thread is not None and self._loop_thread.is_inherited:
             raise TrunklineError(_FORKED)
         try:
-            self._background = background = _shared.hold(client)
-            self.callbacks.wait_for = background.wait_for
-            work: Work[None] = Work(background, None)
-            begin = partial(work.begin, partial(_connect, background, client))
-            background.run(work, begin, wait=None)
+            self._loop_thread = loop_thread = _shared.hold(client)
+            self.callbacks.wait_for = loop_thread.wait_for
+            work: LoopCall[None] = LoopCall(loop_thread, None)
+            begin = partial(work.begin, partial(_connect, loop_thread, client))
+            loop_thread.run(work, begin, wait=None)
         except BaseException as error:
             if not isinstance(error, Exception) and client.is_connected:
                 self.close()  # interrupted when it was done, and nobody else would know
             else:
                 _shared.let_go(client)
-                if self._background is not None:
-                    self._background.join()
+                if self._loop_thread is not None:
+                    self._loop_thread.join()
             if isinstance(error, _TELLING):
                 error.__traceback__ = None
             raise
 
     def close(self) -> None:
         """Close, and end the loop if nobody else is on it."""
-        background = self._background
-        if background is None or background.is_inherited:
+        loop_thread = self._loop_thread
+        if loop_thread is None or loop_thread.is_inherited:
             return
-        if background.is_here:
+        if loop_thread.is_here:
             raise TrunklineError(_ON_THE_LOOP)
-        work: Work[None] = Work(background, None)
+        work: LoopCall[None] = LoopCall(loop_thread, None)
         try:
-            if background.is_running:
-                begin = partial(work.begin, partial(_close, background, self.client))
-                background.run_through(work, begin)
+            if loop_thread.is_running:
+                begin = partial(work.begin, partial(_close, loop_thread, self.client))
+                loop_thread.run_through(work, begin)
         except TrunklineError:
             pass  # somebody else has closed it meanwhile
         finally:
             self.callbacks.end()
-            background.join()
+            loop_thread.join()
 
     def run(
         self, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return what a coroutine function returns, on the loop."""
-        background = self._background
-        if background is None:
+        loop_thread = self._loop_thread
+        if loop_thread is None:
             raise TrunklineError(NOT_CONNECTED)
-        work: Work[T] = Work(background, self._after())
+        work: LoopCall[T] = LoopCall(loop_thread, self._after())
         try:
-            return background.run(work, partial(work.begin, partial(function, *args, **kwargs)))
+            return loop_thread.run(work, partial(work.begin, partial(function, *args, **kwargs)))
         except _TELLING as error:
             error.__traceback__ = None
             raise
 
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what a function returns, on the loop."""
-        background = self._background
-        if background is None:
+        loop_thread = self._loop_thread
+        if loop_thread is None:
             raise TrunklineError(NOT_CONNECTED)
-        work: Work[T] = Work(background, None)
+        work: LoopCall[T] = LoopCall(loop_thread, None)
         try:
-            return background.run(work, partial(work.call, partial(function, *args, **kwargs)))
+            return loop_thread.run(work, partial(work.call, partial(function, *args, **kwargs)))
         except _TELLING as error:
             error.__traceback__ = None
             raise
         except BaseException:  # interrupted
-            background.soon(work.drop)
+            loop_thread.soon(work.drop)
             raise
 
     def later(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Have something done on the loop without waiting for it; nothing is raised."""
-        if self._background is not None:
-            self._background.later(function)
+        if self._loop_thread is not None:
+            self._loop_thread.later(function)
 
     def _after(self) -> Callbacks | None:
         # A callback that waits for what comes after it would wait for itself.
         return None if self.callbacks.is_here else self.callbacks
 
     def __del__(self) -> None:
-        background = self._background
-        if background is None or not background.is_running or self.client not in background.clients:
+        loop_thread = self._loop_thread
+        if (
+            loop_thread is None
+            or not loop_thread.is_running
+            or self.client not in loop_thread.clients
+        ):
             return
         # This may be any thread, with any lock in hand: nothing may be waited for.
-        background.later(partial(_forgotten, background, self.client, self.callbacks))
+        loop_thread.later(partial(_forgotten, loop_thread, self.client, self.callbacks))
         warnings.warn(f"a client was not closed: {self.client!r}", ResourceWarning, stacklevel=2)
 
 
-async def _connect(background: Background, client: Client) -> None:
-    background.clients.add(client)  # somebody may have closed it meanwhile
+async def _connect(loop_thread: LoopThread, client: Client) -> None:
+    loop_thread.clients.add(client)  # somebody may have closed it meanwhile
     try:
         await client.connect()
     finally:
-        _release(background, client)
+        _release(loop_thread, client)
 
 
-async def _close(background: Background, client: Client) -> None:
+async def _close(loop_thread: LoopThread, client: Client) -> None:
     try:
         await client.close()
     finally:
-        _release(background, client)
+        _release(loop_thread, client)
 
 
-async def _forgotten(background: Background, client: Client, callbacks: Callbacks) -> None:
+async def _forgotten(loop_thread: LoopThread, client: Client, callbacks: Callbacks) -> None:
     try:
-        await _close(background, client)
+        await _close(loop_thread, client)
     finally:
         callbacks.end(wait=False)
 
 
-def _release(background: Background, client: Client) -> None:
+def _release(loop_thread: LoopThread, client: Client) -> None:
     """Let go of a client that has nothing on the loop."""
     if client._session is None and client._opening is None and not client._is_connecting:
-        background.clients.discard(client)
+        loop_thread.clients.discard(client)

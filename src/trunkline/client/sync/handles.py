@@ -28,7 +28,7 @@ from ..requests.tool_result import ToolResult
 from ..subscriptions.dispatch import ServerChange, SubscriptionTopics
 from ..subscriptions.stream import Subscription
 from ..tasks.task_call import TaskHandle
-from .event_loop_thread import Link
+from .event_loop_thread import LoopProxy
 
 __all__ = ["SyncCallBatch", "SyncPendingCall", "SyncSubscription", "SyncTaskHandle"]
 
@@ -40,10 +40,10 @@ _END: Final = object()
 class SyncPendingCall(Generic[T]):
     """A request that was sent: wait for its `result`, or have it call you."""
 
-    __slots__ = ("_call", "_link")
+    __slots__ = ("_call", "_proxy")
 
-    def __init__(self, link: Link, call: PendingCall[T]) -> None:
-        self._link = link
+    def __init__(self, proxy: LoopProxy, call: PendingCall[T]) -> None:
+        self._proxy = proxy
         self._call = call
 
     @property
@@ -61,7 +61,7 @@ class SyncPendingCall(Generic[T]):
 
     def cancel(self) -> bool:
         """Stop waiting and tell the server so; say whether it was still under way."""
-        return not self.done() and self._link.call(self._call.cancel)
+        return not self.done() and self._proxy.call(self._call.cancel)
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the answer, up to `timeout` seconds, and return it.
@@ -72,8 +72,8 @@ class SyncPendingCall(Generic[T]):
         """
         call = self._call
         # Also when it is done, where there is something to be told before.
-        if not call.done() or (self._link.callbacks.is_behind and self._link.is_usable):
-            self._link.run(self._wait, timeout)
+        if not call.done() or (self._proxy.callbacks.is_behind and self._proxy.is_usable):
+            self._proxy.run(self._wait, timeout)
         if call.cancelled():
             raise Cancelled("the call was cancelled", method=call.method)
         error = call.exception()
@@ -94,9 +94,9 @@ class SyncPendingCall(Generic[T]):
 
     def add_done_callback(self, fn: Callable[[SyncPendingCall[T]], object]) -> None:
         """Have `fn` called with this call once it has ended, on the thread of callbacks."""
-        told = self._link.callbacks.told("a callback of a call", fn)
+        told = self._proxy.callbacks.told("a callback of a call", fn)
         if told is not None:
-            self._link.call(self._call.add_done_callback, lambda _: told(self))
+            self._proxy.call(self._call.add_done_callback, lambda _: told(self))
 
     def __repr__(self) -> str:
         return repr(self._call).replace("<Call ", "<SyncCall ", 1)
@@ -117,14 +117,14 @@ class SyncPendingCall(Generic[T]):
 class SyncCallBatch:
     """Calls that are collected, to be sent as one message when the block is left."""
 
-    __slots__ = ("_batch", "_link")
+    __slots__ = ("_batch", "_proxy")
 
-    def __init__(self, link: Link, batch: CallBatch) -> None:
-        self._link = link
+    def __init__(self, proxy: LoopProxy, batch: CallBatch) -> None:
+        self._proxy = proxy
         self._batch = batch
 
     def __enter__(self) -> Self:
-        self._link.run(self._batch.__aenter__)
+        self._proxy.run(self._batch.__aenter__)
         return self
 
     def __exit__(
@@ -133,7 +133,7 @@ class SyncCallBatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._link.run(self._batch.__aexit__, kind, error, trace)
+        self._proxy.run(self._batch.__aexit__, kind, error, trace)
 
     def submit(
         self,
@@ -146,8 +146,8 @@ class SyncCallBatch:
         on_error: Callable[[TrunklineError], object] | None = None,
     ) -> SyncPendingCall[dict[str, Any]]:
         """Add any request; return the call, whose result comes after the block."""
-        told = self._link.callbacks.told
-        call = self._link.call(
+        told = self._proxy.callbacks.told
+        call = self._proxy.call(
             self._batch.submit,
             method,
             params,
@@ -156,7 +156,7 @@ class SyncCallBatch:
             on_success=told("on_success", on_success),
             on_error=told("on_error", on_error),
         )
-        return SyncPendingCall(self._link, call)
+        return SyncPendingCall(self._proxy, call)
 
     @overload
     def submit_tool(
@@ -209,8 +209,8 @@ class SyncCallBatch:
         on_error: Callable[[TrunklineError], object] | None = None,
     ) -> SyncPendingCall[ToolResult[Any]]:
         """Add a call of a tool; return it, its result comes after the block."""
-        told = self._link.callbacks.told
-        call = self._link.call(
+        told = self._proxy.callbacks.told
+        call = self._proxy.call(
             self._batch.submit_tool,
             name,
             arguments,
@@ -220,11 +220,11 @@ class SyncCallBatch:
             on_success=told("on_success", on_success),
             on_error=told("on_error", on_error),
         )
-        return SyncPendingCall(self._link, call)
+        return SyncPendingCall(self._proxy, call)
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Add a notification."""
-        self._link.call(self._batch.notify, method, params)
+        self._proxy.call(self._batch.notify, method, params)
 
 
 class SyncTaskHandle(Generic[T]):
@@ -233,10 +233,10 @@ class SyncTaskHandle(Generic[T]):
     A tool that was done at once has a result and no task; its `id` is None.
     """
 
-    __slots__ = ("_link", "_task")
+    __slots__ = ("_proxy", "_task")
 
-    def __init__(self, link: Link, task: TaskHandle[T]) -> None:
-        self._link = link
+    def __init__(self, proxy: LoopProxy, task: TaskHandle[T]) -> None:
+        self._proxy = proxy
         self._task = task
 
     @property
@@ -265,7 +265,7 @@ class SyncTaskHandle(Generic[T]):
             PeerError: there is no such task, or not any more.
             RequestAborted: no answer came: time ran out, or the connection is gone.
         """
-        return self._link.run(self._task.refresh)
+        return self._proxy.run(self._task.refresh)
 
     def result(self, timeout: float | None = None) -> ToolResult[T]:
         """Return the result, once there is one; who waits no longer leaves the task be.
@@ -278,7 +278,7 @@ class SyncTaskHandle(Generic[T]):
             RequestAborted: no answer came: time ran out, or the connection is gone.
             TimeoutError: there was none within `timeout` seconds.
         """
-        return self._link.run(_in_time, self._task.result, timeout)
+        return self._proxy.run(_in_time, self._task.result, timeout)
 
     def cancel(self) -> None:
         """Ask the server to end the task; it may take its time, and may have ended before.
@@ -287,17 +287,17 @@ class SyncTaskHandle(Generic[T]):
             PeerError: the server does not.
             RequestAborted: no answer came: time ran out, or the connection is gone.
         """
-        self._link.run(self._task.cancel)
+        self._proxy.run(self._task.cancel)
 
     def __iter__(self) -> Iterator[TaskStatus]:
         """Give the status as it is, then each change of it or of its message, to the end."""
         statuses: Any = self._task.__aiter__()
         try:
-            while (status := self._link.run(_next, statuses)) is not _END:
+            while (status := self._proxy.run(_next, statuses)) is not _END:
                 yield status
         finally:
             # Whoever leaves the loop early may never come back, or be collected: not waited for.
-            self._link.later(statuses.aclose)
+            self._proxy.later(statuses.aclose)
 
     def __repr__(self) -> str:
         return repr(self._task).replace("<TaskCall", "<SyncTaskCall", 1)
@@ -315,10 +315,10 @@ class SyncSubscription:
         Cancelled: 1000 changes waited, and nobody read them; those are given first.
     """
 
-    __slots__ = ("_link", "_stream")
+    __slots__ = ("_proxy", "_stream")
 
-    def __init__(self, link: Link, stream: Subscription) -> None:
-        self._link = link
+    def __init__(self, proxy: LoopProxy, stream: Subscription) -> None:
+        self._proxy = proxy
         self._stream = stream
 
     @property
@@ -339,9 +339,9 @@ class SyncSubscription:
 
     def __enter__(self) -> Self:
         try:
-            self._link.run(self._stream.__aenter__)
+            self._proxy.run(self._stream.__aenter__)
         except BaseException:  # interrupted, perhaps when it was entered: nobody would leave it
-            self._link.later(partial(self._stream.__aexit__, None, None, None))
+            self._proxy.later(partial(self._stream.__aexit__, None, None, None))
             raise
         return self
 
@@ -351,8 +351,8 @@ class SyncSubscription:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._link.is_usable:  # or the stream has ended with the client
-            self._link.run(self._stream.__aexit__, kind, error, trace)
+        if self._proxy.is_usable:  # or the stream has ended with the client
+            self._proxy.run(self._stream.__aexit__, kind, error, trace)
 
     def __iter__(self) -> Self:
         return self
@@ -370,7 +370,7 @@ class SyncSubscription:
             TimeoutError: there was none within `timeout` seconds; the stream goes on.
         """
         self._check_entered()
-        found = self._link.run(_in_time, self._next, timeout)
+        found = self._proxy.run(_in_time, self._next, timeout)
         return found if isinstance(found, ServerChange) else None
 
     def __repr__(self) -> str:

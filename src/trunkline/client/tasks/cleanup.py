@@ -21,12 +21,12 @@ from ..diagnostics import log
 if TYPE_CHECKING:
     from ..session import Session
 
-__all__ = ["end_task_of", "send_aside"]
+__all__ = ["end_task_of", "send_unawaited"]
 
 CANCEL: Final = "tasks/cancel"
 
 
-def send_aside(session: Session, method: str, kind: type[Struct], **fields: Any) -> None:
+def send_unawaited(session: Session, method: str, kind: type[Struct], **fields: Any) -> None:
     """Send a request, and go on."""
     try:
         pending = session.send(method, kind(meta=session.meta, **fields))
@@ -51,7 +51,7 @@ def end_task_of(session: Session, raw: Any) -> None:
         log.debug("an answer that nobody waited for: %s", show(str(error)))
         return
     if state is not None and state.status not in ENDED:
-        send_aside(session, CANCEL, CancelTaskRequestParams, task_id=state.task_id)
+        send_unawaited(session, CANCEL, CancelTaskRequestParams, task_id=state.task_id)
 
 
 def _answered(waiter: asyncio.Future[Any]) -> None:

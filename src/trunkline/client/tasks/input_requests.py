@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import PeerError, RequestAborted, RequestTimeout, TrunklineError
 from ...mcp.types import UpdateTaskRequestParams
 from ..diagnostics import report
-from ..requests.request import Question
-from ..server_requests.input_required import Asking, fulfil
-from .retry import Hiccups
+from ..requests.request import OutgoingRequest
+from ..server_requests.input_required import InputRequest, fulfil
+from .retry import RetryPolicy
 
 if TYPE_CHECKING:
     from ..session import Session
     from ..subscriptions.stream import ChangeVerbs
 
-__all__ = ["TaskQuestions"]
+__all__ = ["TaskInputRequests"]
 
 # How many questions a task may ask in its life. A server invents the keys, and we remember them
 # all; nobody answers so many.
@@ -44,13 +44,13 @@ MOST_QUESTIONS: Final = 1000
 _LOOKS: Final = 6
 
 
-class TaskQuestions:
+class TaskInputRequests:
     """The questions of one task."""
 
     __slots__ = (
-        "_answering",
         "_asked",
         "_fault",
+        "_handlers",
         "_id",
         "_on_news",
         "_on_thinking",
@@ -80,10 +80,10 @@ class TaskQuestions:
         self._on_thinking = on_thinking
         # Every key there was.
         self._asked: set[str] = set()
-        self._answering: set[asyncio.Task[None]] = set()
+        self._handlers: set[asyncio.Task[None]] = set()
         self._turns = asyncio.Semaphore(_LOOKS)
 
-    def take(self, requests: Mapping[str, Asking], session: Session) -> None:
+    def take(self, requests: Mapping[str, InputRequest], session: Session) -> None:
         """Begin to answer what was not asked before."""
         new = {key: asking for key, asking in requests.items() if key not in self._asked}
         if not new:
@@ -94,8 +94,8 @@ class TaskQuestions:
             return
         self._asked.update(new)
         task = self._verbs._keep_task(self._answer(new, session))
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        self._handlers.add(task)
+        task.add_done_callback(self._handlers.discard)
 
     def take_fault(self) -> TrunklineError | None:
         """Return what went wrong, for one who is told of it; others find out for themselves."""
@@ -104,10 +104,10 @@ class TaskQuestions:
 
     def stop(self) -> None:
         """Answer nothing any more: the task has ended, or nobody waits for it."""
-        for task in list(self._answering):
+        for task in list(self._handlers):
             task.cancel()
 
-    async def _answer(self, requests: Mapping[str, Asking], session: Session) -> None:
+    async def _answer(self, requests: Mapping[str, InputRequest], session: Session) -> None:
         try:
             async with self._turns:
                 answers = await self._thought(requests, session)
@@ -123,7 +123,9 @@ class TaskQuestions:
         else:
             self._on_news()
 
-    async def _thought(self, requests: Mapping[str, Asking], session: Session) -> dict[str, Any]:
+    async def _thought(
+        self, requests: Mapping[str, InputRequest], session: Session
+    ) -> dict[str, Any]:
         self._on_thinking(True)
         try:
             return await fulfil(session, requests, "tools/call")
@@ -133,14 +135,14 @@ class TaskQuestions:
     async def _bring(self, answers: dict[str, Any]) -> None:
         """Give the server its answers; more than once where it stumbles."""
         fields = {"task_id": self._id, "input_responses": answers}
-        hiccups = Hiccups()
+        retry = RetryPolicy()
         was_lost = False
         while True:
-            question = Question("tasks/update", UpdateTaskRequestParams, fields, self.timeout)
+            request = OutgoingRequest("tasks/update", UpdateTaskRequestParams, fields, self.timeout)
             try:
-                await self._verbs._ask(question)
+                await self._verbs._ask(request)
             except (PeerError, RequestTimeout) as error:
-                respite = hiccups.pardon(error)
+                respite = retry.next_delay(error)
                 if respite is None and was_lost and isinstance(error, PeerError):
                     # It may have taken them when it said nothing; if not, it asks on.
                     self._asked.difference_update(answers)

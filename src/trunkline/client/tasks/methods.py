@@ -29,17 +29,17 @@ from ...jsonrpc.error_codes import named_error
 from ...mcp.types import ListTasksResult, Task, TaskMetadata, Tool
 from ...spec.error_kinds import ErrorKind
 from ..options import check_seconds
-from ..requests.call import Gate, PendingCall
+from ..requests.call import CompletingWaiter, PendingCall
 from ..requests.decode import COMPLETE, result_type
 from ..requests.method_checks import declares, refuse
-from ..requests.request import OnProgress, Question
+from ..requests.request import OnProgress, OutgoingRequest
 from ..requests.submitting import tool_call
 from ..requests.tool_result import ToolResult, tool_result
 from ..session import NOT_SENT, Session
 from ..subscriptions.stream import ChangeVerbs
 
 if TYPE_CHECKING:
-    from .poller import Following
+    from .poller import TaskPoller
     from .task_call import TaskHandle
 
 __all__ = ["TASK", "TaskVerbs"]
@@ -79,25 +79,25 @@ class _Begun(NamedTuple):
 
     raw: Raw
     session: Session
-    following: Following | None
+    poller: TaskPoller | None
 
 
 class _Progress:
     """Tells of the progress of a task: whoever waits for it has his time again."""
 
-    __slots__ = ("_tell", "following")
+    __slots__ = ("_tell", "poller")
 
     def __init__(self, tell: OnProgress) -> None:
         self._tell = tell
-        self.following: Following | None = None
+        self.poller: TaskPoller | None = None
 
     def __call__(self, progress: float, total: float | None, message: str | None) -> object:
-        if self.following is not None:
-            self.following.renew()
+        if self.poller is not None:
+            self.poller.renew()
         return self._tell(progress, total, message)
 
 
-class _TaskGate(Gate):
+class _TaskGate(CompletingWaiter):
     """Takes an answer in the place of a call's future, and calls again what must be a task."""
 
     __slots__ = ("_call_again",)
@@ -180,12 +180,12 @@ class TaskVerbs(ChangeVerbs):
         if ttl is not None:
             check_seconds("ttl", ttl)
         given = UNSET if arguments is None else arguments
-        question = tool_call(name, given, timeout, on_progress, meta)
-        begun = await self._begin_task(question, name, ttl)
-        if begun.following is None:
+        request = tool_call(name, given, timeout, on_progress, meta)
+        begun = await self._begin_task(request, name, ttl)
+        if begun.poller is None:
             result = tool_result(begun.raw, result_type, begun.session.revision)
             return _task_call(self, result_type, result=result)
-        return _task_call(self, result_type, begun.following)
+        return _task_call(self, result_type, begun.poller)
 
     @overload
     def task(
@@ -212,9 +212,9 @@ class TaskVerbs(ChangeVerbs):
             refuse("tasks/get", session.revision)
         if timeout is not None:
             check_seconds("timeout", timeout)
-        from .poller import Following
+        from .poller import TaskPoller
 
-        return _task_call(self, result_type, Following(self, id, timeout=timeout))
+        return _task_call(self, result_type, TaskPoller(self, id, timeout=timeout))
 
     async def list_tasks(self, *, timeout: float | None = None) -> list[Task]:
         """Return all tasks of the server that are ours, in 2025-11-25.
@@ -229,40 +229,42 @@ class TaskVerbs(ChangeVerbs):
 
     # -- hidden in a call --------------------------------------------------------------------
 
-    async def _resolve_task(self, session: Session, question: Question, raw: Raw) -> Raw:
+    async def _resolve_task(self, session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         """Complete a result of the type `task`: wait for the end of it."""
-        following = self._follow(raw, session, question)
-        return raw if following is None else await self._to_the_end(session, question, following)
+        poller = self._follow(raw, session, request)
+        return raw if poller is None else await self._to_the_end(session, request, poller)
 
     def _follow(
         self,
         raw: Raw,
         session: Session,
-        question: Question,
+        request: OutgoingRequest,
         on_end: Callable[[], None] | None = None,
-    ) -> Following | None:
+    ) -> TaskPoller | None:
         """Return the task that a call became, or None where it has a result."""
         # Imported here, as below: most clients never see a task.
-        from .poller import Following, created
+        from .poller import TaskPoller, created
 
         state = created(raw, session)
         if state is None:
             if on_end is not None:
                 on_end()
             return None
-        return Following(self, state.task_id, state, question.timeout, on_end)
+        return TaskPoller(self, state.task_id, state, request.timeout, on_end)
 
-    async def _to_the_end(self, session: Session, question: Question, following: Following) -> Raw:
+    async def _to_the_end(
+        self, session: Session, request: OutgoingRequest, poller: TaskPoller
+    ) -> Raw:
         """Return the result of a task that its caller does not know of."""
-        from .wait_timeout import Patience
+        from .wait_timeout import TaskWaitTimeout
 
-        seconds = self._seconds(question.timeout)
+        seconds = self._seconds(request.timeout)
         # Long work is what tasks are for: only who says so waits for less than the longest.
-        wait = self._max_timeout if question.timeout is None else seconds
-        patience = Patience(wait, self._max_timeout, session.clock)
+        wait = self._max_timeout if request.timeout is None else seconds
+        wait_timeout = TaskWaitTimeout(wait, self._max_timeout, session.clock)
         # So that a request that is lost is not all there was time for.
         each = min(seconds, max(seconds / 3, _LEAST_TIME))
-        return await following.awaited(session, patience, each)
+        return await poller.awaited(session, wait_timeout, each)
 
     def _is_refusal(self, error: PeerError, kind: ErrorKind) -> bool:
         """Say whether an error has the number of one about tasks, which others may have too."""
@@ -293,61 +295,61 @@ class TaskVerbs(ChangeVerbs):
         self._tool_changes += 1
         self._task_support = None
 
-    async def _call_as_task(self, question: Question) -> tuple[Raw, Session]:
-        heard, tell = question, question.on_progress or self._on_progress
+    async def _call_as_task(self, request: OutgoingRequest) -> tuple[Raw, Session]:
+        heard, tell = request, request.on_progress or self._on_progress
         progress = None if tell is None else _Progress(tell)
         if progress is not None:
-            heard = question._replace(on_progress=progress)
+            heard = request._replace(on_progress=progress)
         try:
-            raw, session, following = await self._ask_as_task(heard, None)
+            raw, session, poller = await self._ask_as_task(heard, None)
         except PeerError as error:
             if self._is_refusal(error, ErrorKind.TASK_NOT_ALLOWED):
                 # The tools may have changed without a word: the next call finds out.
                 self._forget_tools()
             raise
-        if following is not None:
+        if poller is not None:
             if progress is not None:
-                progress.following = following
-            raw = await self._to_the_end(session, question, following)
+                progress.poller = poller
+            raw = await self._to_the_end(session, request, poller)
         return raw, session
 
     def _start(
         self,
         call: PendingCall[Any],
-        question: Question,
+        request: OutgoingRequest,
         session: Session,
         future: asyncio.Future[Any],
     ) -> None:
-        name = question.fields.get("name")
-        may_be_task = question.method == "tools/call" and self._takes_tasks and _can_ask(session)
+        name = request.fields.get("name")
+        may_be_task = request.method == "tools/call" and self._takes_tasks and _can_ask(session)
         if not may_be_task or not isinstance(name, str):
-            super()._start(call, question, session, future)
+            super()._start(call, request, session, future)
             return
-        gate = _TaskGate(call, partial(self._call_again, question, name))
+        gate = _TaskGate(call, partial(self._call_again, request, name))
         if self._task_support is not None and self._task_support.get(name) == _REQUIRED:
-            gate.wait_for(self._keep_task(self._call_only_task(question)))
+            gate.wait_for(self._keep_task(self._call_only_task(request)))
         else:
-            call.sent_as(session.start(question, gate), session)
+            call.sent_as(session.start(request, gate), session)
 
-    def _call_again(self, question: Question, name: str, error: PeerError) -> _Again | None:
+    def _call_again(self, request: OutgoingRequest, name: str, error: PeerError) -> _Again | None:
         """Begin to call a tool as a task, if it was refused because it is one."""
         if not self._is_refusal(error, ErrorKind.TASK_REQUIRED):
             return None
 
         async def run() -> Raw:
-            if not await self._must_be_task(error, name, question.timeout):
+            if not await self._must_be_task(error, name, request.timeout):
                 raise error
-            return await self._call_only_task(question)
+            return await self._call_only_task(request)
 
         return self._keep_task(run())
 
-    async def _call_only_task(self, question: Question) -> Raw:
-        return (await self._call_as_task(question))[0]
+    async def _call_only_task(self, request: OutgoingRequest) -> Raw:
+        return (await self._call_as_task(request))[0]
 
-    async def _ask_as_task(self, question: Question, ttl: float | None) -> _Begun:
+    async def _ask_as_task(self, request: OutgoingRequest, ttl: float | None) -> _Begun:
         """Ask for a task; progress on the call is told for as long as that lasts."""
         session = self._connected()
-        asked = _as_task(question, ttl)
+        asked = _as_task(request, ttl)
         try:
             pending = session.start(asked)
         except NOT_SENT:
@@ -356,7 +358,7 @@ class TaskVerbs(ChangeVerbs):
         forget = session.outlive(pending)
         try:
             raw: Raw = await pending.waiter
-            return _Begun(raw, session, self._follow(raw, session, question, forget))
+            return _Begun(raw, session, self._follow(raw, session, request, forget))
         except asyncio.CancelledError:
             session.abandon(pending)
             forget()
@@ -367,39 +369,39 @@ class TaskVerbs(ChangeVerbs):
 
     # -- in the open -------------------------------------------------------------------------
 
-    async def _begin_task(self, question: Question, name: str, ttl: float | None) -> _Begun:
+    async def _begin_task(self, request: OutgoingRequest, name: str, ttl: float | None) -> _Begun:
         """Call a tool, as a task where that is for us to say."""
         session = self._connected()
         known = self._task_support or {}
         if _can_ask(session) and known.get(name) != _FORBIDDEN:
             try:
-                return await self._ask_as_task(question, ttl)
+                return await self._ask_as_task(request, ttl)
             except PeerError as error:
                 if not self._is_refusal(error, ErrorKind.TASK_NOT_ALLOWED):
                     raise
-                if await self._support_of(name, question.timeout) != _FORBIDDEN:
+                if await self._support_of(name, request.timeout) != _FORBIDDEN:
                     raise
-        raw, session = await self._ask(question)
+        raw, session = await self._ask(request)
         if not session.is_per_request or result_type(raw) == COMPLETE:
             return _Begun(raw, session, None)
         try:
-            return _Begun(await self._completed(session, question, raw), session, None)
+            return _Begun(await self._completed(session, request, raw), session, None)
         except _BecameTask as became:
             raw = became.raw
-        return _Begun(raw, session, self._follow(raw, session, question))
+        return _Begun(raw, session, self._follow(raw, session, request))
 
-    async def _completed(self, session: Session, question: Question, raw: Raw) -> Raw:
+    async def _completed(self, session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         """Complete a result, but for one that is a task."""
         from ..requests.resolving import complete
 
-        async def keep(_: Session, __: Question, raw: Raw) -> Raw:
+        async def keep(_: Session, __: OutgoingRequest, raw: Raw) -> Raw:
             raise _BecameTask(raw)
 
         resolvers = dict(self._resolvers)
         if TASK in resolvers:
             resolvers[TASK] = keep
         with session.held():
-            return await complete(resolvers, session, question, raw)
+            return await complete(resolvers, session, request, raw)
 
 
 def _nothing_to_go_on(_: Raw) -> NoReturn:
@@ -417,15 +419,15 @@ def _supports(tools: Iterable[Tool]) -> dict[str, str]:
 
 def _can_ask(session: Session) -> bool:
     """Say whether a call can ask to be a task, and this server takes it."""
-    agreement = session.agreement
-    if _CORE_RESULT not in session.methods or agreement is None:
+    negotiated = session.negotiated
+    if _CORE_RESULT not in session.methods or negotiated is None:
         return False
-    return declares(agreement.capabilities, _TAKES_TASKS)
+    return declares(negotiated.capabilities, _TAKES_TASKS)
 
 
-def _as_task(question: Question, ttl: float | None) -> Question:
+def _as_task(request: OutgoingRequest, ttl: float | None) -> OutgoingRequest:
     metadata = TaskMetadata(UNSET if ttl is None else max(1, round(ttl * 1000)))
-    return question._replace(fields={**question.fields, "task": metadata})
+    return request._replace(fields={**request.fields, "task": metadata})
 
 
 def _number(kind: ErrorKind, session: Session) -> int | None:
@@ -438,9 +440,9 @@ def _number(kind: ErrorKind, session: Session) -> int | None:
 def _task_call(
     verbs: ChangeVerbs,
     kind: Any,
-    following: Following | None = None,
+    poller: TaskPoller | None = None,
     result: ToolResult[Any] | None = None,
 ) -> TaskHandle[Any]:
     from .task_call import TaskHandle
 
-    return TaskHandle(verbs, kind, following, result)
+    return TaskHandle(verbs, kind, poller, result)

@@ -48,19 +48,25 @@ from ...mcp.types import (
 from ...redaction import show
 from ..diagnostics import log
 from ..requests.decode import read
-from ..requests.request import Question
-from ..server_requests.input_required import Asking
+from ..requests.request import OutgoingRequest
+from ..server_requests.input_required import InputRequest
 from ..session import NOT_SENT, Session, error_from
-from ..subscriptions.dispatch import LISTEN, ServerChange, Stream, Streams, SubscriptionTopics
-from .cleanup import send_aside
-from .input_requests import TaskQuestions
-from .retry import Hiccups
+from ..subscriptions.dispatch import (
+    LISTEN,
+    ListenStream,
+    ServerChange,
+    SubscriptionRouter,
+    SubscriptionTopics,
+)
+from .cleanup import send_unawaited
+from .input_requests import TaskInputRequests
+from .retry import RetryPolicy
 
 if TYPE_CHECKING:
     from ..subscriptions.stream import ChangeVerbs
-    from .wait_timeout import Patience
+    from .wait_timeout import TaskWaitTimeout
 
-__all__ = ["CORE_RESULT", "ENDED", "Following", "TaskState", "created"]
+__all__ = ["CORE_RESULT", "ENDED", "TaskPoller", "TaskState", "created"]
 
 # What only the core's form of tasks has, and only the extension's.
 CORE_RESULT: Final = "tasks/result"
@@ -98,7 +104,7 @@ class TaskState(Struct, frozen=True, rename="camel"):
     poll_interval_ms: int | float | None = None  # since 2026-07-28
     result: Raw | UnsetType = UNSET
     error: ErrorObject | None = None
-    input_requests: dict[str, Asking] | None = None
+    input_requests: dict[str, InputRequest] | None = None
 
     def __repr__(self) -> str:
         # Without the id, which is a right, and what is the caller's.
@@ -114,7 +120,7 @@ class _Created(Struct, frozen=True):
     task: TaskState | UnsetType | None = UNSET
 
 
-class _Failed(Struct, frozen=True, rename="camel"):
+class _ErrorFlag(Struct, frozen=True, rename="camel"):
     """Of a result, whether the tool has failed: so has its task, in the core's form."""
 
     is_error: bool | None = None
@@ -132,7 +138,7 @@ def created(raw: Raw, session: Session) -> TaskState | None:
     return found.task or None
 
 
-class Following:
+class TaskPoller:
     """One task, and what is known of it."""
 
     def __init__(
@@ -156,22 +162,22 @@ class Following:
         # How long to wait at most before the next look at a task that has just begun. One that
         # is come back to has had its time.
         self._soon = inf if state is None else FIRST_LOOK
-        self._hiccups = Hiccups()
+        self._retry = RetryPolicy()
         # For how long the server does not want to be asked, after one of those.
         self._respite = 0.0
         # How long a caller waits for it who does not know of it, and on which connection.
-        self._patience: Patience | None = None
+        self._wait_timeout: TaskWaitTimeout | None = None
         self._guarded: Session | None = None
         # Who waits for anything to happen.
         self._resting: set[asyncio.Future[None]] = set()
         self._readers: list[deque[TaskStatus]] = []
         # The stream by which the server tells of changes, and whose it is.
-        self._stream: Stream | None = None
-        self._streams: Streams | None = None
+        self._stream: ListenStream | None = None
+        self._streams: SubscriptionRouter | None = None
         # One who opens it at a time, and which connection does not tell.
         self._opening = asyncio.Lock()
         self._untold: Session | None = None
-        self._questions = TaskQuestions(verbs, id, timeout, self._wake, self._think)
+        self._questions = TaskInputRequests(verbs, id, timeout, self._wake, self._think)
 
     @property
     def has_ended(self) -> bool:
@@ -188,8 +194,10 @@ class Following:
             RequestAborted: no answer came.
             RemoteProtocolError: what came is not how a task stands.
         """
-        question = Question("tasks/get", GetTaskRequestParams, {"task_id": self.id}, self._timeout)
-        raw, session = await self._verbs._ask(question)
+        request = OutgoingRequest(
+            "tasks/get", GetTaskRequestParams, {"task_id": self.id}, self._timeout
+        )
+        raw, session = await self._verbs._ask(request)
         state: TaskState = read(raw, TaskState, "tasks/get", session.revision)
         self._learn(state, is_full=True)
         if not self.has_ended and state.input_requests:
@@ -204,9 +212,9 @@ class Following:
             RequestAborted: no answer came.
         """
         fields = {"task_id": self.id}
-        question = Question("tasks/cancel", CancelTaskRequestParams, fields, self._timeout)
+        request = OutgoingRequest("tasks/cancel", CancelTaskRequestParams, fields, self._timeout)
         try:
-            raw, session = await self._verbs._ask(question)
+            raw, session = await self._verbs._ask(request)
         except PeerError:
             # In 2025-11-25 it is an error to cancel what has ended.
             if (await self.refresh()).status not in ENDED:
@@ -222,7 +230,7 @@ class Following:
         self._stop()
         session = self._verbs._session
         if session is not None and not self.has_ended:
-            send_aside(session, "tasks/cancel", CancelTaskRequestParams, task_id=self.id)
+            send_unawaited(session, "tasks/cancel", CancelTaskRequestParams, task_id=self.id)
 
     async def _look(self) -> None:
         """Ask how the task stands; where that cannot be told just now, wait longer for the next."""
@@ -230,13 +238,13 @@ class Following:
         try:
             await self.refresh()
         except (PeerError, RequestTimeout) as error:
-            respite = self._hiccups.pardon(error)
+            respite = self._retry.next_delay(error)
             if respite is None:
                 raise
             log.debug("a task is asked about again: %s", show(str(error)))
             self._respite = respite
         else:
-            self._hiccups.over()
+            self._retry.over()
 
     def _learn(self, state: TaskState, *, is_full: bool = False) -> None:
         before = self.state
@@ -312,12 +320,12 @@ class Following:
                 await self._explain(error)
                 # What a task has failed with may look like anything.
                 has_failed = self.state is not None and self.state.status == "failed"
-                respite = None if has_failed else self._hiccups.pardon(error, unsaid=False)
+                respite = None if has_failed else self._retry.next_delay(error, unsaid=False)
                 if respite is None:
                     raise
                 session, _ = await self._rest(session, respite)
         if not self.has_ended:
-            failed: _Failed = read(raw, _Failed, CORE_RESULT, session.revision)
+            failed: _ErrorFlag = read(raw, _ErrorFlag, CORE_RESULT, session.revision)
             self._learn(TaskState(self.id, "failed" if failed.is_error else "completed"))
         return raw
 
@@ -502,7 +510,7 @@ class Following:
 
     # -- for a caller who does not know of it ------------------------------------------------
 
-    async def awaited(self, session: Session, patience: Patience, timeout: float) -> Raw:
+    async def awaited(self, session: Session, wait_timeout: TaskWaitTimeout, timeout: float) -> Raw:
         """Return what the call would have been answered; without a result the task is ended.
 
         `timeout` is how long each request about it may take.
@@ -511,41 +519,44 @@ class Following:
             RequestTimeout: the patience is at an end.
             TrunklineError: as `outcome`.
         """
-        self._patience = patience
+        self._wait_timeout = wait_timeout
         self._timeout = self._questions.timeout = timeout
         self._guard(session)
         try:
-            async with patience:
+            async with wait_timeout:
                 return await self.outcome(session)
         except BaseException:  # a cancelled caller too: nobody would know of the task
             self.cancel_aside()
             raise
         finally:
-            self._patience = None
+            self._wait_timeout = None
             if self._guarded is not None:
-                self._guarded.last_words.pop(self, None)
+                self._guarded.closing_requests.pop(self, None)
 
     def renew(self) -> None:
         """Give whoever waits his time again: something goes on."""
-        if self._patience is not None:
-            self._patience.renew()
+        if self._wait_timeout is not None:
+            self._wait_timeout.renew()
 
     def _think(self, is_thinking: bool) -> None:
-        if self._patience is None:
+        if self._wait_timeout is None:
             return
         if is_thinking:
-            self._patience.hold()
+            self._wait_timeout.hold()
         else:
-            self._patience.go_on()
+            self._wait_timeout.go_on()
 
     def _guard(self, session: Session) -> None:
         """Have the task ended with a connection, and with none that was there before."""
-        if self._patience is None or self._guarded is session:
+        if self._wait_timeout is None or self._guarded is session:
             return
         if self._guarded is not None:
-            self._guarded.last_words.pop(self, None)
+            self._guarded.closing_requests.pop(self, None)
         self._guarded = session
-        session.last_words[self] = "tasks/cancel", CancelTaskRequestParams(self.id, session.meta)
+        session.closing_requests[self] = (
+            "tasks/cancel",
+            CancelTaskRequestParams(self.id, session.meta),
+        )
 
     def _stop(self) -> None:
         """Let go of what only a task needs that goes on."""

@@ -17,7 +17,7 @@ from typing import Final
 from ...errors import PeerError, RequestTimeout, TrunklineError
 from ...spec.error_kinds import ErrorKind
 
-__all__ = ["Hiccups"]
+__all__ = ["RetryPolicy"]
 
 # How many in a row. A server that has nothing else to say for so long is not about to.
 MOST: Final = 5
@@ -29,7 +29,7 @@ LONGEST_WAIT: Final = 60.0
 _COME_AGAIN: Final = "retryAfterMs"
 
 
-class Hiccups:
+class RetryPolicy:
     """How often in a row it went wrong to ask about one thing."""
 
     __slots__ = ("_in_a_row",)
@@ -41,7 +41,7 @@ class Hiccups:
         """Learn that an answer has come."""
         self._in_a_row = 0
 
-    def pardon(self, error: TrunklineError, *, unsaid: bool = True) -> float | None:
+    def next_delay(self, error: TrunklineError, *, unsaid: bool = True) -> float | None:
         """Return after how many seconds to ask again, or None where that has no use.
 
         Without `unsaid` only a server is asked again that has said when.

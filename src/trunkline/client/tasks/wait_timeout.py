@@ -22,7 +22,7 @@ from typing import Final, Self
 
 from ...errors import RequestTimeout
 
-__all__ = ["Patience"]
+__all__ = ["TaskWaitTimeout"]
 
 # The clock of a connection may stand without a word to us: a deadline that is near is looked at
 # again so many seconds later, and not at once for good.
@@ -31,7 +31,7 @@ _SOONEST: Final = 0.05
 _NEARLY: Final = 0.001
 
 
-class Patience:
+class TaskWaitTimeout:
     """The time of one wait: enter it around that, and it ends with `RequestTimeout`.
 
     `clock` is the time that calls are measured by.

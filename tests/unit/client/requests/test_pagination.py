@@ -8,7 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from tests.unit.client.scripted import run
-from trunkline.client.requests.pagination import Limits, Page, every
+from trunkline.client.requests.pagination import ListLimits, Page, every
 from trunkline.errors import PeerError, RemoteProtocolError, RequestTimeout
 
 
@@ -30,14 +30,14 @@ class Server:
             raise RequestTimeout("a page took too long")
         self.now += self._takes
         number = int(cursor or 0) + 1
-        following: Any = UNSET if number == self._last else str(number)
-        return Page(["x"] * self._items, following, self._size)
+        poller: Any = UNSET if number == self._last else str(number)
+        return Page(["x"] * self._items, poller, self._size)
 
     def restart(self) -> None:
         self.restarts += 1
 
     def read(self, seconds: float = 100.0, **limits: int) -> list[Any]:
-        work = every("l", self.get, self.restart, seconds, lambda: self.now, Limits(**limits))
+        work = every("l", self.get, self.restart, seconds, lambda: self.now, ListLimits(**limits))
         return run(work)
 
 

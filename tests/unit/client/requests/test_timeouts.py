@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
 from trunkline.client import Client
-from trunkline.client.requests.timeouts import Waiting
+from trunkline.client.requests.timeouts import RequestTimeouts
 from trunkline.errors import RequestTimeout
 from trunkline.jsonrpc import Codec, Peer, Pending
 
@@ -27,7 +27,7 @@ class Timer:
 
 
 class Clock:
-    """The part of an event loop that `Waiting` uses."""
+    """The part of an event loop that `RequestTimeouts` uses."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -61,7 +61,7 @@ class Calls:
         self.clock = Clock()
         self.late: list[Any] = []
         self.peer = Peer(Codec(), write=lambda data, route: None, on_request=lambda asked: None)
-        self.waiting = Waiting(
+        self.waiting = RequestTimeouts(
             self.peer,
             timeout=10,
             max_timeout=100,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.client.server_requests.form_validation import Misfit, defaults, fit
+from trunkline.client.server_requests.form_validation import FormMismatch, defaults, fit
 
 TITLED = [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]
 
@@ -89,7 +89,7 @@ def test_a_value_that_fits_is_sent(field: dict[str, Any], value: Any) -> None:
 def test_a_value_that_does_not_fit_is_named(
     field: dict[str, Any], value: Any, expected: str
 ) -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(FormMismatch) as caught:
         fit(form(x=field), {"x": value})
     assert str(caught.value).startswith("the field 'x' takes ")
     assert expected in str(caught.value)
@@ -97,17 +97,17 @@ def test_a_value_that_does_not_fit_is_named(
 
 def test_a_required_field_has_to_be_filled_in() -> None:
     schema = form("x", x={"type": "string"}, y={"type": "string"})
-    with pytest.raises(Misfit, match="the field 'x' is required"):
+    with pytest.raises(FormMismatch, match="the field 'x' is required"):
         fit(schema, {"y": "there"})
-    with pytest.raises(Misfit, match="the field 'x' is required"):
+    with pytest.raises(FormMismatch, match="the field 'x' is required"):
         fit(schema, {"x": None})
     assert fit(schema, {"x": "", "y": None}) == {"x": ""}
 
 
 def test_a_field_that_the_form_lacks_is_a_mistake() -> None:
-    with pytest.raises(Misfit, match="the form has no field 'z', but 'x', 'y'"):
+    with pytest.raises(FormMismatch, match="the form has no field 'z', but 'x', 'y'"):
         fit(form(x={"type": "string"}, y={"type": "string"}), {"z": 1})
-    with pytest.raises(Misfit, match="the form has no field 'z', but none at all"):
+    with pytest.raises(FormMismatch, match="the form has no field 'z', but none at all"):
         fit({}, {"z": 1})
 
 
@@ -143,7 +143,7 @@ def test_a_default_that_its_own_field_refuses_is_none() -> None:
         "x", x={"type": "integer", "default": "many"}, y={"type": "string", "default": None}
     )
     assert defaults(schema) == {}
-    with pytest.raises(Misfit, match="'x' is required"):
+    with pytest.raises(FormMismatch, match="'x' is required"):
         fit(schema, {})
 
 
@@ -165,9 +165,9 @@ def test_what_a_form_requires_and_does_not_have_is_not_asked_for() -> None:
 
 
 def test_what_may_be_a_secret_is_not_repeated() -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(FormMismatch) as caught:
         fit(form(password={"type": "string", "minLength": 20}), {"password": "hunter2"})
     assert "hunter2" not in str(caught.value)
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(FormMismatch) as caught:
         fit(form(x={"type": "integer"}), {"x": "api_key=sk-canary0123456789abcdef"})
     assert "canary" not in str(caught.value)

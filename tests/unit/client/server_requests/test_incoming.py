@@ -186,10 +186,10 @@ def test_a_revision_without_pages_sends_nobody_to_one() -> None:
 
 def test_what_is_left_out_of_a_form_has_its_default() -> None:
     schema = {"properties": {"name": {"type": "string", "default": "Ada"}}, "required": ["name"]}
-    question = {"message": "Who?", "requestedSchema": schema}
+    request = {"message": "Who?", "requestedSchema": schema}
     expected = {"action": "accept", "content": {"name": "Ada"}}
-    assert ask("elicitation/create", question, on_elicit=lambda _: {}) == expected
-    assert ask("elicitation/create", question, on_elicit=lambda _: "accept") == expected
+    assert ask("elicitation/create", request, on_elicit=lambda _: {}) == expected
+    assert ask("elicitation/create", request, on_elicit=lambda _: "accept") == expected
 
 
 def test_an_answer_that_does_not_fit_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:

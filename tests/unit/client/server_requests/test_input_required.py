@@ -13,7 +13,7 @@ from msgspec import Raw
 from tests.unit.client.scripted import SILENT, Place, Refused, run, text
 from trunkline.client import Client, ClientExtension
 from trunkline.client.server_requests import input_required
-from trunkline.client.session import Question, Session
+from trunkline.client.session import OutgoingRequest, Session
 from trunkline.errors import (
     ConnectionLost,
     InputRequestFailed,
@@ -792,9 +792,9 @@ def test_the_last_answer_of_a_connection_that_is_left_may_ask() -> None:
 def test_an_extension_completes_results_of_its_own_type() -> None:
     given: list[Any] = []
 
-    async def resolve(session: Session, question: Question, raw: Raw) -> Raw:
+    async def resolve(session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         given.append(
-            (session.revision, question.method, dict(question.fields), json.loads(bytes(raw)))
+            (session.revision, request.method, dict(request.fields), json.loads(bytes(raw)))
         )
         return Raw(json.dumps(text("starred")).encode())
 
@@ -812,7 +812,7 @@ def test_an_extension_completes_results_of_its_own_type() -> None:
 
 
 def test_a_result_that_changes_its_type_for_ever_is_left() -> None:
-    async def resolve(session: Session, question: Question, raw: Raw) -> Raw:
+    async def resolve(session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         return raw
 
     async def work(client: Client) -> None:
@@ -824,7 +824,7 @@ def test_a_result_that_changes_its_type_for_ever_is_left() -> None:
 
 
 def test_a_resolver_that_is_cancelled_cancels_a_call_in_hand() -> None:
-    async def resolve(session: Session, question: Question, raw: Raw) -> Raw:
+    async def resolve(session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         raise asyncio.CancelledError
 
     async def work(client: Client) -> None:
@@ -838,7 +838,7 @@ def test_a_resolver_that_is_cancelled_cancels_a_call_in_hand() -> None:
 
 
 def test_a_resolver_that_breaks_ends_a_call_in_hand(caplog: pytest.LogCaptureFixture) -> None:
-    async def resolve(session: Session, question: Question, raw: Raw) -> Raw:
+    async def resolve(session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         raise ValueError("mine")
 
     heard: list[Any] = []

@@ -12,36 +12,38 @@ import pytest
 from trunkline import Client, Server
 from trunkline.client.sync import callbacks as module
 from trunkline.client.sync.callbacks import Callbacks
-from trunkline.client.sync.event_loop_thread import Link
+from trunkline.client.sync.event_loop_thread import LoopProxy
 
 WAIT = 20.0
 
 
 @contextmanager
-def linked() -> Iterator[Link]:
-    link = Link(Client(Server("empty")), Callbacks())
-    link.connect()
+def linked() -> Iterator[LoopProxy]:
+    proxy = LoopProxy(Client(Server("empty")), Callbacks())
+    proxy.connect()
     try:
-        yield link
+        yield proxy
     finally:
-        link.close()
+        proxy.close()
 
 
 def threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("trunkline-")]
+    """Return the threads of synchronous clients; handler threads of other tests may still end."""
+    names = [each.name for each in threading.enumerate()]
+    return [name for name in names if name in ("trunkline-loop", "trunkline-told")]
 
 
 def test_an_outcome_waits_for_the_callbacks_before_it() -> None:
     order: list[str] = []
-    with linked() as link:
-        told = link.callbacks.told("told", lambda text: (time.sleep(0.05), order.append(text)))
+    with linked() as proxy:
+        told = proxy.callbacks.told("told", lambda text: (time.sleep(0.05), order.append(text)))
         assert told is not None
 
         async def tell() -> None:
             for text in ("one", "two"):
                 told(text)
 
-        link.run(tell)
+        proxy.run(tell)
         assert order == ["one", "two"]
 
 
@@ -50,12 +52,15 @@ def test_a_callback_that_blocks_does_not_keep_a_client_from_closing(
 ) -> None:
     monkeypatch.setattr(module, "GRACE", 0.1)
     go = threading.Event()
-    with linked() as link:
-        told = link.callbacks.told("told", lambda: go.wait(WAIT))
+    with linked() as proxy:
+        told = proxy.callbacks.told("told", lambda: go.wait(WAIT))
         assert told is not None
-        link.call(told)
+        proxy.call(told)
     assert threads() == ["trunkline-told"]
     go.set()
+    for each in threading.enumerate():
+        if each.name == "trunkline-told":
+            each.join(WAIT)
 
 
 def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
@@ -63,11 +68,11 @@ def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
 ) -> None:
     monkeypatch.setattr(module, "_WAITING", 3)
     go, seen = threading.Event(), list[int]()
-    with linked() as link:
-        told = link.callbacks.told("on_log", lambda n: (go.wait(WAIT), seen.append(n)))
+    with linked() as proxy:
+        told = proxy.callbacks.told("on_log", lambda n: (go.wait(WAIT), seen.append(n)))
         assert told is not None
         for n in range(5):
-            link.call(told, n)
+            proxy.call(told, n)
         go.set()
     assert seen == [0, 1, 2]
     dropped = "on_log cannot follow what the server sends: one call is dropped"
@@ -89,14 +94,14 @@ def test_what_a_plain_callback_returns_is_awaited_on_the_loop() -> None:
     async def later() -> None:
         seen.append(threading.current_thread().name)
 
-    with linked() as link:
-        told = link.callbacks.told("told", lambda: later())
+    with linked() as proxy:
+        told = proxy.callbacks.told("told", lambda: later())
         assert told is not None
 
         async def tell() -> None:
             told()
 
-        link.run(tell)
+        proxy.run(tell)
     assert seen == ["trunkline-loop"]
     assert threads() == []
 
@@ -110,11 +115,11 @@ def test_a_callback_that_raises_does_not_keep_the_next_from_being_called(
         seen.append(n)
         raise (ValueError("a fault") if n else SystemExit)
 
-    with linked() as link:
-        told = link.callbacks.told("on_log", fail)
+    with linked() as proxy:
+        told = proxy.callbacks.told("on_log", fail)
         assert told is not None
         for n in range(2):
-            link.call(told, n)
+            proxy.call(told, n)
     assert seen == [0, 1]
     first, second = (record.getMessage() for record in caplog.records)
     assert first == "on_log raised SystemExit, which ends nothing here"

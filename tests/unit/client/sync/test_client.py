@@ -281,7 +281,7 @@ def test_errors_are_those_of_the_client_with_a_short_trace(app: Server) -> None:
             (PeerError, client.submit_tool("no such tool").result),
             (TimeoutError, lambda: client.submit_tool("forever").result(0.01)),
         ]
-        with SyncClient(app, on_elicit=lambda question: {"city": 3}) as asked:
+        with SyncClient(app, on_elicit=lambda request: {"city": 3}) as asked:
             cases.append((InputRequestFailed, lambda: asked.call_tool("asks")))
             for kind, call in cases:
                 error = raised(call)
@@ -391,7 +391,7 @@ def test_a_callback_may_be_async(app: Server) -> None:
 def test_sys_exit_on_the_loop_does_not_end_it(
     app: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def on_elicit(question: ElicitRequestParams) -> dict[str, Any]:
+    async def on_elicit(request: ElicitRequestParams) -> dict[str, Any]:
         asyncio.get_running_loop().call_soon(exit, 3)
         await asyncio.sleep(0)
         return {"value": "Oslo"}
@@ -403,7 +403,7 @@ def test_sys_exit_on_the_loop_does_not_end_it(
 
 
 def test_a_plain_handler_may_use_the_client(app: Server) -> None:
-    def on_elicit(question: ElicitRequestParams) -> dict[str, Any]:
+    def on_elicit(request: ElicitRequestParams) -> dict[str, Any]:
         return {"value": client.call_tool("forecast", {"city": "Bergen"}).value["city"]}
 
     with SyncClient(app, on_elicit=on_elicit) as client:
@@ -413,7 +413,7 @@ def test_a_plain_handler_may_use_the_client(app: Server) -> None:
 def test_an_async_handler_that_uses_the_client_is_refused_and_does_not_hang(app: Server) -> None:
     caught: list[str] = []
 
-    async def on_elicit(question: ElicitRequestParams) -> None:
+    async def on_elicit(request: ElicitRequestParams) -> None:
         for verb in (client.list_tools, client.batch, client.connect, client.close):
             with pytest.raises(TrunklineError, match="would wait for itself") as error:
                 verb()

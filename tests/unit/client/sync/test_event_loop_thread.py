@@ -20,26 +20,26 @@ import pytest
 from trunkline import Client, PendingCall, Server, TrunklineError
 from trunkline.client.sync import event_loop_thread
 from trunkline.client.sync.callbacks import Callbacks
-from trunkline.client.sync.event_loop_thread import Background, Link, Work
+from trunkline.client.sync.event_loop_thread import LoopCall, LoopProxy, LoopThread
 from trunkline.errors import ConnectionLost
 
 WAIT = 20.0
 
 
 @contextmanager
-def linked() -> Iterator[Link]:
+def linked() -> Iterator[LoopProxy]:
     app = Server("empty")
 
     @app.tool
     async def forever() -> None:
         await hang()
 
-    link = Link(Client(app), Callbacks())
-    link.connect()
+    proxy = LoopProxy(Client(app), Callbacks())
+    proxy.connect()
     try:
-        yield link
+        yield proxy
     finally:
-        link.close()
+        proxy.close()
 
 
 def loops() -> list[threading.Thread]:
@@ -99,8 +99,8 @@ def test_tasks_that_others_leave_are_cancelled_at_the_end() -> None:
         kept.append(asyncio.create_task(stay()))
         await asyncio.sleep(0)
 
-    with linked() as link:
-        link.run(leave)
+    with linked() as proxy:
+        proxy.run(leave)
     assert ended == ["cancelled"]
     assert loops() == []
 
@@ -117,8 +117,8 @@ def test_the_loop_outlives_its_last_client_until_clean_up_has_ended() -> None:
             raise
         ended.append("complete")
 
-    with linked() as link:
-        link.later(clean_up)
+    with linked() as proxy:
+        proxy.later(clean_up)
     assert ended == []
     assert len(loops()) == 1
     go.set()
@@ -127,20 +127,20 @@ def test_the_loop_outlives_its_last_client_until_clean_up_has_ended() -> None:
 
 
 def test_what_is_begun_when_the_loop_has_ended_is_refused() -> None:
-    with linked() as link:
+    with linked() as proxy:
         pass
-    for verb in (link.run, link.call):
+    for verb in (proxy.run, proxy.call):
         with pytest.raises(TrunklineError, match="use `with`"):
             verb(hang)
-    link.later(hang)
-    link.close()
+    proxy.later(hang)
+    proxy.close()
 
 
 def test_what_is_begun_while_the_loop_ends_is_told_so() -> None:
-    loop = Background()
+    loop = LoopThread()
     loop.clients.add(Client(Server("empty")))
     loop.start()
-    work: Work[None] = Work(loop, None)
+    work: LoopCall[None] = LoopCall(loop, None)
     # As if the loop had stopped between the look at it and the beginning.
     loop._works.add(work)
     loop._is_stopping = True
@@ -158,9 +158,9 @@ def test_a_fault_of_somebody_else_keeps_its_trace() -> None:
     async def faulty() -> None:
         raise KeyError("a fault")
 
-    with linked() as link:
+    with linked() as proxy:
         try:
-            link.run(faulty)
+            proxy.run(faulty)
         except KeyError as error:
             frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
             # Nor does any of ours hold on to it.
@@ -177,16 +177,16 @@ def test_the_context_of_the_caller_goes_along() -> None:
     async def look() -> str:
         return given.get()
 
-    with linked() as link:
+    with linked() as proxy:
         given.set("mine")
-        assert link.run(look) == "mine"
+        assert proxy.run(look) == "mine"
 
 
 def test_work_that_is_given_up_before_its_first_step_ends_and_warns_of_nothing() -> None:
-    with linked() as link:
-        loop = link._background
+    with linked() as proxy:
+        loop = proxy._loop_thread
         assert loop is not None
-        work: Work[None] = Work(loop, None)
+        work: LoopCall[None] = LoopCall(loop, None)
 
         def begin() -> None:
             work.begin(hang)
@@ -235,11 +235,11 @@ def test_who_is_interrupted_waits_until_it_is_cancelled() -> None:
             await asyncio.sleep(0.05)
             ended.append("cancelled")
 
-    with linked() as link:
+    with linked() as proxy:
         with pytest.raises(Interrupted), alarm(0.1):
-            link.run(stay)
+            proxy.run(stay)
         assert ended == ["cancelled"]
-        assert link.call(lambda: "usable") == "usable"
+        assert proxy.call(lambda: "usable") == "usable"
 
 
 def stubborn(go: threading.Event, ended: list[str]) -> Callable[[], Any]:
@@ -255,11 +255,11 @@ def stubborn(go: threading.Event, ended: list[str]) -> Callable[[], Any]:
 
 
 def test_it_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Background.run, "__kwdefaults__", {"wait": 0.1})
+    monkeypatch.setattr(LoopThread.run, "__kwdefaults__", {"wait": 0.1})
     go, ended = threading.Event(), list[str]()
-    with linked() as link:
+    with linked() as proxy:
         with pytest.raises(Interrupted), alarm(0.1):
-            link.run(stubborn(go, ended))
+            proxy.run(stubborn(go, ended))
         assert "at last" not in ended
         go.set()
     # The loop ends with what was left to go on.
@@ -268,11 +268,11 @@ def test_it_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_second_interrupt_gives_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Background.run, "__kwdefaults__", {"wait": None})
+    monkeypatch.setattr(LoopThread.run, "__kwdefaults__", {"wait": None})
     go, ended = threading.Event(), list[str]()
-    with linked() as link:
+    with linked() as proxy:
         with pytest.raises(Interrupted), alarm(0.1, 0.1):
-            link.run(stubborn(go, ended))
+            proxy.run(stubborn(go, ended))
         assert "at last" not in ended
         go.set()
     # The loop ends with what was left to go on.
@@ -283,10 +283,10 @@ def test_a_second_interrupt_gives_up_at_once(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("interrupts", [1, 2])
 def test_what_is_run_through_ends_unless_interrupted_twice(interrupts: int) -> None:
     go, ended = threading.Event(), list[str]()
-    with linked() as link:
-        loop = link._background
+    with linked() as proxy:
+        loop = proxy._loop_thread
         assert loop is not None
-        work: Work[None] = Work(loop, None)
+        work: LoopCall[None] = LoopCall(loop, None)
         then = go.set if interrupts == 1 else None
         with pytest.raises(Interrupted), alarm(*[0.1] * interrupts, then=then):
             loop.run_through(work, partial(work.begin, stubborn(go, ended)))
@@ -302,14 +302,14 @@ def test_a_call_that_was_begun_for_one_who_is_interrupted_is_cancelled() -> None
     main = threading.get_ident()
 
     def submit() -> PendingCall[Any]:
-        calls.append(link.client.submit_tool("forever"))
+        calls.append(proxy.client.submit_tool("forever"))
         signal.pthread_kill(main, signal.SIGALRM)
         return calls[0]
 
-    with linked() as link:
+    with linked() as proxy:
         with pytest.raises(Interrupted), alarm(WAIT):
-            link.call(submit)
-        assert link.call(calls[0].cancelled)
+            proxy.call(submit)
+        assert proxy.call(calls[0].cancelled)
 
 
 def test_a_signal_in_the_moment_before_the_wait_is_seen_all_the_same() -> None:
@@ -329,10 +329,10 @@ def test_a_signal_in_the_moment_before_the_wait_is_seen_all_the_same() -> None:
         def release(self) -> None:
             pass
 
-    with linked() as link:
-        loop = link._background
+    with linked() as proxy:
+        loop = proxy._loop_thread
         assert loop is not None
-        work: Work[None] = Work(loop, None)
+        work: LoopCall[None] = LoopCall(loop, None)
         work.gate = Gate()  # type: ignore[assignment]  # it stands for a lock
         with pytest.raises(Interrupted):
             loop.run(work, partial(work.begin, hang))
@@ -358,28 +358,28 @@ def test_an_interrupt_at_any_step_of_connecting_leaves_no_loop() -> None:
     names = (str(event_loop_thread.__file__), str(threading.__file__))
     app = Server("empty")
     for steps in range(1, 1000):
-        link = Link(Client(app), Callbacks())
+        proxy = LoopProxy(Client(app), Callbacks())
         before = sys.getprofile()
         sys.setprofile(interrupt_after(steps, names))
         try:
-            link.connect()
+            proxy.connect()
         except Interrupted:
-            assert not link.client.is_connected
+            assert not proxy.client.is_connected
         else:
             sys.setprofile(before)
-            link.close()
+            proxy.close()
             break
         finally:
             sys.setprofile(before)
         until(lambda: loops() == [])
     assert steps > 20
-    with linked() as link:
-        assert link.call(lambda: "usable") == "usable"
+    with linked() as proxy:
+        assert proxy.call(lambda: "usable") == "usable"
 
 
 def test_a_loop_that_is_launched_twice_runs_once() -> None:
     """Who was interrupted cannot know, and does it again."""
-    loop = Background()
+    loop = LoopThread()
     loop.clients.add(Client(Server("empty")))
     both = [threading.Thread(target=loop._launch) for _ in range(2)]
     for each in both:
@@ -404,15 +404,15 @@ def test_where_no_thread_can_be_started_the_client_says_so_and_can_try_again(
         raise RuntimeError("can't start new thread")
 
     why = "no event loop could be started: can't start new thread"
-    with closing(Link(Client(Server("empty")), Callbacks())) as link:
+    with closing(LoopProxy(Client(Server("empty")), Callbacks())) as proxy:
         with monkeypatch.context() as patch:
             patch.setattr(event_loop_thread, "start_new_thread", refuse)
             patch.setattr(threading.Thread, "start", refuse)
             with pytest.raises(TrunklineError, match=why):
-                link.connect()
-            link.close()
-        link.connect()
-        assert link.call(lambda: "usable") == "usable"
+                proxy.connect()
+            proxy.close()
+        proxy.connect()
+        assert proxy.call(lambda: "usable") == "usable"
     assert loops() == []
 
 
@@ -422,12 +422,12 @@ def test_where_no_loop_can_be_made_the_client_says_so_and_can_try_again(
     def refuse() -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    with closing(Link(Client(Server("empty")), Callbacks())) as link:
+    with closing(LoopProxy(Client(Server("empty")), Callbacks())) as proxy:
         with monkeypatch.context() as patch:
             patch.setattr(asyncio, "new_event_loop", refuse)
             with pytest.raises(TrunklineError, match=r"could be started: .*Too many open files"):
-                link.connect()
-        link.connect()
+                proxy.connect()
+        proxy.connect()
     assert loops() == []
 
 

@@ -675,12 +675,12 @@ def test_a_task_that_has_just_begun_is_looked_at_soon(monkeypatch: pytest.Monkey
 
     async def main() -> None:
         state = poller.TaskState("t1", "working", poll_interval_ms=1000)
-        new = poller.Following(Client(Shop(DONE)), "t1", state)
+        new = poller.TaskPoller(Client(Shop(DONE)), "t1", state)
         waits = [new._next_look() for _ in range(5)]
         for wait, least in zip(waits, (0.05, 0.2, 0.8, 1.0, 1.0), strict=True):
             assert least <= wait <= 1.1 * least
         # One that was come back to is looked at as its server wishes.
-        old = poller.Following(Client(Shop(DONE)), "t1")
+        old = poller.TaskPoller(Client(Shop(DONE)), "t1")
         old.state = state
         assert 1.0 <= old._next_look() <= 1.1
 
@@ -734,7 +734,7 @@ def test_polls_come_as_the_server_wishes_within_reason(
         state = poller.TaskState("t1", "working", poll_interval_ms=wish)
         waits = []
         for _ in range(5):
-            each = poller.Following(Client(Shop(DONE)), "t1", state)
+            each = poller.TaskPoller(Client(Shop(DONE)), "t1", state)
             each._wait = 0.25
             waits.append(each._next_wait())
         assert len(set(waits)) > 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trunkline.client.tasks import retry
-from trunkline.client.tasks.retry import Hiccups
+from trunkline.client.tasks.retry import RetryPolicy
 from trunkline.errors import ConnectionLost, PeerError, RequestTimeout
 
 
@@ -32,20 +32,20 @@ def told(wish: Any) -> PeerError:
     ],
 )
 def test_what_is_pardoned_and_when_to_ask_again(error: Any, wait: float | None) -> None:
-    assert Hiccups().pardon(error) == wait
+    assert RetryPolicy().next_delay(error) == wait
 
 
 def test_only_a_server_that_says_when_is_asked_again_where_an_error_may_be_the_answer() -> None:
-    assert Hiccups().pardon(told(2000), unsaid=False) == 2.0
-    assert Hiccups().pardon(told("soon"), unsaid=False) is None
-    assert Hiccups().pardon(RequestTimeout("no answer"), unsaid=False) is None
+    assert RetryPolicy().next_delay(told(2000), unsaid=False) == 2.0
+    assert RetryPolicy().next_delay(told("soon"), unsaid=False) is None
+    assert RetryPolicy().next_delay(RequestTimeout("no answer"), unsaid=False) is None
 
 
 def test_so_many_in_a_row_are_pardoned_and_an_answer_counts_them_anew() -> None:
-    found = Hiccups()
-    waits = [found.pardon(told(0)) for _ in range(retry.MOST)]
+    found = RetryPolicy()
+    waits = [found.next_delay(told(0)) for _ in range(retry.MOST)]
     assert waits == [0.25, 0.5, 1.0, 2.0, 4.0]
-    assert found.pardon(told(0)) is None
-    assert found.pardon(told(0)) == 0.25
+    assert found.next_delay(told(0)) is None
+    assert found.next_delay(told(0)) == 0.25
     found.over()
-    assert found.pardon(told(0)) == 0.25
+    assert found.next_delay(told(0)) == 0.25

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.client.scripted import run
-from trunkline.client.tasks.wait_timeout import Patience
+from trunkline.client.tasks.wait_timeout import TaskWaitTimeout
 from trunkline.errors import RequestTimeout
 
 
@@ -21,11 +21,11 @@ class Clock:
         return self.passed
 
 
-async def expired(patience: Patience) -> str | None:
+async def expired(wait_timeout: TaskWaitTimeout) -> str | None:
     """Say why a wait has ended by now, if it has."""
     try:
-        async with patience:
-            patience._look()
+        async with wait_timeout:
+            wait_timeout._look()
             await asyncio.sleep(0)
             await asyncio.sleep(0)
     except RequestTimeout as error:
@@ -36,18 +36,18 @@ async def expired(patience: Patience) -> str | None:
 def test_a_wait_has_its_time_and_again_from_each_sign() -> None:
     async def main() -> None:
         clock = Clock()
-        patience = Patience(10, 25, clock)
+        wait_timeout = TaskWaitTimeout(10, 25, clock)
         clock.passed = 9
-        assert await expired(patience) is None
-        patience = Patience(10, 25, clock)
+        assert await expired(wait_timeout) is None
+        wait_timeout = TaskWaitTimeout(10, 25, clock)
         clock.passed += 9
-        patience.renew()
+        wait_timeout.renew()
         clock.passed += 9
-        assert await expired(patience) is None
+        assert await expired(wait_timeout) is None
 
-        patience = Patience(10, 25, clock)
+        wait_timeout = TaskWaitTimeout(10, 25, clock)
         clock.passed += 10
-        assert await expired(patience) == "no result within 10 s"
+        assert await expired(wait_timeout) == "no result within 10 s"
 
     run(main())
 
@@ -55,12 +55,12 @@ def test_a_wait_has_its_time_and_again_from_each_sign() -> None:
 def test_however_many_signs_there_are_there_is_a_longest() -> None:
     async def main() -> None:
         clock = Clock()
-        patience = Patience(10, 25, clock)
+        wait_timeout = TaskWaitTimeout(10, 25, clock)
         for _ in range(5):
             clock.passed += 5
-            patience.renew()
+            wait_timeout.renew()
         said = "no result within 25 s, which is the most there is"
-        assert await expired(patience) == said
+        assert await expired(wait_timeout) == said
 
     run(main())
 
@@ -68,29 +68,29 @@ def test_however_many_signs_there_are_there_is_a_longest() -> None:
 def test_the_clock_stands_while_anybody_thinks_and_not_for_ever() -> None:
     async def main() -> None:
         clock = Clock()
-        patience = Patience(10, 25, clock)
-        patience.hold()
+        wait_timeout = TaskWaitTimeout(10, 25, clock)
+        wait_timeout.hold()
         clock.passed += 8
-        patience.hold()
+        wait_timeout.hold()
         clock.passed += 8
-        patience.go_on()
+        wait_timeout.go_on()
         clock.passed += 8
-        assert await expired(patience) is None
+        assert await expired(wait_timeout) is None
 
-        patience = Patience(10, 25, clock)
+        wait_timeout = TaskWaitTimeout(10, 25, clock)
         for _ in range(3):
-            patience.hold()
+            wait_timeout.hold()
             clock.passed += 8
-            patience.go_on()
+            wait_timeout.go_on()
         clock.passed += 9
-        assert await expired(patience) is None
+        assert await expired(wait_timeout) is None
 
-        patience = Patience(10, 25, clock)
-        patience.hold()
+        wait_timeout = TaskWaitTimeout(10, 25, clock)
+        wait_timeout.hold()
         clock.passed += 34
-        assert patience._now() == clock.passed - 25
+        assert wait_timeout._now() == clock.passed - 25
         clock.passed += 1
-        assert await expired(patience) == "no result within 10 s"
+        assert await expired(wait_timeout) == "no result within 10 s"
 
     run(main())
 
@@ -98,7 +98,7 @@ def test_the_clock_stands_while_anybody_thinks_and_not_for_ever() -> None:
 def test_what_else_is_raised_meanwhile_is_not_a_matter_of_time() -> None:
     async def main() -> None:
         with pytest.raises(TimeoutError):
-            async with Patience(10, 25, Clock()):
+            async with TaskWaitTimeout(10, 25, Clock()):
                 raise TimeoutError
         waiting = asyncio.ensure_future(forever())
         await asyncio.sleep(0)
@@ -107,7 +107,7 @@ def test_what_else_is_raised_meanwhile_is_not_a_matter_of_time() -> None:
             await waiting
 
     async def forever() -> None:
-        async with Patience(10, 25, Clock()):
+        async with TaskWaitTimeout(10, 25, Clock()):
             await asyncio.Event().wait()
 
     run(main())
