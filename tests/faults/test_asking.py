@@ -50,8 +50,8 @@ from trunkline import (
     TooManyRoundTrips,
     TrunklineError,
 )
-from trunkline.server.client_requests.multi_round_trip import Round, Rounds
-from trunkline.server.client_requests.request_state import Seal
+from trunkline.server.client_requests.multi_round_trip import RoundTrip, RoundTrips
+from trunkline.server.client_requests.request_state import StateSealer
 from trunkline.server.dispatch.connection import Connection
 from trunkline.server.dispatch.handler_run import Course
 
@@ -244,9 +244,9 @@ def test_nothing_is_kept_of_a_client_that_leaves_between_two_rounds() -> None:
                 reply = await attempt(wire, n, {"name": "counts"})
                 assert reply["result"]["resultType"] == "input_required"
             assert server.app.in_flight == 0
-            assert alive(Context, Course, Round) == []
+            assert alive(Context, Course, RoundTrip) == []
         del wire
-        assert alive(Context, Course, Round, Connection) == []
+        assert alive(Context, Course, RoundTrip, Connection) == []
 
     run(script, timers_too=True)
 
@@ -624,7 +624,7 @@ def test_our_client_says_clearly_that_a_restarted_server_knows_nothing_of_its_st
 
         async def on_elicit(_: Any) -> dict[str, Any]:
             # As after a restart, with keys that were drawn anew.
-            server.app.rounds = Rounds(Seal([os.urandom(32)]), server.app.limits)
+            server.app.rounds = RoundTrips(StateSealer([os.urandom(32)]), server.app.limits)
             return {"value": "Ada"}
 
         async with Client(server.app, on_elicit=on_elicit) as client:
@@ -728,7 +728,7 @@ def test_hostile_answers_are_answered_and_nothing_of_them_is_kept(what: str) -> 
             assert server.app.in_flight == 0
             await server.still_serves(wire)
             wire.got.clear()
-            assert alive(Context, Course, Round) == []
+            assert alive(Context, Course, RoundTrip) == []
 
     run(script, timers_too=True)
 
@@ -900,7 +900,9 @@ def test_more_questions_than_a_state_can_carry_are_refused_with_the_reason_in_th
 def test_a_handler_that_does_not_end_with_its_round_is_stopped_and_its_questions_go_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.client_requests.multi_round_trip._PATIENCE", 0.05)
+    monkeypatch.setattr(
+        "trunkline.server.client_requests.multi_round_trip._SUSPEND_TIMEOUT_S", 0.05
+    )
 
     async def script() -> None:
         server = Interviewer()
@@ -911,7 +913,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_and_its_questions
             assert server.ended == ["at last"] * 3
             assert server.app.in_flight == 0
             wire.got.clear()
-            assert alive(Context, Course, Round) == []
+            assert alive(Context, Course, RoundTrip) == []
 
     run(script, timers_too=True)
 
@@ -1006,7 +1008,7 @@ def test_nothing_is_kept_of_calls_that_are_cancelled_as_their_round_ends() -> No
             assert replies(wire) == []
             for _ in range(3):  # the last of them is still being let go of
                 await asyncio.sleep(0)
-            assert alive(Context, Course, Round) == []
+            assert alive(Context, Course, RoundTrip) == []
 
     run(script, timers_too=True)
 

@@ -32,7 +32,7 @@ from tests.faults.scene import (
 from trunkline import Client, ConnectionLost, Server, SocketLimits, Tcp, TransportError, Unix
 from trunkline.client.session import Session
 from trunkline.server.dispatch.connection import Connection
-from trunkline.server.runtime.keepalive import Keeper
+from trunkline.server.runtime.keepalive import KeepAlive
 from trunkline.transports.addresses import parse_address
 from trunkline.transports.sockets.connection import AcceptedSocket, DialledSocket
 
@@ -383,7 +383,7 @@ def test_five_hundred_clients_at_once_are_served_and_leave_nothing(path: Path) -
             assert app.connections == set()
 
     run(script, timers_too=True)
-    kinds = (Connection, Session, Keeper, AcceptedSocket, DialledSocket)
+    kinds = (Connection, Session, KeepAlive, AcceptedSocket, DialledSocket)
     until(lambda: not alive(*kinds), lambda: f"left behind: {alive(*kinds)[:3]}")
 
 
@@ -415,5 +415,5 @@ def test_connections_that_come_and_go_grow_nothing(path: Path, kind: str) -> Non
     blocks = run(script)
     gc.collect()
     assert blocks < 300
-    kinds = (Connection, Session, Keeper, AcceptedSocket, DialledSocket)
+    kinds = (Connection, Session, KeepAlive, AcceptedSocket, DialledSocket)
     until(lambda: not alive(*kinds), lambda: f"left behind: {alive(*kinds)[:3]}")

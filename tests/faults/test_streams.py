@@ -46,7 +46,7 @@ from trunkline import (
     TrunklineError,
 )
 from trunkline.server.dispatch.connection import Connection
-from trunkline.server.subscriptions.fanout import Listener
+from trunkline.server.subscriptions.fanout import FanoutListener
 
 ID = "io.modelcontextprotocol/subscriptionId"
 NOTE: dict[str, Any] = {"resourceSubscriptions": ["note://1"]}
@@ -180,7 +180,7 @@ def test_a_thousand_streams_whose_connections_are_gone_at_once_leave_nothing() -
                 for wire in crowd:
                     for n in range(50):
                         listen(wire, n, **NOTE, **LISTS)
-                assert len(alive(Listener)) == 1000
+                assert len(alive(FanoutListener)) == 1000
                 # They leave while they are being told.
                 app.notify_resource_updated("note://1")
                 app.add_tool("more", lambda: 1)
@@ -191,7 +191,7 @@ def test_a_thousand_streams_whose_connections_are_gone_at_once_leave_nothing() -
             await crowd()
             assert is_forgotten(app)
             await until_async(lambda: not app.streams._fanout._is_busy)  # type: ignore[union-attr]  # made by the first
-            assert alive(Listener, Connection) == []
+            assert alive(FanoutListener, Connection) == []
         # Nobody is told, and that is no fault.
         app.notify_resource_updated("note://1")
 
@@ -288,7 +288,7 @@ def test_an_id_that_is_open_already_opens_no_second_stream() -> None:
             app.notify_resource_updated("note://1")
             await until_async(lambda: updates(wire))
             assert updates(wire) == [1]
-            assert len(alive(Listener)) == 1
+            assert len(alive(FanoutListener)) == 1
 
     run(script, timers_too=True)
 

@@ -43,7 +43,7 @@ from trunkline import (
     TrunklineError,
 )
 from trunkline.server.dispatch.handler_run import Course
-from trunkline.server.tasks.lifecycle import Running
+from trunkline.server.tasks.lifecycle import RunningTask
 from trunkline.store import Key, MemoryStore, StoreLimits, StoreUnavailable
 
 FORMS = [HANDSHAKE, PER_REQUEST]
@@ -53,7 +53,7 @@ DEFAULT_LIMITS = StoreLimits()
 @pytest.fixture
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have what others may have changed looked at more often than anybody would wait for."""
-    monkeypatch.setattr("trunkline.server.tasks.runner.LOOK", 0.1)
+    monkeypatch.setattr("trunkline.server.tasks.runner.CHECK_INTERVAL_S", 0.1)
 
 
 class FaultyStore(MemoryStore):
@@ -318,7 +318,7 @@ def test_a_store_that_fails_when_a_task_ends_is_tried_until_it_is_there_again(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._FIRST_PAUSE", 0.005)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.005)
 
     async def script() -> None:
         shop = Workshop()
@@ -344,7 +344,7 @@ def test_a_store_that_fails_when_a_task_ends_is_tried_until_it_is_there_again(
 def test_a_store_that_hangs_when_a_task_ends_does_not_hold_up_the_end_of_the_server(
     revision: str, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP", 0.05)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
     monkeypatch.setattr("tests.faults.scene.SETTLE", 1.0)
 
     async def script() -> None:
@@ -367,7 +367,7 @@ def test_a_store_that_hangs_when_a_task_ends_does_not_hold_up_the_end_of_the_ser
 def test_a_store_that_hangs_when_a_task_is_made_keeps_nobody(
     where: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP", 0.05)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
 
     async def script() -> None:
         shop = Workshop()
@@ -398,7 +398,7 @@ def test_what_a_store_says_when_it_fails_is_logged_without_its_secrets(
     revision: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._FIRST_PAUSE", 0.005)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.005)
 
     async def script() -> None:
         shop = Workshop()
@@ -596,7 +596,7 @@ def test_a_task_goes_on_without_its_client_and_can_be_come_back_to(revision: str
             assert (await again.result()).text == "done"
             assert (await another.task(call.id).result()).text == "done"
         await until_async(shop.is_idle)
-        assert alive(Running) == []
+        assert alive(RunningTask) == []
 
     run(script, timers_too=True)
 
@@ -806,7 +806,7 @@ def test_a_task_that_never_ends_does_not_hold_up_the_end_of_its_server(
     revision: str, at_once: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Short, and still longer than a collection of all the garbage of a long run may take.
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP", 0.5)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.5)
 
     async def script() -> None:
         shop = Workshop()
@@ -935,7 +935,7 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
             assert await grown(many, times, first=first) < 500
             await until_async(shop.is_idle)
             talk.wire.got.clear()
-            assert alive(Running, Course, Context) == []
+            assert alive(RunningTask, Course, Context) == []
 
     run(script, timers_too=True)
 
@@ -1009,8 +1009,8 @@ class Erratic:
 def test_in_whatever_order_tasks_are_begun_looked_at_and_cancelled_nothing_is_left(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._FIRST_PAUSE", 0.002)
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP", 0.05)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.002)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
     chance = random.Random(seed)
     revision = FORMS[seed % 2]
     how = ("leave", "stop", "stop at once")[seed % 3]

@@ -35,7 +35,7 @@ from ..mcp.types import (
 )
 from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..spec.revisions import REVISIONS
-from .client_requests.request_state import Seal
+from .client_requests.request_state import StateSealer
 from .dispatch import extension_methods
 from .dispatch.connection import Connection
 from .dispatch.methods import HEARD, SERVED, Hear, OwnMethod
@@ -46,9 +46,9 @@ from .handlers.output import DERIVE
 from .registry import register as registration
 from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
 from .registry.paged_list import Catalogue
-from .runtime.lifespan import SharedLife
+from .runtime.lifespan import SharedLifespan
 from .settings import CacheHint, ServerLimits, SocketLimits, TaskSettings
-from .subscriptions.registry import Streams
+from .subscriptions.registry import SubscriptionRegistry
 
 if TYPE_CHECKING:
     import socket
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ..store.base import Store
     from ..transports.addresses import Tcp, Unix
     from ..transports.base import Transport
-    from .client_requests.multi_round_trip import Rounds
+    from .client_requests.multi_round_trip import RoundTrips
     from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
 
@@ -115,7 +115,7 @@ class Server:
         self.state: Any = None
         self._lifespan = lifespan
         # Drawn now, before any fork, so that all workers of one program share it.
-        self._seal = Seal(state_keys)
+        self._seal = StateSealer(state_keys)
         self._cursor_key = self._seal.first
         make = registration.catalogue_maker(page_size, self._cursor_key, self)
         self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
@@ -143,7 +143,7 @@ class Server:
         self.connections: set[Connection] = set()
         # What listens for more of them.
         self.listeners: set[ServerListener] = set()
-        self.streams = Streams(self)
+        self.streams = SubscriptionRegistry(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
         # What outlives a request; made when it is first needed, where none was given.
         self._store = store
@@ -158,7 +158,7 @@ class Server:
         self._surfaces: dict[str, Surface] = {}
         # How long each list may be kept, until it changes.
         self._kept: dict[int, CacheHint] = {}
-        self._life = SharedLife(f"<Server {name!r}>", self._enter)
+        self._life = SharedLifespan(f"<Server {name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
         self._hearing: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
@@ -690,11 +690,11 @@ class Server:
         return self._store
 
     @cached_property
-    def rounds(self) -> Rounds:
+    def rounds(self) -> RoundTrips:
         """How handlers ask where a server sends no requests."""
-        from .client_requests.multi_round_trip import Rounds  # here: most servers never ask
+        from .client_requests.multi_round_trip import RoundTrips  # here: most servers never ask
 
-        return Rounds(self._seal, self.limits, server=self.name)
+        return RoundTrips(self._seal, self.limits, server=self.name)
 
     @property
     def tasks(self) -> Tasks:

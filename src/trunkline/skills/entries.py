@@ -23,8 +23,8 @@ __all__ = [
     "DIRECTORY",
     "EXTENSION",
     "MARKDOWN",
-    "MOST_BYTES",
-    "MOST_FILES",
+    "MAX_SKILL_BYTES",
+    "MAX_SKILL_FILES",
     "SKILL_FILE",
     "SkillEntry",
     "SkillResource",
@@ -39,13 +39,13 @@ MARKDOWN: Final = "text/markdown"
 DIRECTORY: Final = "inode/directory"
 
 # What every host takes; beyond that a skill may be of no use to anybody.
-MOST_FILES: Final = 512
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_SKILL_FILES: Final = 512
+MAX_SKILL_BYTES: Final = 16 * 1024 * 1024
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_LONGEST_NAME: Final = 64
+_MAX_NAME_CHARS: Final = 64
 # [Agent Skills, description field]
-_LONGEST_DESCRIPTION: Final = 1024
+_MAX_DESCRIPTION_CHARS: Final = 1024
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -83,10 +83,10 @@ def digest_of(content: bytes) -> str:
 def frontmatter_fault(frontmatter: dict[str, Any]) -> str:
     """Return what the name or the description is not that it has to be, or nothing."""
     name, description = frontmatter.get("name"), frontmatter.get("description")
-    if type(name) is not str or len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-        return f"name is 1 to {_LONGEST_NAME} of a-z, 0-9 and single hyphens inside"
-    if type(description) is not str or not 0 < len(description) <= _LONGEST_DESCRIPTION:
-        return f"description is a text of 1 to {_LONGEST_DESCRIPTION} characters"
+    if type(name) is not str or len(name) > _MAX_NAME_CHARS or not _NAME.fullmatch(name):
+        return f"name is 1 to {_MAX_NAME_CHARS} of a-z, 0-9 and single hyphens inside"
+    if type(description) is not str or not 0 < len(description) <= _MAX_DESCRIPTION_CHARS:
+        return f"description is a text of 1 to {_MAX_DESCRIPTION_CHARS} characters"
     return ""
 
 
@@ -103,8 +103,8 @@ def faults_of(entry: SkillEntry) -> str:
 def _resources_fault(entry: SkillEntry) -> str:
     assert isinstance(entry.resources, list)
     uris = {each.uri for each in entry.resources}
-    if len(entry.resources) > MOST_FILES:
-        return f"a skill has at most {MOST_FILES} files, not {len(entry.resources)}"
+    if len(entry.resources) > MAX_SKILL_FILES:
+        return f"a skill has at most {MAX_SKILL_FILES} files, not {len(entry.resources)}"
     if len(uris) < len(entry.resources):
         return "each file is listed once"
     if entry.uri not in uris:
@@ -114,6 +114,6 @@ def _resources_fault(entry: SkillEntry) -> str:
     if not all(_DIGEST.fullmatch(each.digest) for each in entry.resources):
         return "a digest is sha256: and 64 digits, 0 to 9 and a to f"
     total = sum(each.size for each in entry.resources)
-    if total > MOST_BYTES or any(each.size < 0 for each in entry.resources):
-        return f"a skill has at most {MOST_BYTES} bytes, not {total}"
+    if total > MAX_SKILL_BYTES or any(each.size < 0 for each in entry.resources):
+        return f"a skill has at most {MAX_SKILL_BYTES} bytes, not {total}"
     return ""

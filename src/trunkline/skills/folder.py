@@ -1,6 +1,6 @@
 """Skills on disk: which there are, and which files each has.
 
-`scan` looks at folders and gives a `Shelf`: all that is served, by URI. Whoever asks for a file
+`scan` looks at folders and gives a `SkillSnapshot`: all that is served, by URI. A caller
 asks a shelf by URI, so a path that was not found here is not read, however it is spelt.
 
 The rules that live here, and only here:
@@ -30,8 +30,8 @@ from urllib.parse import quote
 
 from .entries import (
     MARKDOWN,
-    MOST_BYTES,
-    MOST_FILES,
+    MAX_SKILL_BYTES,
+    MAX_SKILL_FILES,
     SKILL_FILE,
     SkillEntry,
     SkillResource,
@@ -41,7 +41,7 @@ from .entries import (
 )
 from .frontmatter import read
 
-__all__ = ["Shelf", "SkillFile", "read_inside", "scan"]
+__all__ = ["SkillFile", "SkillSnapshot", "read_inside", "scan"]
 
 _SCHEME: Final = "skill://"
 # What may stand in a segment of a path as it is.          [RFC 3986, 3.3]
@@ -68,7 +68,7 @@ class SkillFile(NamedTuple):
     stamp: _Stamp
 
 
-class Shelf(NamedTuple):
+class SkillSnapshot(NamedTuple):
     """All that is served at one time, by URI."""
 
     skills: Mapping[str, SkillEntry]
@@ -89,10 +89,10 @@ class Shelf(NamedTuple):
         return told.hexdigest()
 
 
-_NOTHING: Final = Shelf({}, {}, {}, ())
+_NOTHING: Final = SkillSnapshot({}, {}, {}, ())
 
 
-class _Found(NamedTuple):
+class _FoundFile(NamedTuple):
     """Something in a folder; `fault` is why it cannot be served."""
 
     path: Path
@@ -100,23 +100,23 @@ class _Found(NamedTuple):
     fault: str = ""
 
 
-class _Home(NamedTuple):
+class _SkillFolder(NamedTuple):
     """A folder with a SKILL.md, and all that is below it."""
 
     path: Path
-    below: list[_Found]
+    below: list[_FoundFile]
     # What URIs begin behind.
     lead: Path
     root: Path
 
 
-def scan(folders: Iterable[Path], before: Shelf = _NOTHING) -> Shelf:
+def scan(folders: Iterable[Path], before: SkillSnapshot = _NOTHING) -> SkillSnapshot:
     """Return what is served of some folders; `before` saves reading what has not changed.
 
     A skill that is unfit is left out, and told of in `faults`.
     """
-    looking = _Looking(before)
-    homes: list[_Home] = []
+    looking = _Scan(before)
+    homes: list[_SkillFolder] = []
     for folder in folders:
         try:
             homes += _homes(Path(os.path.realpath(folder)))
@@ -128,7 +128,7 @@ def scan(folders: Iterable[Path], before: Shelf = _NOTHING) -> Shelf:
         looking.take(home)
     folded = {uri: tuple(sorted(below)) for uri, below in looking.children.items()}
     skills = dict(sorted(looking.skills.items()))
-    return Shelf(skills, looking.files, folded, tuple(looking.faults))
+    return SkillSnapshot(skills, looking.files, folded, tuple(looking.faults))
 
 
 def read_inside(file: SkillFile) -> bytes:
@@ -141,10 +141,10 @@ def read_inside(file: SkillFile) -> bytes:
     return _content(file.path, file.root)
 
 
-class _Looking:
+class _Scan:
     """One look at some folders, and what was found so far."""
 
-    def __init__(self, before: Shelf) -> None:
+    def __init__(self, before: SkillSnapshot) -> None:
         self._before = before
         self._seen = {file.path: file for file in before.files.values()}
         # The URI of each skill by its name.
@@ -154,7 +154,7 @@ class _Looking:
         self.children: dict[str, set[str]] = {}
         self.faults: list[ValueError] = []
 
-    def take(self, home: _Home) -> None:
+    def take(self, home: _SkillFolder) -> None:
         """Take up a skill, or what is wrong with it."""
         try:
             self._skill(*home)
@@ -163,7 +163,7 @@ class _Looking:
         except OSError as error:
             self.faults.append(ValueError(f"{home.path}: a file of it cannot be read: {error}"))
 
-    def _skill(self, home: Path, below: list[_Found], lead: Path, root: Path) -> None:
+    def _skill(self, home: Path, below: list[_FoundFile], lead: Path, root: Path) -> None:
         """Take up one skill.
 
         Raises:
@@ -187,7 +187,7 @@ class _Looking:
         self._named[entry.name] = uri
         self.skills[uri] = entry
         self.files |= {file.uri: file for file in own}
-        self._note_folders([_Found(home, True), *below], lead)
+        self._note_folders([_FoundFile(home, True), *below], lead)
 
     def _file(self, path: Path, lead: Path, root: Path) -> SkillFile:
         uri, stamp, seen = _uri(path, lead), _stamp(path), self._seen.get(path)
@@ -217,7 +217,7 @@ class _Looking:
             raise ValueError(f"{file.path}: {fault}")
         return frontmatter
 
-    def _note_folders(self, found: list[_Found], lead: Path) -> None:
+    def _note_folders(self, found: list[_FoundFile], lead: Path) -> None:
         """Note what is in which folder, up to the first part of the URI."""
         for each in found:
             child = _uri(each.path, lead)
@@ -229,14 +229,14 @@ class _Looking:
                 child, above = above, above.rpartition("/")[0]
 
 
-def _homes(root: Path) -> list[_Home]:
+def _homes(root: Path) -> list[_SkillFolder]:
     """Return the skills in a folder, fit or not.
 
     Raises:
         OSError: it cannot be looked into.
     """
     found = list(_walk(root, root))
-    inside: dict[Path, list[_Found]] = {
+    inside: dict[Path, list[_FoundFile]] = {
         each.path.parent: []
         for each in found
         if each.path.name == SKILL_FILE and not each.is_folder
@@ -248,10 +248,10 @@ def _homes(root: Path) -> list[_Home]:
             if parent == root:
                 break
     lead = root.parent if root in inside else root
-    return [_Home(path, below, lead, root) for path, below in inside.items()]
+    return [_SkillFolder(path, below, lead, root) for path, below in inside.items()]
 
 
-def _walk(folder: Path, root: Path) -> Iterator[_Found]:
+def _walk(folder: Path, root: Path) -> Iterator[_FoundFile]:
     """Yield what is below a folder, a folder before what is in it."""
     with os.scandir(folder) as entries:
         listed = sorted(entries, key=lambda each: each.name)
@@ -260,12 +260,12 @@ def _walk(folder: Path, root: Path) -> Iterator[_Found]:
             continue
         path = Path(each.path)
         if each.is_symlink():
-            yield _Found(path, False, _link_fault(path, root))
+            yield _FoundFile(path, False, _link_fault(path, root))
         elif each.is_dir():
-            yield _Found(path, True)
+            yield _FoundFile(path, True)
             yield from _walk(path, root)
         else:
-            yield _Found(path, False, "" if each.is_file() else "it is no file")
+            yield _FoundFile(path, False, "" if each.is_file() else "it is no file")
 
 
 def _link_fault(path: Path, root: Path) -> str:
@@ -299,8 +299,8 @@ def _content(path: Path, root: Path) -> bytes:
         if not S_ISREG(facts.st_mode):
             raise OSError(f"{path} is no file")
         # It may grow while it is read; what is too large already is not read at all.
-        content = b"" if facts.st_size > MOST_BYTES else file.read(MOST_BYTES + 1)
-    if max(facts.st_size, len(content)) > MOST_BYTES:
+        content = b"" if facts.st_size > MAX_SKILL_BYTES else file.read(MAX_SKILL_BYTES + 1)
+    if max(facts.st_size, len(content)) > MAX_SKILL_BYTES:
         raise OSError(f"{path} has become larger than a skill may be")
     return content
 
@@ -325,16 +325,16 @@ def _opened(target: Path, root: Path, flags: int) -> int:
         os.close(above)
 
 
-def _check_fit(home: Path, below: list[_Found]) -> None:
+def _check_fit(home: Path, below: list[_FoundFile]) -> None:
     """Refuse a skill with something unfit in it, or too much."""
     for each in below:
         if each.fault:
             raise ValueError(f"{each.path}: {each.fault}")
     sizes = [each.path.stat().st_size for each in below if not each.is_folder]
-    if len(sizes) > MOST_FILES:
-        raise ValueError(f"{home}: a skill has at most {MOST_FILES} files, not {len(sizes)}")
-    if sum(sizes) > MOST_BYTES:
-        raise ValueError(f"{home}: a skill has at most {MOST_BYTES} bytes, not {sum(sizes)}")
+    if len(sizes) > MAX_SKILL_FILES:
+        raise ValueError(f"{home}: a skill has at most {MAX_SKILL_FILES} files, not {len(sizes)}")
+    if sum(sizes) > MAX_SKILL_BYTES:
+        raise ValueError(f"{home}: a skill has at most {MAX_SKILL_BYTES} bytes, not {sum(sizes)}")
 
 
 def _stamp(path: Path) -> _Stamp:

@@ -25,11 +25,11 @@ from ..errors import TrunklineError
 __all__ = ["FrontmatterError", "read"]
 
 # A description may have 1024 characters, and metadata is small; a peer could send anything.
-_LONGEST: Final = 64 * 1024
+_MAX_FRONTMATTER_CHARS: Final = 64 * 1024
 # Nobody nests so deep, and every level is a call of Python's.
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 # Integers beyond these are not the same to every reader of JSON.
-_MOST_DIGITS: Final = 18
+_MAX_DIGITS: Final = 18
 
 # What is space to YAML; to Python there is more.
 _SPACE: Final = " \t"
@@ -108,7 +108,7 @@ def read(text: str, where: str = "SKILL.md") -> dict[str, Any]:
     Raises:
         FrontmatterError: there is none, or it is not in order, or beyond what is read here.
     """
-    head = text[: _LONGEST + 1].replace("\r\n", "\n").replace("\r", "\n")
+    head = text[: _MAX_FRONTMATTER_CHARS + 1].replace("\r\n", "\n").replace("\r", "\n")
     lines = head.split("\n")
     if lines[0].rstrip(_SPACE) != "---":
         raise FrontmatterError(where, 1, "a skill begins with its frontmatter, between two ---")
@@ -169,8 +169,8 @@ class _Reader:
 
     def _node(self, depth: int, outer: int) -> Any:
         """Return what begins at this line, in something that is indented as far as `outer`."""
-        if depth > _DEEPEST:
-            raise self._fault(f"it is nested more than {_DEEPEST} deep")
+        if depth > _MAX_DEPTH:
+            raise self._fault(f"it is nested more than {_MAX_DEPTH} deep")
         indent = self._indent()
         text = self._lines[self._at][indent:]
         if text == "-" or text.startswith("- "):
@@ -373,11 +373,11 @@ class _Reader:
         if text in _WORDS:
             return _WORDS[text]
         if _INTEGER.fullmatch(text):
-            if len(text) > _MOST_DIGITS:
+            if len(text) > _MAX_DIGITS:
                 raise self._fault("this number is too long; quote it if it is a text")
             return int(text)
         if _OTHER_BASE.fullmatch(text):
-            if len(text) > _MOST_DIGITS:
+            if len(text) > _MAX_DIGITS:
                 raise self._fault("this number is too long; quote it if it is a text")
             return int(text, 0)
         if _FLOAT.fullmatch(text):
@@ -393,8 +393,8 @@ class _Reader:
 
     def _flow(self, text: str, at: int, depth: int) -> tuple[Any, int]:
         """Return a value in brackets, or inside them, and where it ends."""
-        if depth > _DEEPEST:
-            raise self._fault(f"it is nested more than {_DEEPEST} deep")
+        if depth > _MAX_DEPTH:
+            raise self._fault(f"it is nested more than {_MAX_DEPTH} deep")
         first = text[at]
         if first in "\"'":
             return self._quoted(text, at)

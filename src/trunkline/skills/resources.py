@@ -37,7 +37,7 @@ from ..redaction import redact
 from ..server import CacheHint, Context, Extension, Server
 from ..spec.error_kinds import ErrorKind
 from .entries import DIRECTORY, EXTENSION, SkillEntry, digest_of
-from .folder import Shelf, SkillFile, read_inside, scan
+from .folder import SkillFile, SkillSnapshot, read_inside, scan
 
 __all__ = ["Skills"]
 
@@ -165,7 +165,7 @@ class Skills(Extension):
 
     # -- changes -----------------------------------------------------------------------------
 
-    def _look(self) -> Shelf:
+    def _look(self) -> SkillSnapshot:
         """Return what is on the disk now; tell clients if that is not what it was."""
         with self._lock:
             before = self._shelf
@@ -180,7 +180,7 @@ class Skills(Extension):
                     self._tell(app, before, shelf)
         return shelf
 
-    def _tell(self, app: Server, before: Shelf, shelf: Shelf) -> None:
+    def _tell(self, app: Server, before: SkillSnapshot, shelf: SkillSnapshot) -> None:
         """Bring the resources of a server up to date, which tells its clients."""
         for uri in before.skills:
             if _listed(before, uri) != _listed(shelf, uri):
@@ -197,7 +197,7 @@ class Skills(Extension):
             if now is None or now.digest != file.digest:
                 app.notify_resource_updated(uri)
 
-    def _add(self, app: Server, shelf: Shelf, uri: str) -> None:
+    def _add(self, app: Server, shelf: SkillSnapshot, uri: str) -> None:
         row = _listed(shelf, uri)
         assert row is not None
         app.add_resource(
@@ -238,13 +238,13 @@ def _position(cursor: str, mark: str, most: int) -> int:
     return int(place)
 
 
-def _listed(shelf: Shelf, uri: str) -> Resource | None:
+def _listed(shelf: SkillSnapshot, uri: str) -> Resource | None:
     """Return a SKILL.md as it is listed, or None where it is not."""
     entry: SkillEntry | None = shelf.skills.get(uri)
     return None if entry is None else _resource(shelf, uri)
 
 
-def _resource(shelf: Shelf, uri: str) -> Resource:
+def _resource(shelf: SkillSnapshot, uri: str) -> Resource:
     """Return a file, or a folder, as resources are listed."""
     file = shelf.files.get(uri)
     if file is None:

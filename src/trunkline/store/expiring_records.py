@@ -29,9 +29,9 @@ RECORD_COST: Final = 640
 ENTRY_COST: Final = 128
 # Records that a write looks at, to free those that have expired: more than it can add, so that
 # they cannot pile up, and too few to be felt.
-_SWEPT: Final = 16
+_MAX_SWEPT: Final = 16
 # Entries for what is gone stay in the heap until they outnumber the others.
-_STALE_KEPT: Final = 64
+_MAX_STALE: Final = 64
 
 
 class Record:
@@ -156,7 +156,7 @@ class ExpiringRecords:
     # Room
 
     def _take(self, tenant: str, keys: int, size: int) -> None:
-        self._sweep(_SWEPT)
+        self._sweep(_MAX_SWEPT)
         while (full := self._lacking(tenant, keys, size)) is not None:
             if not self._sweep(1):
                 raise full
@@ -209,7 +209,7 @@ class ExpiringRecords:
         self._tidy()
 
     def _tidy(self) -> None:
-        if len(self._heap) > 2 * len(self._records) + _STALE_KEPT:
+        if len(self._heap) > 2 * len(self._records) + _MAX_STALE:
             self._pushed = 0
             self._heap = []
             for place, record in self._records.items():

@@ -50,11 +50,11 @@ class _Value(Record):
         self.stored = stored
 
 
-class _Marker(Record):
+class _Flag(Record):
     __slots__ = ()
 
 
-class _Held(Record):
+class _LeaseHolder(Record):
     __slots__ = ("token",)
 
     def __init__(self, key: Key, token: int) -> None:
@@ -203,20 +203,20 @@ class MemoryStore:
 
     async def take(self, key: Key, *, ttl: float) -> bool:
         """Say whether this caller is the first to take `key`."""
-        is_first = self._find(_Marker, key) is None
+        is_first = self._find(_Flag, key) is None
         check_ttl(ttl)
         if is_first:
-            self._shelf.add(_Marker(key), 0, ttl)
+            self._shelf.add(_Flag(key), 0, ttl)
         return is_first
 
     async def acquire(self, key: Key, *, ttl: float) -> Lease | None:
         """Return a lease of `key`, or None while another one is held."""
-        held = self._find(_Held, key)
+        held = self._find(_LeaseHolder, key)
         check_ttl(ttl)
         if held is not None:
             return None
         lease = Lease(key, next(self._numbers))
-        self._shelf.add(_Held(key, lease.token), 0, ttl)
+        self._shelf.add(_LeaseHolder(key, lease.token), 0, ttl)
         return lease
 
     async def renew(self, lease: Lease, *, ttl: float) -> bool:
@@ -239,8 +239,8 @@ class MemoryStore:
         self._check_open()
         return self._shelf.find(kind, key)
 
-    def _held(self, lease: Lease) -> _Held | None:
-        held = self._find(_Held, lease.key)
+    def _held(self, lease: Lease) -> _LeaseHolder | None:
+        held = self._find(_LeaseHolder, lease.key)
         return held if held is not None and held.token == lease.token else None
 
     def _write(self, record: _Value | None, key: Key, value: bytes, ttl: float | None) -> int:

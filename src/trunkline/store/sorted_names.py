@@ -14,7 +14,7 @@ from typing import Final
 __all__ = ["SortedNames"]
 
 # Names in a run before it is cut in two: a few KiB to move, and few runs to search.
-_RUN: Final = 512
+_MAX_RUN_NAMES: Final = 512
 
 
 class SortedNames:
@@ -36,7 +36,7 @@ class SortedNames:
         at = self._run_of(name)
         run = self._runs[at]
         insort(run, name)
-        if len(run) > _RUN:
+        if len(run) > _MAX_RUN_NAMES:
             half = len(run) // 2
             self._runs.insert(at + 1, run[half:])
             del run[half:]

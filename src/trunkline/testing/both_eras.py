@@ -41,7 +41,7 @@ from ..mcp.types import (
 )
 from ..redaction import show
 from ..server.app import Server
-from ..server.client_requests.client_request import Wire
+from ..server.client_requests.client_request import WireAsker
 from ..server.dispatch.handler_run import Question, course_of
 from ..spec.profiles import profile
 from .compare_runs import differences
@@ -401,7 +401,7 @@ async def _named(app: Server, line: Line) -> AsyncIterator[dict[str, deque[str]]
         app.chain = tuple(each for each in app.chain if each is not name)
 
 
-class _Naming(Wire):
+class _Naming(WireAsker):
     """Asks by requests, and notes the keys of what it asks."""
 
     __slots__ = ("_keys",)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.skills.shelves import skill, write
 from trunkline.skills import folder
-from trunkline.skills.entries import MOST_BYTES
+from trunkline.skills.entries import MAX_SKILL_BYTES
 from trunkline.skills.folder import SkillFile, read_inside, scan
 
 
@@ -131,7 +131,7 @@ def test_too_many_files_are_refused(tmp_path: Path) -> None:
 def test_too_many_bytes_are_refused_before_they_are_read(tmp_path: Path) -> None:
     home = skill(tmp_path)
     with open(home / "big.bin", "wb") as file:
-        file.truncate(MOST_BYTES)  # nothing is written to the disk
+        file.truncate(MAX_SKILL_BYTES)  # nothing is written to the disk
     assert "at most 16777216 bytes" in only_fault(tmp_path)
 
 
@@ -392,7 +392,7 @@ def test_a_file_that_grows_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = one_file(tmp_path)
-    monkeypatch.setattr("trunkline.skills.folder.MOST_BYTES", 3)
+    monkeypatch.setattr("trunkline.skills.folder.MAX_SKILL_BYTES", 3)
     assert read_inside(file) == b"abc"
     looked = os.fstat
 

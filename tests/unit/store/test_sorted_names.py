@@ -12,7 +12,7 @@ from trunkline.store.sorted_names import SortedNames
 
 @pytest.fixture
 def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_RUN", 4)
+    monkeypatch.setattr(module, "_MAX_RUN_NAMES", 4)
 
 
 @pytest.mark.usefixtures("_short_runs")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["check", "declares", "missing", "read"]
 
 # Methods that a server may ask for, times revisions.
-_DECODERS_KEPT: Final = 32
+_MAX_DECODERS: Final = 32
 
 
 def missing(capabilities: ClientCapabilities, revision: str, method: str, params: Any) -> list[str]:
@@ -114,6 +114,6 @@ def read(raw: Raw, surface: Surface, method: str) -> Any:
     raise problem
 
 
-@lru_cache(maxsize=_DECODERS_KEPT)
+@lru_cache(maxsize=_MAX_DECODERS)
 def _decoder(method: str, revision: str) -> Decoder[Any]:
     return Decoder(result_type(method, revision))

@@ -63,7 +63,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_MOST_KEY: Final = 200
+_MAX_KEY_CHARS: Final = 200
 
 # Whose `once` this runs inside of. Another server in this process may be asked from there.
 _within_once: Final[ContextVar[Course | None]] = ContextVar("within_once", default=None)
@@ -202,7 +202,7 @@ class ClientRequest(Coroutine[Any, Any, T]):
         return self._answer()
 
 
-class _Once(ClientRequest[Any]):
+class _OnceRequest(ClientRequest[Any]):
     """Something to be done: on the thread that waits for it, if one does."""
 
     __slots__ = ("_calls",)
@@ -359,7 +359,7 @@ def once(
             text = f"what once({key!r}) gave is not {show(str(kind))}: {error}"
         raise TypeError(text)
 
-    ask = _Once(context, answer)
+    ask = _OnceRequest(context, answer)
     return ask
 
 
@@ -370,14 +370,14 @@ def _asker(context: Context, course: Course) -> Asker:
     if course.asker is None:
         connection = context._connection
         course.asker = (
-            Wire(context)
+            WireAsker(context)
             if context._surface.has_handshake
             else connection.app.rounds.begin(context, course)
         )
     return course.asker
 
 
-class Wire:
+class WireAsker:
     """Asks by requests of our own, which the handshake revisions let a server send."""
 
     __slots__ = ("_context",)
@@ -478,8 +478,9 @@ def _checked(key: str | None) -> str | None:
     """
     if key is not None:
         _check_text("a key", key)
-        if not 0 < len(key) <= _MOST_KEY:
-            raise ValueError(f"a key is a text of 1 to {_MOST_KEY} characters, not {show(key)}")
+        if not 0 < len(key) <= _MAX_KEY_CHARS:
+            text = f"a key is a text of 1 to {_MAX_KEY_CHARS} characters, not {show(key)}"
+            raise ValueError(text)
     return key
 
 

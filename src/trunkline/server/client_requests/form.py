@@ -50,7 +50,7 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # Forms are few and written by authors; a class or a schema that is made anew for each call
 # would grow this without end.
-_FORMS_KEPT: Final = 256
+_MAX_FORMS: Final = 256
 # The field that a plain type is asked as.
 VALUE: Final = "value"
 _CLASSES: Final = (kinds.StructType, kinds.DataclassType, kinds.TypedDictType)
@@ -183,7 +183,7 @@ def form_of(kind: Any) -> Form:
 # -- forms from types ------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=_FORMS_KEPT)
+@lru_cache(maxsize=_MAX_FORMS)
 def _typed_form(kind: Any, shown: str) -> Form:
     """Return the form of a type; `shown` tells types apart whose choices differ in order alone."""
     if kind is None or kind is type(None):
@@ -359,7 +359,7 @@ def _member_titles(cls: type[Enum]) -> dict[str, str]:
 # -- forms written by hand, and what all have ------------------------------------------------
 
 
-@lru_cache(maxsize=_FORMS_KEPT)
+@lru_cache(maxsize=_MAX_FORMS)
 def _raw_form(raw: bytes) -> Form:
     found = raw_form(raw)
 

@@ -33,7 +33,7 @@ WHAT_FORMS_ASK: Final = (
     "a form asks for texts, numbers, booleans, and choices of one or several texts"
 )
 # Of long lists of choices an error shows none: the reader has them in the form.
-_CHOICES_SHOWN: Final = 20
+_MAX_SHOWN_CHOICES: Final = 20
 
 
 class FormField(NamedTuple):
@@ -161,7 +161,7 @@ def _kind(schema: Schema, item: Schema) -> Kind:
     return _KINDS[named]
 
 
-class _Offer(NamedTuple):
+class _Choices(NamedTuple):
     """What there is to choose from, as a schema has it."""
 
     choices: Mapping[str, Any]
@@ -169,10 +169,10 @@ class _Offer(NamedTuple):
     is_legacy: bool
 
 
-_NOTHING: Final = _Offer({}, {}, False)
+_NOTHING: Final = _Choices({}, {}, False)
 
 
-def _offer(schema: Schema) -> _Offer:
+def _offer(schema: Schema) -> _Choices:
     titled = schema.get("oneOf", schema.get("anyOf"))
     if titled is not None:
         if not all(isinstance(each, Mapping) and "const" in each for each in titled):
@@ -193,7 +193,7 @@ def _offer(schema: Schema) -> _Offer:
         raise TypeError("two of its choices look the same")
     if not all(isinstance(title, str) for title in titles.values()):
         raise TypeError("the title of a choice is a text")
-    return _Offer(choices, titles, "enumNames" in schema)
+    return _Choices(choices, titles, "enumNames" in schema)
 
 
 def _text(value: Any) -> str:
@@ -359,4 +359,4 @@ def _chosen(field: FormField, value: Any) -> Any:
 
 def _listed(texts: Iterable[str]) -> str:
     texts = list(texts)
-    return f" ({', '.join(texts)})" if len(texts) <= _CHOICES_SHOWN else ""
+    return f" ({', '.join(texts)})" if len(texts) <= _MAX_SHOWN_CHOICES else ""

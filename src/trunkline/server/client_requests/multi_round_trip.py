@@ -45,10 +45,10 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from .. import errors
-from ..dispatch.handler_run import Course, Question, RoundOver, course_of
+from ..dispatch.handler_run import Course, Question, SuspendHandler, course_of
 from ..dispatch.revision import PARAMS, ToolCall
 from . import capabilities
-from .request_state import BrokenSeal, Seal
+from .request_state import InvalidSeal, StateSealer
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -58,21 +58,21 @@ __all__ = [
     "InvalidRequestState",
     "ReplayMismatch",
     "RequestStateTooLarge",
-    "Round",
+    "RoundTrip",
     "RoundTripLimitExceeded",
-    "Rounds",
+    "RoundTrips",
 ]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # What the seal is bound to, with the name of the server, so that nothing else passes for it.
-_USE: Final = b"requestState of "
+_SEAL_PURPOSE: Final = b"requestState of "
 # How long a handler may take to clean up when its round is over, in seconds.
-_PATIENCE: Final = 1.0
+_SUSPEND_TIMEOUT_S: Final = 1.0
 # Keys of questions that tasks of a handler have put without one.
-_OF_A_BRANCH: Final = re.compile(r"([a-z]+-[0-9]+\.)[0-9]+")
+_BRANCH_KEY: Final = re.compile(r"([a-z]+-[0-9]+\.)[0-9]+")
 # Members of params that tell one attempt from the next, and not what is asked for.
-_OF_THE_ATTEMPT: Final = frozenset(("_meta", "inputResponses", "requestState"))
+_RETRY_MEMBERS: Final = frozenset(("_meta", "inputResponses", "requestState"))
 
 
 class InvalidRequestState(RequestError):
@@ -82,7 +82,7 @@ class InvalidRequestState(RequestError):
         super().__init__(ErrorKind.INVALID_REQUEST_STATE, f"Invalid request state: {text}")
 
 
-class InvalidAnswers(RequestError):
+class InvalidInputResponses(RequestError):
     """Answers that have not the form of what was asked for."""
 
     def __init__(self, text: str) -> None:
@@ -138,14 +138,14 @@ _REQUESTS: Final[Mapping[str, type[InputRequest]]] = {
 }
 
 
-class Rounds:
+class RoundTrips:
     """The rounds of one server: its keys, its limits and its clock."""
 
     __slots__ = ("_now", "_use", "limits", "seal")
 
     def __init__(
         self,
-        seal: Seal,
+        seal: StateSealer,
         limits: ServerLimits,
         *,
         server: str = "",
@@ -153,7 +153,7 @@ class Rounds:
     ) -> None:
         self.seal = seal
         self.limits = limits
-        self._use = _USE + server.encode("utf-8", "surrogatepass")
+        self._use = _SEAL_PURPOSE + server.encode("utf-8", "surrogatepass")
         self._now = now
 
     @property
@@ -161,9 +161,9 @@ class Rounds:
         """Whether a client cannot read what it carries."""
         return self.seal.is_secret
 
-    def begin(self, context: Context, course: Course) -> Round:
+    def begin(self, context: Context, course: Course) -> RoundTrip:
         """Return the first round of a call."""
-        course.round = made = Round(self, context, None, {})
+        course.round = made = RoundTrip(self, context, None, {})
         return made
 
     def resume(self, context: Context, responses: Any, state: Any) -> None:
@@ -176,7 +176,7 @@ class Rounds:
         course = course_of(context)
         if state is UNSET:
             # Nothing says what was asked, so nothing in it is an answer.
-            course.asker = course.round = Round(self, context, None, {})
+            course.asker = course.round = RoundTrip(self, context, None, {})
             return
         opened = self._open(context, state)
         answers = dict(opened.answers)
@@ -185,7 +185,7 @@ class Rounds:
                 _check_answer(context, key, method, given[key])
                 answers[key] = digest, given[key]
         course.heard = opened.said
-        course.asker = course.round = Round(self, context, opened, answers)
+        course.asker = course.round = RoundTrip(self, context, opened, answers)
 
     def _open(self, context: Context, state: Raw) -> _State:
         try:
@@ -196,7 +196,7 @@ class Rounds:
             raise InvalidRequestState("it is longer than any of ours")
         try:
             found: _State = _read_state(self.seal.open(text, self._use))
-        except BrokenSeal as error:
+        except InvalidSeal as error:
             raise InvalidRequestState(str(error)) from None
         except (ValidationError, DecodeError):
             # Sealed with our key by a release that wrote it in another way.
@@ -229,7 +229,7 @@ class Rounds:
         return round(self._now() + self.limits.state_ttl)
 
 
-class Round:
+class RoundTrip:
     """One run of a handler, from the answers it begins with to the questions it ends with."""
 
     __slots__ = (
@@ -249,7 +249,7 @@ class Round:
 
     def __init__(
         self,
-        rounds: Rounds,
+        rounds: RoundTrips,
         context: Context,
         state: _State | None,
         answers: dict[str, tuple[str, Raw]],
@@ -321,7 +321,7 @@ class Round:
         if not question.branch:
             return question.key
         for key, (answered, _) in self._answers.items():
-            if answered == digest and key not in self._used and _OF_A_BRANCH.fullmatch(key):
+            if answered == digest and key not in self._used and _BRANCH_KEY.fullmatch(key):
                 return key
         # Another may have had its key in another run.
         taken, key = self._answers.keys() | self._open.keys(), question.key
@@ -337,7 +337,7 @@ class Round:
             method = "" if question is None else question.method
             raise RequestAborted("the request it belongs to has ended", method=method)
         if self.is_over:
-            raise RoundOver
+            raise SuspendHandler
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
         """Return what an earlier run has done, or do it and keep what it gave."""
@@ -365,10 +365,10 @@ class Round:
         self.is_over = True
         for future in self._waiting:
             if not future.done():
-                future.set_exception(RoundOver())
+                future.set_exception(SuspendHandler())
         # It may wait for something else, which would come of the answer; or clean up for ever.
         loop = asyncio.get_running_loop()
-        self._insisting = loop.call_later(_PATIENCE, self._context._stop)
+        self._insisting = loop.call_later(_SUSPEND_TIMEOUT_S, self._context._stop)
 
     def ending(self) -> Any:
         """Return the questions, and what the client is to bring back with their answers."""
@@ -441,7 +441,7 @@ def request_digest(context: Context) -> str:
         members: Any = {"name": params.name, "arguments": arguments}
     else:
         found = {} if params is UNSET else _read_members.decode(params)
-        members = {name: _any(raw) for name, raw in found.items() if name not in _OF_THE_ATTEMPT}
+        members = {name: _any(raw) for name, raw in found.items() if name not in _RETRY_MEMBERS}
     return hashlib.sha256(_sorted.encode([method, members])).hexdigest()
 
 
@@ -456,7 +456,7 @@ def _responses(raw: Any) -> dict[str, Raw]:
     try:
         return _read_members.decode(raw)
     except (ValidationError, DecodeError):
-        raise InvalidAnswers("they must be an object") from None
+        raise InvalidInputResponses("they must be an object") from None
 
 
 def _check_answer(context: Context, key: str, method: str, raw: Raw) -> None:
@@ -464,4 +464,4 @@ def _check_answer(context: Context, key: str, method: str, raw: Raw) -> None:
         capabilities.read(raw, context._surface, method)
     except RemoteProtocolError as error:
         text = f"{key!r} must be {error.expected}"
-        raise InvalidAnswers(text) from None
+        raise InvalidInputResponses(text) from None

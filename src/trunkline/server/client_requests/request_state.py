@@ -20,19 +20,19 @@ from binascii import Error as Base64Error
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-__all__ = ["BrokenSeal", "Seal"]
+__all__ = ["InvalidSeal", "StateSealer"]
 
 # What a sealed text begins with: how it is sealed, and with which key.
 _SIGNED: Final = b"\x01"
 _ENCRYPTED: Final = b"\x02"
-_KEY_ID: Final = 4
-_MAC: Final = 32
-_NONCE: Final = 12
+_KEY_ID_BYTES: Final = 4
+_MAC_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
 # A key that can be guessed protects nothing.
-_SHORTEST_KEY: Final = 16
+_MIN_KEY_BYTES: Final = 16
 
 
-class BrokenSeal(ValueError):
+class InvalidSeal(ValueError):
     """A text that we did not seal, or not for this."""
 
 
@@ -42,7 +42,7 @@ class _Key(NamedTuple):
     encrypt: bytes
 
 
-class Seal:
+class StateSealer:
     """A ring of keys, and what can be done with them."""
 
     __slots__ = ("_derived", "_given")
@@ -61,8 +61,8 @@ class Seal:
         for key in given:
             if not isinstance(key, bytes | bytearray):
                 raise TypeError(f"a key is bytes, not {type(key).__name__}")
-            if len(key) < _SHORTEST_KEY or not any(key):
-                raise ValueError(f"a key has at least {_SHORTEST_KEY} bytes, not all of them zero")
+            if len(key) < _MIN_KEY_BYTES or not any(key):
+                raise ValueError(f"a key has at least {_MIN_KEY_BYTES} bytes, not all of them zero")
         self._given = tuple(map(bytes, given))
         self._derived: tuple[_Key, ...] = ()
 
@@ -93,7 +93,7 @@ class Seal:
             head = _SIGNED + key.id
             body = _mac(key, head, payload, bound_to) + payload
         else:
-            head, nonce = _ENCRYPTED + key.id, os.urandom(_NONCE)
+            head, nonce = _ENCRYPTED + key.id, os.urandom(_NONCE_BYTES)
             body = nonce + cipher.encrypt(nonce, payload, head + bound_to)
         return urlsafe_b64encode(head + body).decode().rstrip("=")
 
@@ -106,15 +106,15 @@ class Seal:
         try:
             sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         except (Base64Error, ValueError):
-            raise BrokenSeal("it is not sealed") from None
+            raise InvalidSeal("it is not sealed") from None
         # One text has one form: padding bits that mean nothing are not ours.
         if urlsafe_b64encode(sealed).decode().rstrip("=") != text:
-            raise BrokenSeal("it is not sealed")
-        head, body = sealed[: 1 + _KEY_ID], sealed[1 + _KEY_ID :]
+            raise InvalidSeal("it is not sealed")
+        head, body = sealed[: 1 + _KEY_ID_BYTES], sealed[1 + _KEY_ID_BYTES :]
         for key in self._keys:
             if key.id == head[1:]:
                 return _opened(key, head, body, bound_to)
-        raise BrokenSeal("no key of ours fits")
+        raise InvalidSeal("no key of ours fits")
 
 
 def _derived(key: bytes) -> _Key:
@@ -123,24 +123,24 @@ def _derived(key: bytes) -> _Key:
     def for_use(use: bytes) -> bytes:
         return hmac.digest(key, b"trunkline state " + use, "sha256")
 
-    return _Key(for_use(b"id")[:_KEY_ID], for_use(b"sign"), for_use(b"encrypt"))
+    return _Key(for_use(b"id")[:_KEY_ID_BYTES], for_use(b"sign"), for_use(b"encrypt"))
 
 
 def _opened(key: _Key, head: bytes, body: bytes, bound_to: bytes) -> bytes:
     import hmac
 
     if head[:1] == _SIGNED:
-        mac, payload = body[:_MAC], body[_MAC:]
+        mac, payload = body[:_MAC_BYTES], body[_MAC_BYTES:]
         if hmac.compare_digest(mac, _mac(key, head, payload, bound_to)):
             return payload
     elif head[:1] == _ENCRYPTED:
         cipher = _cipher(key.encrypt)
         if cipher is None:
-            raise BrokenSeal("it is encrypted, and the crypto extra is not installed")
+            raise InvalidSeal("it is encrypted, and the crypto extra is not installed")
         opened = _decrypted(cipher, body, head + bound_to)
         if opened is not None:
             return opened
-    raise BrokenSeal("it was changed, or belongs to another request")
+    raise InvalidSeal("it was changed, or belongs to another request")
 
 
 def _mac(key: _Key, head: bytes, payload: bytes, bound_to: bytes) -> bytes:
@@ -165,7 +165,7 @@ def _decrypted(cipher: Any, body: bytes, bound_to: bytes) -> bytes | None:
     from cryptography.exceptions import InvalidTag
 
     try:
-        found: bytes = cipher.decrypt(body[:_NONCE], body[_NONCE:], bound_to)
+        found: bytes = cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], bound_to)
     except (InvalidTag, ValueError):
         return None
     return found

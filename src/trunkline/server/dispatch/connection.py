@@ -53,13 +53,13 @@ from .revision import Surface, ToolCall
 if TYPE_CHECKING:
     from ..app import Server
 
-__all__ = ["MOST_BACKLOG", "Connection", "Session"]
+__all__ = ["MAX_BACKLOG_BYTES", "Connection", "Session"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # A client that sends and does not read makes us hold what we say. Requests wait from HIGH_WATER
 # on; what is answered without a handler, such as garbage, can still grow it, so far.
-MOST_BACKLOG: Final = 4 * HIGH_WATER
+MAX_BACKLOG_BYTES: Final = 4 * HIGH_WATER
 # Faults of one client that are logged as warnings; a hostile one would fill the disk.
 _PROBLEMS_SHOWN: Final = 10
 # How long handlers that were cancelled may take to clean up, in seconds.
@@ -223,7 +223,7 @@ class Connection:
 
     def receive(self, frame: Frame, route: Any = None) -> None:
         """Take in one frame; nothing that is in it makes this raise."""
-        if self.transport.backlog > MOST_BACKLOG:
+        if self.transport.backlog > MAX_BACKLOG_BYTES:
             self.end(TransportError("the client sends and does not read its answers"))
             return
         try:
@@ -407,7 +407,7 @@ class Connection:
 
     def say(self, asked: IncomingRequest, method: str, params: Any) -> None:
         """Send a notification about a request that is open; about any other it is dropped."""
-        if asked not in self.peer.incoming or self.transport.backlog > MOST_BACKLOG:
+        if asked not in self.peer.incoming or self.transport.backlog > MAX_BACKLOG_BYTES:
             return
         self.notify(method, params, asked.route)
 

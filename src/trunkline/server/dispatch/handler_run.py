@@ -29,7 +29,7 @@ from msgspec.json import Encoder
 if TYPE_CHECKING:
     from ..context import Context
 
-__all__ = ["Asker", "Course", "Name", "Question", "RoundOver", "course_of"]
+__all__ = ["Asker", "Course", "Name", "Question", "SuspendHandler", "course_of"]
 
 # In hexadecimal digits: enough that nobody finds two questions with one digest by accident.
 _DIGEST: Final = 24
@@ -39,7 +39,7 @@ _sorted: Final = Encoder(order="sorted")
 _lock: Final = threading.Lock()
 
 
-class RoundOver(BaseException):
+class SuspendHandler(BaseException):
     """Ends a handler whose questions have gone out; it will be run again with the answers.
 
     No Exception, so that a handler that catches those does not catch this.

@@ -39,7 +39,7 @@ from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER
 from ..context import Context
 from ..errors import RanOut, as_redacted
-from .handler_run import RoundOver, course_of
+from .handler_run import SuspendHandler, course_of
 from .middleware import invoke
 from .revision import ToolCall
 
@@ -424,7 +424,7 @@ def _failed_by_itself(error: BaseException) -> bool:
     """Say whether a handler has failed for another reason than that its round is over."""
     found: BaseException | None = error
     while found is not None and isinstance(error, Exception):
-        if isinstance(found, RoundOver):
+        if isinstance(found, SuspendHandler):
             return False  # it was caught, and this is what came of it
         found = found.__cause__ or found.__context__
     return isinstance(error, Exception)

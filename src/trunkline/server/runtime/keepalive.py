@@ -1,7 +1,7 @@
 """Whether a client that says nothing is still there, and how long it may say nothing.
 
 A pipe that is open is alive; a socket may lead to a machine that is gone, or to a program that
-forgot about it. `Keeper` looks at one connection now and then, and costs its messages nothing.
+forgot about it. `KeepAlive` looks at one connection now and then, and costs its messages nothing.
 
 The rules that live here, and only here:
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from ..dispatch.connection import Connection
     from ..settings import SocketLimits
 
-__all__ = ["Counting", "Keeper"]
+__all__ = ["ByteCounters", "KeepAlive"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # How often one looks in the time that is to be noticed.
-_LOOKS: Final = 4
+_CHECKS_PER_TIMEOUT: Final = 4
 
 
-class Counting(Protocol):
+class ByteCounters(Protocol):
     """A transport that counts, in bytes, what it has received and what it has still to write."""
 
     received: int
@@ -52,15 +52,17 @@ class Counting(Protocol):
         ...
 
 
-class Keeper:
+class KeepAlive:
     """Looks after one connection from `start` to `stop`."""
 
-    def __init__(self, connection: Connection, transport: Counting, limits: SocketLimits) -> None:
+    def __init__(
+        self, connection: Connection, transport: ByteCounters, limits: SocketLimits
+    ) -> None:
         self._connection = connection
         self._transport = transport
         self._limits = limits
         times = [each for each in (limits.keep_alive, limits.idle) if each is not None]
-        self._step = min(times) / _LOOKS if times else None
+        self._step = min(times) / _CHECKS_PER_TIMEOUT if times else None
         self._seen = 0
         self._silence = 0.0
         self._has_asked = False

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-__all__ = ["SharedLife"]
+__all__ = ["SharedLifespan"]
 
 
-class SharedLife:
+class SharedLifespan:
     """Something that begins with its first use and ends with its last, on one event loop."""
 
     def __init__(self, name: str, enter: Callable[[AsyncExitStack], Awaitable[None]]) -> None:

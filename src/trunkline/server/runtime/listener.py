@@ -41,7 +41,7 @@ from ..dispatch.connection import Connection
 from ..dispatch.requests import RETRY_AFTER
 from ..errors import as_redacted
 from ..settings import SocketLimits
-from .keepalive import Keeper
+from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
     from ...transports.sockets.connection import AcceptedSocket
@@ -52,9 +52,9 @@ __all__ = ["ServerListener", "address_of"]
 _log: Final = logging.getLogger("trunkline.server")
 
 # Connections beyond the limit that are being told so.
-_REFUSED_AT_ONCE: Final = 64
+_MAX_REFUSALS: Final = 64
 # Clients whose connections failed before they began that are logged as warnings.
-_FAILURES_SHOWN: Final = 10
+_MAX_LOGGED_FAILURES: Final = 10
 
 
 def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
@@ -71,7 +71,7 @@ def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
     return given
 
 
-class _Newcomer(Connection):
+class _UnverifiedConnection(Connection):
     """A connection whose client has yet to show that it speaks JSON-RPC."""
 
     __slots__ = ()
@@ -217,7 +217,7 @@ class ServerListener:
             transport.discard()
         elif len(self._tasks) < self._limits.connections:
             self._keep(self._tasks, transport, self._serve(transport))
-        elif len(self._refusing) < _REFUSED_AT_ONCE:
+        elif len(self._refusing) < _MAX_REFUSALS:
             _log.debug("a connection was refused: there are %d", len(self._tasks))
             self._keep(self._refusing, transport, transport.refuse(self._full()))
         else:
@@ -250,8 +250,8 @@ class ServerListener:
             transport.discard()  # it arrived in the very moment
             return
         app = self._app
-        connection = _Newcomer(app, transport)
-        keeper = Keeper(connection, transport, self._limits)
+        connection = _UnverifiedConnection(app, transport)
+        keeper = KeepAlive(connection, transport, self._limits)
         self._connections.add(connection)
         keeper.start()
         try:
@@ -259,7 +259,7 @@ class ServerListener:
         except TransportError as error:
             # Before it began: who scans ports, and whose certificates are not trusted.
             self._failures += 1
-            is_shown = self._failures <= _FAILURES_SHOWN and not self._is_stopping
+            is_shown = self._failures <= _MAX_LOGGED_FAILURES and not self._is_stopping
             level = logging.WARNING if is_shown else logging.DEBUG
             _log.log(level, "no connection with %s: %s", transport.peer or "a client", error)
         except Exception as error:  # noqa: BLE001  # one connection's; the others go on

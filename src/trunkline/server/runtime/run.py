@@ -34,7 +34,7 @@ _log: Final = logging.getLogger("trunkline.server")
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 # How long tasks that are left over may take to end, in seconds. One that does not is left.
-_LEFTOVERS: Final = 1.0
+_LEFTOVERS_TIMEOUT_S: Final = 1.0
 
 
 def run_stdio(app: Server) -> None:
@@ -160,7 +160,7 @@ def _end_leftovers(loop: asyncio.AbstractEventLoop) -> bool:
         return True
     for task in tasks:
         task.cancel()
-    _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=_LEFTOVERS))
+    _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=_LEFTOVERS_TIMEOUT_S))
     for task in left:
         _log.warning("a task does not end though it was cancelled: %s", task.get_name())
     return not left

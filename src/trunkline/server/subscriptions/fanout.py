@@ -1,7 +1,7 @@
 """Telling many clients the same: written once, sent in slices, in order.
 
 A `Fanout` belongs to one event loop. It is told what has changed, from any thread, and sends
-it to each `Listener` of that `Topic`. Who listens to what is for `streams.py` to say, which
+it to each `FanoutListener` of that `Topic`. Who listens to what is for `streams.py` to say, which
 hands in the table and keeps it up to date while a fan-out is under way.
 
 The rules that live here, and only here:
@@ -35,7 +35,7 @@ from ...jsonrpc.messages import Notification
 from ...mcp.meta import SUBSCRIPTION_ID
 from ...mcp.names import spoken
 from ...redaction import show
-from ..dispatch.connection import MOST_BACKLOG
+from ..dispatch.connection import MAX_BACKLOG_BYTES
 from ..errors import as_redacted
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
     from ..dispatch.connection import Connection
     from ..dispatch.revision import Surface
 
-__all__ = ["Fanout", "Listener", "Notice", "Topic", "notice_of"]
+__all__ = ["Fanout", "FanoutListener", "Notice", "Topic", "notice_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # How many are told in one turn of the loop. Where a transport writes at once each takes a
 # system call, some 10 us: a turn then takes a millisecond, which nobody notices.
-SLICE: Final = 100
+SLICE_LISTENERS: Final = 100
 # How long changes of a list are gathered before clients are told, in seconds: whoever adds a
 # hundred tools makes one notification, and nobody notices the wait.
-GATHERED: Final = 0.02
+COALESCE_INTERVAL_S: Final = 0.02
 
 _KEY: Final = encode(SUBSCRIPTION_ID) + b":"
 
@@ -65,7 +65,7 @@ class Topic(NamedTuple):
     about: str = ""
 
 
-class Listener:
+class FanoutListener:
     """Somebody who is told: the session of a connection, or one listen request."""
 
     __slots__ = ("asked", "connection", "id", "route", "surface", "topics", "transport")
@@ -87,7 +87,7 @@ class Listener:
         self.topics: dict[Topic, None] = {}
 
 
-Listeners = Mapping[Topic, Mapping[Listener, None]]
+Listeners = Mapping[Topic, Mapping[FanoutListener, None]]
 
 
 class Notice(NamedTuple):
@@ -141,7 +141,7 @@ class Fanout:
         loop: asyncio.AbstractEventLoop,
         codec: Codec,
         listeners: Listeners,
-        on_slow: Callable[[Listener], object],
+        on_slow: Callable[[FanoutListener], object],
     ) -> None:
         self.loop = loop
         self._thread = threading.get_ident()
@@ -156,8 +156,8 @@ class Fanout:
         # What is being told, and to whom it still has to be.
         self._current: tuple[Topic, Any] | None = None
         self._notice: Notice | None = None
-        self._members: Mapping[Listener, None] = {}
-        self._rest: Iterator[Listener] = iter(())
+        self._members: Mapping[FanoutListener, None] = {}
+        self._rest: Iterator[FanoutListener] = iter(())
         # What other threads have told of, and the loop has not taken in yet.
         self._handed_in: dict[Topic, Any] = {}
         self._lock = threading.Lock()
@@ -197,7 +197,7 @@ class Fanout:
         if params is not None:
             self._queue(topic, params)
         elif topic not in self._gathered:
-            self.loop.call_later(GATHERED, self._gather, topic)
+            self.loop.call_later(COALESCE_INTERVAL_S, self._gather, topic)
             self._gathered[topic] = None
 
     def _gather(self, topic: Topic) -> None:
@@ -214,7 +214,7 @@ class Fanout:
 
     def _turn(self) -> None:
         """Send one slice, and come back for the next."""
-        left = SLICE
+        left = SLICE_LISTENERS
         while left > 0:
             listeners = list(islice(self._rest, left))
             if listeners and self._notice is not None:
@@ -251,7 +251,10 @@ class Fanout:
             return None
 
     def _send(
-        self, listeners: Iterable[Listener], members: Container[Listener], notice: Notice
+        self,
+        listeners: Iterable[FanoutListener],
+        members: Container[FanoutListener],
+        notice: Notice,
     ) -> None:
         whole, head, tail = notice
         for listener in listeners:
@@ -259,7 +262,7 @@ class Fanout:
                 continue  # it has left meanwhile
             transport, id = listener.transport, listener.id
             try:
-                if transport.backlog > MOST_BACKLOG:
+                if transport.backlog > MAX_BACKLOG_BYTES:
                     self._on_slow(listener)
                 elif id is None:
                     transport.send(whole)
@@ -268,7 +271,7 @@ class Fanout:
             except Exception as error:  # noqa: BLE001  # one transport's fault; others go on
                 _log.error("a client could not be told\n%s", as_redacted(error))
 
-    def catch_up(self, listener: Listener) -> None:
+    def catch_up(self, listener: FanoutListener) -> None:
         """Tell one who is about to leave what still waits for its turn."""
         owed = [] if self._current is None else [self._current]
         owed += [*self._waiting.items(), *((topic, None) for topic in self._gathered)]

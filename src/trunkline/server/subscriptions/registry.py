@@ -1,6 +1,6 @@
 """Who listens to what, on all connections of a server, in both eras.
 
-`Streams` is the one place that knows it: sessions of the handshake, with the resources they
+`SubscriptionRegistry` is the one place that knows it: sessions, with the resources they
 subscribed to and the lists they were told of, and the open requests `subscriptions/listen`.
 What may be listened to is decided in `listening.py` and `serving.py`, how a change reaches
 many is in `fanout.py`; here is who joins, who leaves, and how a stream ends.
@@ -39,14 +39,14 @@ from ...mcp.types import (
 )
 from ...redaction import show
 from ..dispatch.connection import Connection
-from .fanout import Fanout, Listener, Topic
+from .fanout import Fanout, FanoutListener, Topic
 
 if TYPE_CHECKING:
     from ...jsonrpc.incoming import IncomingRequest
     from ..app import Server
     from ..dispatch.revision import Surface
 
-__all__ = ["LISTS", "Streams", "list_topic", "resource_topic", "task_topic"]
+__all__ = ["LISTS", "SubscriptionRegistry", "list_topic", "resource_topic", "task_topic"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -75,29 +75,29 @@ def task_topic(task_id: str) -> Topic:
     return Topic("notifications/tasks", task_id)
 
 
-class _Ears:
+class _ConnectionSubscriptions:
     """What one connection listens with."""
 
     __slots__ = ("named", "session", "streams")
 
     def __init__(self) -> None:
-        self.session: Listener | None = None
-        self.streams: dict[IncomingRequest, Listener] = {}
+        self.session: FanoutListener | None = None
+        self.streams: dict[IncomingRequest, FanoutListener] = {}
         # How many topics are about one thing each: only those can a client invent.
         self.named = 0
 
 
-class Streams:
+class SubscriptionRegistry:
     """Who is told of what by one server."""
 
     def __init__(self, app: Server) -> None:
         self._app = app
-        self._listeners: dict[Topic, dict[Listener, None]] = {}
-        self._ears: dict[Connection, _Ears] = {}
+        self._listeners: dict[Topic, dict[FanoutListener, None]] = {}
+        self._ears: dict[Connection, _ConnectionSubscriptions] = {}
         # Made for the loop that the first listener is on; a server is on one at a time.
         self._fanout: Fanout | None = None
         # Of the servers that this one is mounted in: they offer its resources as well.
-        self.followers: list[Streams] = []
+        self.followers: list[SubscriptionRegistry] = []
         # Without it nobody may be told of tasks.
         self.honoured_task_ids: HonouredTaskIds | None = None
 
@@ -153,10 +153,10 @@ class Streams:
         if ears is not None and ears.session is not None:
             self._part(ears.session, resource_topic(uri))
 
-    def _session(self, connection: Connection) -> Listener:
+    def _session(self, connection: Connection) -> FanoutListener:
         ears = self._ears_of(connection)
         if ears.session is None:
-            ears.session = Listener(connection)
+            ears.session = FanoutListener(connection)
         return ears.session
 
     # -- listen requests ---------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Streams:
         topics: Iterable[Topic],
     ) -> None:
         """Take in a listen request: it hears of these topics until it ends."""
-        listener = Listener(connection, asked, surface)
+        listener = FanoutListener(connection, asked, surface)
         self._ears_of(connection).streams[asked] = listener
         for topic in topics:
             self._join(listener, topic)
@@ -189,14 +189,14 @@ class Streams:
         if ears is not None and asked is not None and asked in ears.streams:
             self._close(ears.streams[asked])
 
-    def _close(self, listener: Listener) -> None:
+    def _close(self, listener: FanoutListener) -> None:
         """Take a listen request out of everything, without a word to its client."""
         for topic in tuple(listener.topics):
             self._part(listener, topic)
         if listener.asked is not None:
             self._ears[listener.connection].streams.pop(listener.asked, None)
 
-    def _on_slow(self, listener: Listener) -> None:
+    def _on_slow(self, listener: FanoutListener) -> None:
         """Stop telling somebody who has too much unread."""
         connection, asked = listener.connection, listener.asked
         if asked is None:
@@ -241,11 +241,11 @@ class Streams:
 
     # -- the table ---------------------------------------------------------------------------
 
-    def _ears_of(self, connection: Connection) -> _Ears:
+    def _ears_of(self, connection: Connection) -> _ConnectionSubscriptions:
         found = self._ears.get(connection)
         if found is None:
             self._be_on(connection)
-            found = self._ears[connection] = _Ears()
+            found = self._ears[connection] = _ConnectionSubscriptions()
         return found
 
     def _be_on(self, connection: Connection) -> None:
@@ -257,13 +257,13 @@ class Streams:
             codec = self._app.newest.codec("default")
             self._fanout = Fanout(connection.loop, codec, self._listeners, self._on_slow)
 
-    def _join(self, listener: Listener, topic: Topic) -> None:
+    def _join(self, listener: FanoutListener, topic: Topic) -> None:
         if topic not in listener.topics:
             listener.topics[topic] = None
             self._listeners.setdefault(topic, {})[listener] = None
             self._ears[listener.connection].named += bool(topic.about)
 
-    def _part(self, listener: Listener, topic: Topic) -> None:
+    def _part(self, listener: FanoutListener, topic: Topic) -> None:
         if topic in listener.topics:
             del listener.topics[topic]
             self._ears[listener.connection].named -= bool(topic.about)

@@ -21,7 +21,7 @@ from msgspec import UNSET, Raw, UnsetType, ValidationError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
 from ..extensions import declares, refuse_undeclared
-from .wire import form_of, read_ttl
+from .wire import read_ttl, task_form
 
 if TYPE_CHECKING:
     from ..app import Server
@@ -55,7 +55,7 @@ def admitted(
     app: Server, context: Context, entry: ToolEntry, wish: Raw | UnsetType
 ) -> Admission | None:
     """Return what is to become of a call; None if it was refused. `wish` is its `task`."""
-    form = form_of(context.revision)
+    form = task_form(context.revision)
     if form == "core" and EXTENSION in app.extensions:
         return _asked_for(context, entry, wish)
     if form == "extension":

@@ -37,25 +37,25 @@ from ...store.values import Lease
 from ..client_requests import capabilities as asks
 from ..dispatch.handler_run import Ending, course_of
 from . import wire as forms
-from .records import Reply, TaskRecord, answered, asking, withdrawn
+from .records import InputResponse, TaskRecord, answered, with_question, without_question
 
 if TYPE_CHECKING:
     from ..dispatch.handler_run import Question
-    from .lifecycle import Running, Tasks
-    from .result_waiters import Waiter
+    from .lifecycle import RunningTask, Tasks
+    from .result_waiters import ResultWaiter
 
-__all__ = ["Carriers", "TaskAsker", "method_of"]
+__all__ = ["InputCarriers", "TaskAsker", "method_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # How long a handler that stops waiting may take to say so to the store, in seconds.
-_CLEANUP: Final = 1.0
+_WITHDRAW_TIMEOUT_S: Final = 1.0
 # How long a store that does not answer is tried for a question, or for its answer, in seconds:
 # somebody has thought about that one.
-_PATIENCE: Final = 30.0
+_STORE_TIMEOUT_S: Final = 30.0
 # How long a server that carries a question has the right to, in seconds; it renews that in time.
 # When it dies another one may ask after so long.
-_LEASE: Final = 5.0
+_LEASE_TTL_S: Final = 5.0
 
 _read: Final[Decoder[InputRequest]] = Decoder(InputRequest)
 
@@ -70,7 +70,7 @@ class TaskAsker:
 
     __slots__ = ("_before", "_running", "_tasks")
 
-    def __init__(self, tasks: Tasks, running: Running, before: Ending | None) -> None:
+    def __init__(self, tasks: Tasks, running: RunningTask, before: Ending | None) -> None:
         self._tasks = tasks
         self._running = running
         # What was learnt in rounds before the call was a task.
@@ -99,12 +99,12 @@ class TaskAsker:
             raise
         return _result(reply, question, self._running.surface.policy)
 
-    async def _answer(self, question: Question, waits: set[asyncio.Future[Any]]) -> Reply:
+    async def _answer(self, question: Question, waits: set[asyncio.Future[Any]]) -> InputResponse:
         running, key = self._running, question.key
         most = self._tasks.settings.open_inputs
         if len(running.waits) >= most:
             raise ToolError(f"No more than {most} questions can be open at once.")
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[InputResponse] = asyncio.get_running_loop().create_future()
         running.waits[key] = future
         waits.add(future)
         try:
@@ -126,7 +126,7 @@ class TaskAsker:
         done = None if self._before is None else self._before.done(key)
         return await work() if done is None else done
 
-    async def _put(self, question: Question, future: asyncio.Future[Reply]) -> None:
+    async def _put(self, question: Question, future: asyncio.Future[InputResponse]) -> None:
         running = self._running
         request: dict[str, Any] = {"method": question.method}
         if question.params is not None:
@@ -135,11 +135,11 @@ class TaskAsker:
 
         def to(record: TaskRecord) -> TaskRecord | None:
             # It may be there already, and even answered, though the store did not say so.
-            return None if future.done() else asking(record, question.key, raw)
+            return None if future.done() else with_question(record, question.key, raw)
 
         try:
             records = self._tasks.records
-            change = await records.insist(running.tenant, running.id, to, _PATIENCE)
+            change = await records.insist(running.tenant, running.id, to, _STORE_TIMEOUT_S)
         except (StoreFull, StoreUnavailable) as error:
             _log.error("%r cannot ask in its task: %s", running.context.what, error)
             raise ToolError("The question cannot be kept.") from None
@@ -156,8 +156,8 @@ class TaskAsker:
         if running.is_over:
             return
         try:
-            async with asyncio.timeout(_CLEANUP):
-                to = partial(withdrawn, key=key)
+            async with asyncio.timeout(_WITHDRAW_TIMEOUT_S):
+                to = partial(without_question, key=key)
                 change = await tasks.records.change(running.tenant, running.id, to)
         except (StoreError, TimeoutError) as error:
             _log.warning("a question that nobody waits for stays in the store: %r", error)
@@ -171,7 +171,7 @@ class _Carried:
 
     __slots__ = ("is_lost", "key", "question", "record", "waiter", "work")
 
-    def __init__(self, waiter: Waiter, record: TaskRecord, key: str, question: Raw) -> None:
+    def __init__(self, waiter: ResultWaiter, record: TaskRecord, key: str, question: Raw) -> None:
         self.waiter = waiter
         self.record = record
         self.key = key
@@ -185,7 +185,7 @@ class _Carried:
             self.work.cancel()
 
 
-class Carriers:
+class InputCarriers:
     """The questions that calls of this server are carrying to clients just now."""
 
     def __init__(self, tasks: Tasks) -> None:
@@ -217,14 +217,14 @@ class Carriers:
             if place[0] == id and key in (None, place[1]):
                 carried.stop()
 
-    def lose(self, waiter: Waiter) -> None:
+    def lose(self, waiter: ResultWaiter) -> None:
         """Let others carry what a call did, which its client has cancelled."""
         for carried in list(self._at_work.values()):
             if carried.waiter is waiter:
                 carried.is_lost = True
                 carried.stop()
 
-    def _find(self, record: TaskRecord, question: Raw) -> Waiter | None:
+    def _find(self, record: TaskRecord, question: Raw) -> ResultWaiter | None:
         """Return a call that may carry a question: its client can be asked such things."""
         request = _read.decode(question)
         for waiter in self._tasks.waiting.open(record.tenant, record.id):
@@ -241,7 +241,7 @@ class Carriers:
     async def _carry(self, carried: _Carried) -> None:
         """Ask a client, and write down what it says; a call that is lost leaves it to another."""
         records, record, key = self._tasks.records, carried.record, carried.key
-        lease = await records.claim(record, key, _LEASE)
+        lease = await records.claim(record, key, _LEASE_TTL_S)
         if lease is None:
             return  # somebody is at it, maybe in another server
         renewing = self._tasks.spawn(self._renew(lease))
@@ -257,20 +257,22 @@ class Carriers:
             renewing.cancel()
             await records.unclaim(lease)
 
-    async def _bring(self, record: TaskRecord, key: str, reply: Reply) -> None:
+    async def _bring(self, record: TaskRecord, key: str, reply: InputResponse) -> None:
         to = partial(answered, replies={key: reply})
-        change = await self._tasks.records.insist(record.tenant, record.id, to, _PATIENCE)
+        change = await self._tasks.records.insist(record.tenant, record.id, to, _STORE_TIMEOUT_S)
         self._tasks.pass_on(change)
 
     async def _renew(self, lease: Lease) -> None:
         while True:
-            await asyncio.sleep(_LEASE / 3)
+            await asyncio.sleep(_LEASE_TTL_S / 3)
             try:
-                await self._tasks.records.keep_claim(lease, _LEASE)
+                await self._tasks.records.keep_claim(lease, _LEASE_TTL_S)
             except StoreUnavailable as error:
                 _log.warning("the right to carry a question is not renewed: %s", error)
 
-    async def _ask(self, waiter: Waiter, record: TaskRecord, request: InputRequest) -> Reply | None:
+    async def _ask(
+        self, waiter: ResultWaiter, record: TaskRecord, request: InputRequest
+    ) -> InputResponse | None:
         """Return what a client says to a question; None where nobody will know."""
         connection, surface = waiter.connection, waiter.surface
         params = forms.message_of(_params(request), record.id, surface)
@@ -278,12 +280,12 @@ class Carriers:
             raw = await connection.ask(waiter.asked, surface, request.method, params, None)
         except PeerError as error:
             data = UNSET if error.data is None else error.data
-            return Reply(error=ErrorObject(error.code, error.message, data))
+            return InputResponse(error=ErrorObject(error.code, error.message, data))
         except RequestTimeout:
-            return Reply(is_late=True)
+            return InputResponse(is_late=True)
         except RequestAborted:
             return None
-        return Reply(result=raw)
+        return InputResponse(result=raw)
 
 
 def _params(request: InputRequest) -> Any:
@@ -294,7 +296,7 @@ def _late(question: Question) -> RequestTimeout:
     return RequestTimeout("no answer from the client in time", method=question.method)
 
 
-def _result(reply: Reply, question: Question, policy: Policy) -> Raw:
+def _result(reply: InputResponse, question: Question, policy: Policy) -> Raw:
     """Return what a reply brought.
 
     Raises:

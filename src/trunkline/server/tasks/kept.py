@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from .records import TaskRecord
 
-__all__ = ["Kept", "KeptTask"]
+__all__ = ["RetainedTask", "TaskRetention"]
 
 
-class KeptTask(NamedTuple):
+class RetainedTask(NamedTuple):
     """A task that has ended."""
 
     # As it began; what it brought is in the store.
@@ -29,18 +29,18 @@ class KeptTask(NamedTuple):
     size: int
 
 
-class Kept:
+class TaskRetention:
     """What is kept for whom, the oldest first."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most = most
         self._most_bytes = most_bytes
-        self._tasks: dict[str, deque[KeptTask]] = {}
+        self._tasks: dict[str, deque[RetainedTask]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._tasks.values()))
 
-    def add(self, circle: str, task: KeptTask, now: float) -> list[TaskRecord]:
+    def add(self, circle: str, task: RetainedTask, now: float) -> list[TaskRecord]:
         """Take note of one more task of a requestor; return those that have to go for it."""
         kept = self._tasks.setdefault(circle, deque())
         kept.append(task)
@@ -60,11 +60,11 @@ class Kept:
             if not left:
                 del self._tasks[circle]
 
-    def _is_too_much(self, kept: deque[KeptTask]) -> bool:
+    def _is_too_much(self, kept: deque[RetainedTask]) -> bool:
         return len(kept) > self._most or sum(each.size for each in kept) > self._most_bytes
 
 
-def _left(kept: deque[KeptTask], now: float) -> deque[KeptTask]:
+def _left(kept: deque[RetainedTask], now: float) -> deque[RetainedTask]:
     """Return those of some tasks that are not gone by themselves."""
     times = ((each, each.record.left(now)) for each in kept)
     return deque(each for each, left in times if left is None or left > 0)

@@ -38,7 +38,7 @@ from ...spec.mcp.tasks_extension import EXTENSION
 from ...store.base import Store
 from ...store.errors import StoreClosed, StoreError, StoreFull
 from ..context import Context
-from ..dispatch.connection import MOST_BACKLOG, Connection
+from ..dispatch.connection import MAX_BACKLOG_BYTES, Connection
 from ..dispatch.handler_run import course_of
 from ..dispatch.requests import RETRY_AFTER
 from ..errors import as_redacted
@@ -47,48 +47,48 @@ from ..registry.entries import ToolEntry
 from ..settings import TaskSettings
 from . import wire as forms
 from .admission import admitted
-from .input_requests import Carriers, TaskAsker
-from .kept import Kept, KeptTask
+from .input_requests import InputCarriers, TaskAsker
+from .kept import RetainedTask, TaskRetention
 from .records import (
-    Change,
-    Form,
+    TaskChange,
+    TaskForm,
     TaskRecord,
     TaskRecords,
-    circle_of,
     ended,
     new_id,
-    taken,
+    requestor_id,
+    without_responses,
 )
-from .result_waiters import Waiting
-from .runner import Runner
-from .start import AskerOfTask, TaskStart
-from .wire import Outcome, form_of
+from .result_waiters import ResultWaiters
+from .runner import TaskRunner
+from .start import DeferredTaskAsker, TaskStart
+from .wire import TaskOutcome, task_form
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from ..app import Server
 
-__all__ = ["Running", "Tasks"]
+__all__ = ["RunningTask", "Tasks"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 T = TypeVar("T")
 
 # How many records are looked at together, every few seconds: an engine has others to serve.
-_TOGETHER: Final = 50
+_MAX_CONCURRENT_CHECKS: Final = 50
 # How long handlers that were stopped may take to clean up, in seconds.
-_CLEANUP: Final = 1.0
+_CLEANUP_TIMEOUT_S: Final = 1.0
 # Between two tries to write down how a task ended, in seconds: at first, and at most.
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 5.0
+_MIN_RETRY_DELAY_S: Final = 0.1
+_MAX_RETRY_DELAY_S: Final = 5.0
 
 _RUNNER_GONE: Final = "The server that worked at the task has ended."
 _TOO_LARGE: Final = "The result is too large to be kept."
 _NO_ROOM: Final = "There is no room to keep the result."
 
 
-class Running:
+class RunningTask:
     """One task at work in this server."""
 
     def __init__(self, context: Context, record: TaskRecord, circle: str) -> None:
@@ -99,7 +99,7 @@ class Running:
         self.record = record
         self.tenant = record.tenant
         self.id = record.id
-        self.form: Form = record.form
+        self.form: TaskForm = record.form
         # Whose it is, for the bound on tasks of one requestor; and where it is listed.
         self.circle = circle
         # Whether the request was answered, and the handler goes on without it.
@@ -148,11 +148,11 @@ class Tasks:
         # Signs the cursors of lists.
         self.cursor_key = key
         self.records = TaskRecords(store)
-        self.running: dict[str, Running] = {}
-        self.waiting = Waiting(settings.waiting_results, settings.waiting_results_each)
-        self.kept = Kept(settings.kept_each, settings.kept_bytes_each)
-        self.carriers = Carriers(self)
-        self._runner = Runner(store, self._look_at_all, self._wake)
+        self.running: dict[str, RunningTask] = {}
+        self.waiting = ResultWaiters(settings.waiting_results, settings.waiting_results_each)
+        self.kept = TaskRetention(settings.kept_each, settings.kept_bytes_each)
+        self.carriers = InputCarriers(self)
+        self._runner = TaskRunner(store, self._look_at_all, self._wake)
         # What a connection is known by, that nobody has a name on.
         self._circles: dict[Connection, str] = {}
         self._spawned: set[asyncio.Task[Any]] = set()
@@ -185,7 +185,7 @@ class Tasks:
         if admission.start == "call" or (admission.start == "soon" and not self.settings.quick):
             course.begin = lambda _: start()
         elif admission.start == "soon":
-            course.asker = AskerOfTask(start, context, self.app.rounds)
+            course.asker = DeferredTaskAsker(start, context, self.app.rounds)
             context._connection.loop.call_later(self.settings.quick, start.after_a_moment)
         return True
 
@@ -197,7 +197,7 @@ class Tasks:
             RequestAborted: the call has ended meanwhile.
             RoundOver: it ends with its questions, and comes again.
         """
-        form = form_of(context.revision)
+        form = task_form(context.revision)
         assert form is not None
         course = course_of(context)
         if course.round is not None:
@@ -207,7 +207,7 @@ class Tasks:
         circle = self.circle(context)
         self._check_room(circle)
         record = self._new_record(context, form, ttl)
-        running = Running(context, record, circle)
+        running = RunningTask(context, record, circle)
         self.running[record.id] = running  # it takes its place before anybody waits
         self._loop = running.connection.loop
         try:
@@ -224,7 +224,7 @@ class Tasks:
             raise
         self._detach(running, record)
 
-    def _new_record(self, context: Context, form: Form, ttl: float | None) -> TaskRecord:
+    def _new_record(self, context: Context, form: TaskForm, ttl: float | None) -> TaskRecord:
         settings, now = self.settings, self.records.clock()
         wanted = settings.ttl if ttl is None else ttl
         bound = settings.longest_ttl
@@ -243,7 +243,7 @@ class Tasks:
             poll_interval=settings.poll_interval,
         )
 
-    async def _keep(self, running: Running, record: TaskRecord) -> TaskRecord:
+    async def _keep(self, running: RunningTask, record: TaskRecord) -> TaskRecord:
         """Put a new task in the store, with a runner that can be found."""
         await self._runner.begin()
         hold = self.app.opened()
@@ -259,7 +259,7 @@ class Tasks:
             raise RequestAborted("the call has ended", method=context.method)
         return record
 
-    def _detach(self, running: Running, record: TaskRecord) -> None:
+    def _detach(self, running: RunningTask, record: TaskRecord) -> None:
         """Let the handler go on, and tell the client. Nothing is awaited between the two."""
         context, connection, loop = running.context, running.connection, running.connection.loop
         running.is_detached = True
@@ -277,15 +277,15 @@ class Tasks:
         surface = running.surface
         connection.answer(context._asked, forms.created(record, surface), surface.policy)
 
-    async def _remove(self, running: Running, record: TaskRecord) -> None:
+    async def _remove(self, running: RunningTask, record: TaskRecord) -> None:
         """Take back a record of which nobody was told."""
         try:
-            async with asyncio.timeout(_CLEANUP):
+            async with asyncio.timeout(_CLEANUP_TIMEOUT_S):
                 await self.records.remove(record, self._listed_under(running))
         except (StoreError, TimeoutError) as error:
             _log.warning("a task that was not begun may be left in the store: %r", error)
 
-    def _listed_under(self, running: Running) -> str | None:
+    def _listed_under(self, running: RunningTask) -> str | None:
         """Return where a task is listed: nowhere, in a form that has no lists."""
         return running.circle if running.form == "core" else None
 
@@ -302,16 +302,16 @@ class Tasks:
     def circle(self, context: Context) -> str:
         """Return what tells a requestor from others: its principal, or else its connection."""
         if context.principal is not None:
-            return circle_of(f"principal {context.tenant or ''}\0{context.principal}")
+            return requestor_id(f"principal {context.tenant or ''}\0{context.principal}")
         connection = context._connection
-        made = circle_of(f"connection {new_id()}")
+        made = requestor_id(f"connection {new_id()}")
         if connection.peer.is_closed:
             return made  # nothing would ever forget it
         return self._circles.setdefault(connection, made)
 
     # -- meanwhile ---------------------------------------------------------------------------
 
-    def _report(self, running: Running, method: str, params: Any) -> None:
+    def _report(self, running: RunningTask, method: str, params: Any) -> None:
         """Send progress, or a line of the log; the extension has neither in tasks."""
         connection = running.connection
         if running.form == "extension" or running.is_over:
@@ -321,11 +321,11 @@ class Tasks:
             connection.notify(method, params)
 
     @staticmethod
-    def _is_behind(running: Running) -> bool:
+    def _is_behind(running: RunningTask) -> bool:
         """Say whether a client has so much unread that it is told no more of a task."""
-        return running.connection.transport.backlog > MOST_BACKLOG
+        return running.connection.transport.backlog > MAX_BACKLOG_BYTES
 
-    def tell(self, running: Running, record: TaskRecord) -> None:
+    def tell(self, running: RunningTask, record: TaskRecord) -> None:
         """Tell who wants to know how a task stands now; what is older than that is not told."""
         if record.updated < running.told_at:
             return
@@ -338,21 +338,21 @@ class Tasks:
 
     async def alter(
         self, record: TaskRecord, to: Callable[[TaskRecord], TaskRecord | None]
-    ) -> Change:
+    ) -> TaskChange:
         """Change a task for a client, and have that passed on though the client may leave.
 
         Raises:
             StoreError: it may have changed, or not.
         """
 
-        async def work() -> Change:
+        async def work() -> TaskChange:
             change = await self.records.change(record.tenant, record.id, to)
             self.pass_on(change)
             return change
 
         return await asyncio.shield(self.track(work()))
 
-    def pass_on(self, change: Change) -> None:
+    def pass_on(self, change: TaskChange) -> None:
         """Have a change of a record taken note of, here or in the server that runs the task.
 
         Also one that was not ours: who tries again may not have heard that it was.
@@ -368,7 +368,7 @@ class Tasks:
         if record.is_over:
             self.settle(record.tenant, record.id, record)
 
-    async def look(self, running: Running) -> None:
+    async def look(self, running: RunningTask) -> None:
         """Look at the record of a task at work: take replies, and stop what has ended."""
         record = await self.records.get(running.tenant, running.id)
         if running.is_over or not running.is_detached:
@@ -388,7 +388,7 @@ class Tasks:
         self.carriers.offer(record)
         if record.replies:
             # Each has its handler now, or nobody waits for it; to find it again does no harm.
-            to = partial(taken, keys=record.replies)
+            to = partial(without_responses, keys=record.replies)
             await self.records.change(running.tenant, running.id, to, quietly=True)
 
     async def checked(self, record: TaskRecord) -> TaskRecord | None:
@@ -412,8 +412,8 @@ class Tasks:
             self.app.streams.task_changed(record.id, params)
         return change.record
 
-    def _revision_of(self, form: Form) -> str:
-        return next(each for each in self.app.revisions if form_of(each) == form)
+    def _revision_of(self, form: TaskForm) -> str:
+        return next(each for each in self.app.revisions if task_form(each) == form)
 
     def settle(self, tenant: str, id: str, record: TaskRecord | None) -> None:
         """Answer who waits for the end of a task, and ask nothing more about it."""
@@ -435,7 +435,7 @@ class Tasks:
             *(partial(self.look, running) for running in self.running.values()),
             *(partial(self.watch, *each) for each in self.waiting.tasks() if self._is_far(each)),
         ]
-        for some in _batches(looks, _TOGETHER):
+        for some in _batches(looks, _MAX_CONCURRENT_CHECKS):
             await asyncio.gather(*(look() for look in some))
 
     def _is_far(self, task: tuple[str, str]) -> bool:
@@ -448,7 +448,7 @@ class Tasks:
 
     # -- ending ------------------------------------------------------------------------------
 
-    async def _see_to_end(self, running: Running) -> None:
+    async def _see_to_end(self, running: RunningTask) -> None:
         """Write down how a handler ended, unless it was decided otherwise before."""
         try:
             try:
@@ -457,7 +457,7 @@ class Tasks:
                 # The whole loop ends, and whoever ends it has stopped the handler as well. A
                 # second time would interrupt how it cleans up.
                 running.is_over = running.context.cancelled = True
-                await asyncio.wait([running.context_task], timeout=_CLEANUP)
+                await asyncio.wait([running.context_task], timeout=_CLEANUP_TIMEOUT_S)
                 raise
             if not running.is_over:
                 surface = running.surface
@@ -470,9 +470,9 @@ class Tasks:
         finally:
             await self._let_go(running)
 
-    async def _conclude(self, running: Running, outcome: Outcome) -> None:
+    async def _conclude(self, running: RunningTask, outcome: TaskOutcome) -> None:
         """Write the end of a task, until the store takes it or the task's time is over."""
-        pause = _FIRST_PAUSE
+        pause = _MIN_RETRY_DELAY_S
         while not running.is_over:
             try:
                 change = await self.records.change(
@@ -489,7 +489,7 @@ class Tasks:
             except StoreError as error:
                 _log.warning("the end of a task is not written yet: %s", error)
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, _MAX_RETRY_DELAY_S)
             else:
                 running.is_over = True
                 if change.record is not None:
@@ -497,12 +497,12 @@ class Tasks:
                     self.tell(running, change.record)
                 self.settle(running.tenant, running.id, change.record)
 
-    def _expire(self, running: Running) -> None:
+    def _expire(self, running: RunningTask) -> None:
         """Stop a task whose time has passed: its record is gone."""
         running.stop()
         self.settle(running.tenant, running.id, None)
 
-    async def _let_go(self, running: Running) -> None:
+    async def _let_go(self, running: RunningTask) -> None:
         """Forget a task that is not worked at any more."""
         if self.running.get(running.id) is not running:
             return
@@ -517,9 +517,9 @@ class Tasks:
         if hold is not None:
             await hold.__aexit__(None, None, None)
 
-    def _count_kept(self, running: Running) -> None:
+    def _count_kept(self, running: RunningTask) -> None:
         """Keep no more for one requestor than it may have."""
-        kept = KeptTask(running.record, running.size)
+        kept = RetainedTask(running.record, running.size)
         for record in self.kept.add(running.circle, kept, self.records.clock()):
             listed = running.circle if record.form == "core" else None
             self.spawn(self.records.remove(record, listed))
@@ -563,23 +563,23 @@ class Tasks:
         """Let tasks end for so long; then stop those that are left, and write that they failed."""
         await self._wait(seconds)
         await asyncio.gather(*map(self._fail, list(self.running.values())))
-        await self._wait(_CLEANUP)
+        await self._wait(_CLEANUP_TIMEOUT_S)
         for running in list(self.running.values()):
             _log.warning("a task of %r does not end though it was stopped", running.context.what)
             running.ends(None)  # it is not waited for any more
         # The last of them ends the lifespan, if no connection is there. A store that hangs is not
         # waited for: what it was to keep is told by the sign of life that runs out.
         if self._ends:
-            _, left = await asyncio.wait(self._ends, timeout=_CLEANUP)
+            _, left = await asyncio.wait(self._ends, timeout=_CLEANUP_TIMEOUT_S)
             for end in left:
                 end.cancel()
             if left:
-                await asyncio.wait(left, timeout=_CLEANUP)
+                await asyncio.wait(left, timeout=_CLEANUP_TIMEOUT_S)
 
-    async def _fail(self, running: Running) -> None:
+    async def _fail(self, running: RunningTask) -> None:
         """Write that a task has failed, if the store takes it, and stop its handler."""
         try:
-            async with asyncio.timeout(_CLEANUP):
+            async with asyncio.timeout(_CLEANUP_TIMEOUT_S):
                 await self._conclude(running, forms.stopped(_RUNNER_GONE, running.surface))
         except TimeoutError:
             _log.warning("a task could not be marked as failed: the store does not answer")
@@ -653,7 +653,7 @@ class Tasks:
         return found
 
 
-def _concluded(record: TaskRecord, *, outcome: Outcome) -> TaskRecord | None:
+def _concluded(record: TaskRecord, *, outcome: TaskOutcome) -> TaskRecord | None:
     return ended(
         record, outcome.status, outcome.message, result=outcome.result, error=outcome.error
     )

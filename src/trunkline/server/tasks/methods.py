@@ -45,9 +45,9 @@ from ..handlers.raw_arguments import raw_arguments
 from ..registry.entries import Entry
 from . import wire as forms
 from .input_requests import method_of
-from .records import Reply, TaskRecord, answered, cancelled
-from .result_waiters import NOT_FOUND, Waiter
-from .wire import form_of
+from .records import InputResponse, TaskRecord, answered, cancelled
+from .result_waiters import NOT_FOUND, ResultWaiter
+from .wire import task_form
 
 if TYPE_CHECKING:
     from .lifecycle import Tasks
@@ -57,11 +57,11 @@ __all__ = ["TASK_METHODS", "tasks_extension"]
 _log: Final = logging.getLogger("trunkline.server")
 
 # Tasks on a page: each is read by itself.
-_PAGE: Final = 50
+_PAGE_TASKS: Final = 50
 # Of a signature, in bytes; nobody guesses so many.
-_SIGNATURE: Final = 16
+_SIGNATURE_BYTES: Final = 16
 # The longest cursor of ours: the store's own, signed, in Base64.
-_LONGEST_CURSOR: Final = 1024
+_MAX_CURSOR_CHARS: Final = 1024
 
 _EMPTY: Final = Raw(b"{}")
 
@@ -135,7 +135,7 @@ async def _result(context: Context, params: Any) -> Any:
     tasks = _tasks(context)
     await tasks.begin_to_watch()
     circle = tasks.circle(context)
-    waiter = Waiter(context._connection, context._asked, context._surface, circle, record)
+    waiter = ResultWaiter(context._connection, context._asked, context._surface, circle, record)
     if not tasks.waiting.add(waiter):
         raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER})
     try:
@@ -151,7 +151,7 @@ async def _list(context: Context, params: Any) -> Any:
     tasks, surface = _tasks(context), context._surface
     circle, key = tasks.circle(context), tasks.cursor_key
     after = None if params.cursor is UNSET else _opened(params.cursor, circle, key)
-    records, cursor = await tasks.records.page(context.tenant or "", circle, after, _PAGE)
+    records, cursor = await tasks.records.page(context.tenant or "", circle, after, _PAGE_TASKS)
     return forms.listed(records, None if cursor is None else _signed(cursor, circle, key), surface)
 
 
@@ -179,14 +179,14 @@ async def _found(context: Context, id: str) -> TaskRecord:
 
 
 def _is_visible(record: TaskRecord, context: Context) -> bool:
-    return record.form == form_of(context.revision) and record.owner == context.principal
+    return record.form == task_form(context.revision) and record.owner == context.principal
 
 
 def _not_found() -> RequestError:
     return RequestError(ErrorKind.TASK_NOT_FOUND, NOT_FOUND)
 
 
-def _checked(key: str, raw: Raw, question: Raw, surface: Surface) -> Reply:
+def _checked(key: str, raw: Raw, question: Raw, surface: Surface) -> InputResponse:
     """Return an answer, if it is one to that question.
 
     Raises:
@@ -197,7 +197,7 @@ def _checked(key: str, raw: Raw, question: Raw, surface: Surface) -> Reply:
     except RemoteProtocolError as error:
         text = f"Invalid params: the answer to {redact(key)} is not {error.expected}"
     else:
-        return Reply(result=raw)
+        return InputResponse(result=raw)
     raise RequestError(ErrorKind.INVALID_INPUT_RESPONSES, text)
 
 
@@ -208,7 +208,7 @@ def _signed(cursor: str, circle: str, key: bytes) -> str:
     """Return a cursor of the store as a client gets it: it can be given back, not made."""
     told = cursor.encode()
     signature = digest(key, b"tasks\0%b\0%b" % (circle.encode(), told), "sha256")
-    return urlsafe_b64encode(signature[:_SIGNATURE] + told).decode()
+    return urlsafe_b64encode(signature[:_SIGNATURE_BYTES] + told).decode()
 
 
 def _opened(cursor: str, circle: str, key: bytes) -> str:
@@ -218,8 +218,8 @@ def _opened(cursor: str, circle: str, key: bytes) -> str:
         RequestError: it was not given out by us, to this requestor.
     """
     try:
-        if len(cursor) <= _LONGEST_CURSOR:
-            told = urlsafe_b64decode(cursor.encode("ascii"))[_SIGNATURE:].decode()
+        if len(cursor) <= _MAX_CURSOR_CHARS:
+            told = urlsafe_b64decode(cursor.encode("ascii"))[_SIGNATURE_BYTES:].decode()
             if compare_digest(_signed(told, circle, key), cursor):
                 return told
     except ValueError:

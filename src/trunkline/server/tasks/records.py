@@ -41,41 +41,41 @@ from ...store.errors import StoreUnavailable
 from ...store.values import Key, Lease
 
 __all__ = [
-    "Change",
-    "Form",
-    "Reply",
+    "InputResponse",
+    "TaskChange",
+    "TaskForm",
     "TaskRecord",
     "TaskRecords",
     "answered",
-    "asking",
     "cancelled",
-    "circle_of",
     "ended",
     "new_id",
-    "taken",
-    "told_at",
-    "withdrawn",
+    "requestor_id",
+    "timestamp",
+    "with_question",
+    "without_question",
+    "without_responses",
 ]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # The two ways in which revisions have tasks: the record of one means nothing to the other.
-Form = Literal["core", "extension"]
+TaskForm = Literal["core", "extension"]
 
 _ID_BYTES: Final = 24
-_ID_LENGTH: Final = 32  # the same in Base64
+_ID_CHARS: Final = 32  # the same in Base64
 _OVER: Final = frozenset(("completed", "failed", "cancelled"))
 # How often a change is tried anew. Each loss is somebody else's gain, so that whoever loses this
 # often has met a store that does not compare.
-_TRIES: Final = 100
+_MAX_TRIES: Final = 100
 # Between two tries to reach a store that does not answer, in seconds: at first, and at most.
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 1.0
+_MIN_RETRY_DELAY_S: Final = 0.05
+_MAX_RETRY_DELAY_S: Final = 1.0
 # In seconds: a store takes no less.
-_LEAST_TTL: Final = 0.001
+_MIN_TTL_S: Final = 0.001
 
 
-class Reply(Struct, frozen=True, omit_defaults=True):
+class InputResponse(Struct, frozen=True, omit_defaults=True):
     """What became of a question: a result or an error, or that it took too long."""
 
     result: Raw | UnsetType = UNSET
@@ -90,7 +90,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant: str
     # The principal it belongs to; None where nobody has a name.
     owner: str | None
-    form: Form
+    form: TaskForm
     tool: str
     # The server that works at it.
     runner: str
@@ -107,7 +107,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: Raw | UnsetType = UNSET
     # Open ones, as they are on the wire, and replies that the handler has not taken yet.
     questions: dict[str, Raw] = {}  # never changed in place
-    replies: dict[str, Reply] = {}
+    replies: dict[str, InputResponse] = {}
 
     @property
     def is_over(self) -> bool:
@@ -130,12 +130,12 @@ def new_id() -> str:
     return secrets.token_urlsafe(_ID_BYTES)
 
 
-def told_at(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     """Return a time as it is on the wire."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-def circle_of(name: str) -> str:
+def requestor_id(name: str) -> str:
     """Return what the tasks of one requestor are listed under, which shows nothing of its name."""
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -170,14 +170,14 @@ def cancelled(record: TaskRecord) -> TaskRecord | None:
     return ended(record, "cancelled", "The task was cancelled.")
 
 
-def asking(record: TaskRecord, key: str, question: Raw) -> TaskRecord | None:
+def with_question(record: TaskRecord, key: str, question: Raw) -> TaskRecord | None:
     """Return a task with one open question more; None for one that has ended, or has it."""
     if record.is_over or key in record.questions or key in record.replies:
         return None
     return replace(record, status="input_required", questions={**record.questions, key: question})
 
 
-def answered(record: TaskRecord, replies: Mapping[str, Reply]) -> TaskRecord | None:
+def answered(record: TaskRecord, replies: Mapping[str, InputResponse]) -> TaskRecord | None:
     """Return a task some of whose questions were answered; None where none of them was."""
     known = {key: reply for key, reply in replies.items() if key in record.questions}
     if not known:
@@ -186,12 +186,12 @@ def answered(record: TaskRecord, replies: Mapping[str, Reply]) -> TaskRecord | N
     return replace(changed, replies={**record.replies, **known})
 
 
-def withdrawn(record: TaskRecord, key: str) -> TaskRecord | None:
+def without_question(record: TaskRecord, key: str) -> TaskRecord | None:
     """Return a task without a question that nobody waits for any more; None if it has none."""
     return _without(record, {key: None}) if key in record.questions else None
 
 
-def taken(record: TaskRecord, keys: Container[str]) -> TaskRecord | None:
+def without_responses(record: TaskRecord, keys: Container[str]) -> TaskRecord | None:
     """Return a task some of whose replies were taken; None if it has none of them."""
     left = {key: reply for key, reply in record.replies.items() if key not in keys}
     return replace(record, replies=left) if len(left) < len(record.replies) else None
@@ -205,7 +205,7 @@ def _without(record: TaskRecord, keys: Mapping[str, Any]) -> TaskRecord:
 # -- keeping them ----------------------------------------------------------------------------
 
 
-class Change(NamedTuple):
+class TaskChange(NamedTuple):
     """What is there after a change was tried: the record, the one before, and whether it was ours.
 
     `record` is None where it is gone.
@@ -231,7 +231,7 @@ class TaskRecords:
         """
         left = record.left(self.clock())
         # A client may ask for less time than it takes to get here.
-        ttl = None if left is None else max(left, _LEAST_TTL)
+        ttl = None if left is None else max(left, _MIN_TTL_S)
         if circle is not None:
             await self._store.put(_listed(record, circle), record.id.encode(), ttl=ttl)
         await self._store.compare_and_set(_key(record), encode(record), version=None, ttl=ttl)
@@ -254,7 +254,7 @@ class TaskRecords:
         to: Callable[[TaskRecord], TaskRecord | None],
         *,
         quietly: bool = False,
-    ) -> Change:
+    ) -> TaskChange:
         """Make of a task what `to` returns of it; None there leaves it as it is.
 
         `quietly` is a change that no client would notice.
@@ -263,21 +263,21 @@ class TaskRecords:
             StoreFull: what it was to become has no room; it is as it was.
             StoreUnavailable: it may have changed, or not.
         """
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             found = await self._find(tenant, id)
             if found is None:
-                return Change(None)
+                return TaskChange(None)
             record, version, left = found
             wanted = to(record)
             if wanted is None:
-                return Change(record, record)
+                return TaskChange(record, record)
             if not quietly:
                 # Whatever the clock does: who is told of changes goes by this.
                 wanted = replace(wanted, updated=max(self.clock(), record.updated))
             value = encode(wanted)
             set_ = await self._store.compare_and_set(_key(record), value, version=version, ttl=left)
             if set_ is not None:
-                return Change(wanted, record, True)
+                return TaskChange(wanted, record, True)
         raise StoreUnavailable("a task was changed by others each time it was to be changed")
 
     async def insist(
@@ -286,14 +286,14 @@ class TaskRecords:
         id: str,
         to: Callable[[TaskRecord], TaskRecord | None],
         seconds: float,
-    ) -> Change:
+    ) -> TaskChange:
         """Change a task as `change` does, and again for so long while the store does not answer.
 
         Raises:
             StoreFull: what it was to become has no room; it is as it was.
             StoreUnavailable: there was no answer all the time.
         """
-        until, pause = time.monotonic() + seconds, _FIRST_PAUSE
+        until, pause = time.monotonic() + seconds, _MIN_RETRY_DELAY_S
         while True:
             try:
                 return await self.change(tenant, id, to)
@@ -302,7 +302,7 @@ class TaskRecords:
                     raise
                 _log.warning("a task is not changed yet: %s", error)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause, _MAX_RETRY_DELAY_S)
 
     async def page(
         self, tenant: str, circle: str, after: str | None, limit: int
@@ -332,7 +332,7 @@ class TaskRecords:
 
     async def _find(self, tenant: str, id: str) -> tuple[TaskRecord, int, float | None] | None:
         # Whatever a client sends: what no id looks like is not looked for.
-        if len(id) != _ID_LENGTH or not id.isascii():
+        if len(id) != _ID_CHARS or not id.isascii():
             return None
         stored = await self._store.get(Key(tenant, "task", id))
         if stored is None:

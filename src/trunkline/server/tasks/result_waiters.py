@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ..dispatch.connection import Connection
     from ..dispatch.revision import Surface
 
-__all__ = ["NOT_FOUND", "Waiter", "Waiting"]
+__all__ = ["NOT_FOUND", "ResultWaiter", "ResultWaiters"]
 
 # The same for a task that never was, is gone, or is somebody else's.
 NOT_FOUND: Final = "Task not found"
 
 
-class Waiter:
+class ResultWaiter:
     """One open call."""
 
     __slots__ = ("asked", "can_carry", "circle", "connection", "done", "surface", "task")
@@ -60,14 +60,14 @@ class Waiter:
         self.done: asyncio.Future[None] = connection.loop.create_future()
 
 
-class Waiting:
+class ResultWaiters:
     """All such calls of one server, by the tenant and id of their task."""
 
     def __init__(self, most: int, most_each: int) -> None:
         self._most = most
         self._most_each = most_each
-        self._calls: dict[tuple[str, str], list[Waiter]] = {}
-        self._by_request: dict[IncomingRequest, Waiter] = {}
+        self._calls: dict[tuple[str, str], list[ResultWaiter]] = {}
+        self._by_request: dict[IncomingRequest, ResultWaiter] = {}
 
     def __len__(self) -> int:
         return len(self._by_request)
@@ -76,7 +76,7 @@ class Waiting:
         """Return the tasks that somebody waits for."""
         return list(self._calls)
 
-    def add(self, waiter: Waiter) -> bool:
+    def add(self, waiter: ResultWaiter) -> bool:
         """Let a call wait; say no if there are too many."""
         own = sum(each.circle == waiter.circle for each in self._by_request.values())
         if len(self) >= self._most or own >= self._most_each:
@@ -85,18 +85,18 @@ class Waiting:
         self._by_request[waiter.asked] = waiter
         return True
 
-    def open(self, tenant: str, id: str) -> Iterator[Waiter]:
+    def open(self, tenant: str, id: str) -> Iterator[ResultWaiter]:
         """Yield the calls that wait for one task."""
         yield from list(self._calls.get((tenant, id), ()))
 
-    def drop(self, asked: IncomingRequest) -> Waiter | None:
+    def drop(self, asked: IncomingRequest) -> ResultWaiter | None:
         """Forget a call that its client has cancelled; return it if it is one of these."""
         waiter = self._by_request.get(asked)
         if waiter is not None:
             self._remove(waiter)
         return waiter
 
-    def _remove(self, waiter: Waiter) -> None:
+    def _remove(self, waiter: ResultWaiter) -> None:
         del self._by_request[waiter.asked]
         left = self._calls[waiter.task]
         left.remove(waiter)
@@ -114,7 +114,7 @@ class Waiting:
                 return
             await asyncio.wait(waits, timeout=left)
 
-    def _of(self, connection: Connection) -> list[Waiter]:
+    def _of(self, connection: Connection) -> list[ResultWaiter]:
         return [each for each in self._by_request.values() if each.connection is connection]
 
     def settle(self, tenant: str, id: str, record: TaskRecord | None) -> None:

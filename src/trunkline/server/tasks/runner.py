@@ -24,20 +24,20 @@ from ...store.errors import StoreClosed, StoreError
 from ...store.values import Key
 from ..errors import as_redacted
 
-__all__ = ["Runner"]
+__all__ = ["TaskRunner"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # How often what waits is looked at, in seconds. A client that is missed waits so much longer.
-LOOK: Final = 2.0
+CHECK_INTERVAL_S: Final = 2.0
 # How long a runner that gives no sign of life is taken to be alive: a loop that is held up, or an
 # engine that is away for a moment, is not to cost a client its task.
-ALIVE: Final = 30.0
+HEARTBEAT_TTL_S: Final = 30.0
 # Before the ear of a runner is put to a lost store again.
-DEAF: Final = 1.0
+RESUBSCRIBE_DELAY_S: Final = 1.0
 
 
-class Runner:
+class TaskRunner:
     """What makes this server one that works at tasks."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Runner:
             self.name = secrets.token_hex(16)
             self._subscription = await self._store.subscribe(_ear(self.name))
             try:
-                await self._store.put(_sign(self.name), b"", ttl=ALIVE)
+                await self._store.put(_sign(self.name), b"", ttl=HEARTBEAT_TTL_S)
             except BaseException:  # a cancelled task too: nobody would close it
                 await self._subscription.close()
                 raise
@@ -107,11 +107,11 @@ class Runner:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(CHECK_INTERVAL_S)
             try:
                 # A store that was lost has forgotten it.
-                if not await self._store.touch(_sign(self.name), ttl=ALIVE):
-                    await self._store.put(_sign(self.name), b"", ttl=ALIVE)
+                if not await self._store.touch(_sign(self.name), ttl=HEARTBEAT_TTL_S):
+                    await self._store.put(_sign(self.name), b"", ttl=HEARTBEAT_TTL_S)
                 await self._look()
             except StoreClosed:
                 return
@@ -130,7 +130,7 @@ class Runner:
                 return
             except StoreError as error:
                 _log.warning("calls for tasks are not heard for a while: %s", error)
-            await asyncio.sleep(DEAF)
+            await asyncio.sleep(RESUBSCRIBE_DELAY_S)
             try:
                 await self._subscription.close()
                 self._subscription = await self._store.subscribe(_ear(self.name))

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from ...errors import RequestAborted, RequestError
-from ..dispatch.handler_run import Asker, RoundOver, course_of
+from ..dispatch.handler_run import Asker, SuspendHandler, course_of
 
 if TYPE_CHECKING:
-    from ..client_requests.multi_round_trip import Rounds
+    from ..client_requests.multi_round_trip import RoundTrips
     from ..context import Context
     from ..dispatch.handler_run import Question
     from .lifecycle import Tasks
 
-__all__ = ["AskerOfTask", "TaskStart"]
+__all__ = ["DeferredTaskAsker", "TaskStart"]
 
 
 class TaskStart:
@@ -102,11 +102,11 @@ class TaskStart:
     async def _try(self) -> None:
         try:
             await self()
-        except (RequestError, RequestAborted, RoundOver):
+        except (RequestError, RequestAborted, SuspendHandler):
             pass  # it goes on, or has ended, as it was
 
 
-class AskerOfTask:
+class DeferredTaskAsker:
     """Asks for a call that is to be a task soon: the first question makes it one.
 
     Where it cannot be, questions are asked as those of any call.
@@ -114,7 +114,7 @@ class AskerOfTask:
 
     __slots__ = ("_context", "_otherwise", "_rounds", "_start")
 
-    def __init__(self, start: TaskStart, context: Context, rounds: Rounds) -> None:
+    def __init__(self, start: TaskStart, context: Context, rounds: RoundTrips) -> None:
         self._start = start
         self._context = context
         self._rounds = rounds

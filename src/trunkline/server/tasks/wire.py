@@ -40,16 +40,15 @@ from ...spec.lookup import meta_key
 from ...spec.lookup import method as method_row
 from ...spec.mcp.meta import RELATED_TASK
 from ..handlers.json_encoding import OutputMismatch, encoded
-from .records import Form, TaskRecord, told_at
+from .records import TaskForm, TaskRecord, timestamp
 
 if TYPE_CHECKING:
     from ..dispatch.revision import Surface
 
 __all__ = [
-    "Outcome",
+    "TaskOutcome",
     "cancelled",
     "created",
-    "form_of",
     "listed",
     "message_of",
     "notification",
@@ -59,28 +58,29 @@ __all__ = [
     "related",
     "shown",
     "stopped",
+    "task_form",
 ]
 
 # What a task that failed is told with beside its result, in characters: it is for people.
-_LONGEST_MESSAGE: Final = 200
+_MAX_MESSAGE_CHARS: Final = 200
 
 _members: Final[Decoder[dict[str, Any]]] = Decoder(dict[str, Any])
 _error: Final = Decoder(ErrorObject)
 # The longest time that anybody asks for, in milliseconds; more is as good as this.
-_LONGEST_TTL: Final = 10**12
+_MAX_TTL_MS: Final = 10**12
 
 
-class _Wish(Struct, frozen=True):
+class _TaskParams(Struct, frozen=True):
     """What a call asks for a task with. An integer may be written with a point in JSON."""
 
     ttl: int | float | UnsetType = UNSET
 
 
-_wish: Final = Decoder(_Wish)
+_wish: Final = Decoder(_TaskParams)
 
 
 @cache  # one entry per released revision: another raises, and nothing is kept
-def form_of(revision: str) -> Form | None:
+def task_form(revision: str) -> TaskForm | None:
     """Return how a revision has tasks, or None if it has none.
 
     Raises:
@@ -103,7 +103,7 @@ def read_ttl(raw: Raw) -> float | None:
         return None
     if ttl < 1 or (isinstance(ttl, float) and not ttl.is_integer()):
         raise ValidationError("Expected `int` >= 1 - at `$.task.ttl`")
-    return min(ttl, _LONGEST_TTL) / 1000  # before it is divided: no integer is too large in JSON
+    return min(ttl, _MAX_TTL_MS) / 1000  # before it is divided: no integer is too large in JSON
 
 
 # -- how a task stands -----------------------------------------------------------------------
@@ -142,8 +142,8 @@ def _made(kind: Any, record: TaskRecord, **more: Any) -> Any:
     ttl = None if record.ttl is None else round(record.ttl * 1000)
     poll_interval = max(1, round(record.poll_interval * 1000))
     facts = {
-        "created_at": told_at(record.created),
-        "last_updated_at": told_at(record.updated),
+        "created_at": timestamp(record.created),
+        "last_updated_at": timestamp(record.updated),
         "status": record.status,
         "task_id": record.id,
         "status_message": record.status_message or UNSET,
@@ -168,7 +168,7 @@ def _brought(record: TaskRecord) -> dict[str, Any]:
 # -- how it ended ----------------------------------------------------------------------------
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """What becomes of a task when its handler has ended."""
 
     status: TaskStatus
@@ -177,24 +177,24 @@ class Outcome(NamedTuple):
     error: Raw | UnsetType = UNSET
 
 
-def outcome_of(outcome: Any, form: Form, surface: Surface) -> Outcome:
+def outcome_of(outcome: Any, form: TaskForm, surface: Surface) -> TaskOutcome:
     """Return what a handler's outcome makes of its task."""
     try:
         written = Raw(encoded(outcome))
     except OutputMismatch:
         return stopped("The result cannot be written.", surface)
     if type(outcome) is ErrorObject:
-        return Outcome("failed", outcome.message[:_LONGEST_MESSAGE], error=written)
+        return TaskOutcome("failed", outcome.message[:_MAX_MESSAGE_CHARS], error=written)
     has_failed = isinstance(outcome, CallToolResult) and outcome.is_error is True
     if has_failed and form == "core":
-        return Outcome("failed", "The tool has failed; its result says how.", written)
-    return Outcome("completed", "", written)
+        return TaskOutcome("failed", "The tool has failed; its result says how.", written)
+    return TaskOutcome("completed", "", written)
 
 
-def stopped(message: str, surface: Surface) -> Outcome:
+def stopped(message: str, surface: Surface) -> TaskOutcome:
     """Return what becomes of a task that could not be brought to its end."""
     error = named_error(ErrorKind.INTERNAL_ERROR, policy=surface.policy, message=message)
-    return Outcome("failed", message, error=Raw(encode(error)))
+    return TaskOutcome("failed", message, error=Raw(encode(error)))
 
 
 def payload(record: TaskRecord, surface: Surface) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from tests.faults.scene import HANDSHAKE, META, WAIT, run, until_async
 from trunkline import Server, SocketLimits
 from trunkline.server.runtime import keepalive
-from trunkline.server.runtime.keepalive import Keeper
+from trunkline.server.runtime.keepalive import KeepAlive
 from trunkline.transports.addresses import Unix
 
 
@@ -223,7 +223,7 @@ def test_without_limits_nobody_is_asked_and_nobody_closed(tmp_path: Path) -> Non
             assert (await raw.read())["id"] == 1
             assert silent.reader._buffer == b""  # type: ignore[attr-defined]
             loop = asyncio.get_running_loop()
-            looking = [each for each in loop._scheduled if "Keeper" in repr(each)]  # type: ignore[attr-defined]
+            looking = [each for each in loop._scheduled if "KeepAlive" in repr(each)]  # type: ignore[attr-defined]
             assert looking == []
 
     run(script, timers_too=True)
@@ -304,7 +304,7 @@ class Stub:
 def test_a_keeper_that_was_stopped_looks_no_more() -> None:
     async def script() -> None:
         stub: Any = Stub()
-        keeper = Keeper(stub, stub, SocketLimits(idle=0.02))
+        keeper = KeepAlive(stub, stub, SocketLimits(idle=0.02))
         keeper.stop()
         keeper.start()
         keeper.stop()
@@ -318,7 +318,7 @@ def test_a_keeper_that_was_stopped_looks_no_more() -> None:
 def test_an_end_is_told_once_and_then_nobody_looks() -> None:
     async def script() -> None:
         stub: Any = Stub()
-        keeper = Keeper(stub, stub, SocketLimits(idle=0.02))
+        keeper = KeepAlive(stub, stub, SocketLimits(idle=0.02))
         keeper.start()
         await until_async(lambda: stub.ends)
         await asyncio.sleep(0.1)
@@ -331,11 +331,11 @@ def test_it_looks_some_times_in_the_time_that_is_to_be_noticed() -> None:
     async def script() -> None:
         stub: Any = Stub()
         for limits, step in (
-            (SocketLimits(idle=8, keep_alive=4), 4 / keepalive._LOOKS),
-            (SocketLimits(idle=None, keep_alive=4), 4 / keepalive._LOOKS),
-            (SocketLimits(idle=2, keep_alive=None), 2 / keepalive._LOOKS),
+            (SocketLimits(idle=8, keep_alive=4), 4 / keepalive._CHECKS_PER_TIMEOUT),
+            (SocketLimits(idle=None, keep_alive=4), 4 / keepalive._CHECKS_PER_TIMEOUT),
+            (SocketLimits(idle=2, keep_alive=None), 2 / keepalive._CHECKS_PER_TIMEOUT),
             (SocketLimits(idle=None, keep_alive=None), None),
         ):
-            assert Keeper(stub, stub, limits)._step == step
+            assert KeepAlive(stub, stub, limits)._step == step
 
     run(script)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from trunkline.server.runtime.lifespan import SharedLife
+from trunkline.server.runtime.lifespan import SharedLifespan
 
 
 class Life:
@@ -16,7 +16,7 @@ class Life:
     def __init__(self, *, pause: float = 0.0) -> None:
         self.said: list[str] = []
         self._pause = pause
-        self.shared = SharedLife("life", self._enter)
+        self.shared = SharedLifespan("life", self._enter)
 
     async def _enter(self, stack: AsyncExitStack) -> None:
         await asyncio.sleep(self._pause)

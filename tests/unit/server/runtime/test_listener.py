@@ -262,7 +262,7 @@ def test_a_flood_of_those_who_are_too_many_is_not_looked_after_without_end(
                 crowd.append(sock)
                 await asyncio.sleep(0)
                 most = max(most, len(listening._refusing))
-            assert 0 < most <= listener._REFUSED_AT_ONCE
+            assert 0 < most <= listener._MAX_REFUSALS
             writer.write(call(1, "echo", text="still here"))
             assert b"still here" in await reader.readline()
             for sock in crowd:

@@ -14,9 +14,15 @@ import pytest
 from tests.unit.server.wire import WAIT
 from trunkline.jsonrpc import Codec, IncomingRequest
 from trunkline.mcp.types import NotificationParams, ResourceUpdatedNotificationParams
-from trunkline.server.dispatch.connection import MOST_BACKLOG
+from trunkline.server.dispatch.connection import MAX_BACKLOG_BYTES
 from trunkline.server.subscriptions import fanout as module
-from trunkline.server.subscriptions.fanout import SLICE, Fanout, Listener, Topic, notice_of
+from trunkline.server.subscriptions.fanout import (
+    SLICE_LISTENERS,
+    Fanout,
+    FanoutListener,
+    Topic,
+    notice_of,
+)
 
 KEY = "io.modelcontextprotocol/subscriptionId"
 TOOLS = Topic("notifications/tools/list_changed")
@@ -50,14 +56,14 @@ class Bench:
     """A fan-out on the running loop, and who listens."""
 
     def __init__(self) -> None:
-        self.table: dict[Topic, dict[Listener, None]] = {}
-        self.slow: list[Listener] = []
+        self.table: dict[Topic, dict[FanoutListener, None]] = {}
+        self.slow: list[FanoutListener] = []
         loop = asyncio.get_running_loop()
         self.fanout = Fanout(loop, Codec(expect="calls"), self.table, self.slow.append)
 
     def join(self, *topics: Topic, place: Any = None, asked: IncomingRequest | None = None) -> Any:
         place = Place() if place is None else place
-        listener = Listener(place, asked)
+        listener = FanoutListener(place, asked)
         for topic in topics:
             listener.topics[topic] = None
             self.table.setdefault(topic, {})[listener] = None
@@ -90,7 +96,7 @@ def test_a_listen_stream_gets_what_a_session_gets_with_its_id_in_meta(id: Any) -
     for topic, params in [about('x:"}}]'), (TOOLS, None), (TOOLS, NotificationParams())]:
         whole, head, tail = notice_of(topic, params, codec)
         place: Any = Place()
-        listener = Listener(place, IncomingRequest(id, "subscriptions/listen"))
+        listener = FanoutListener(place, IncomingRequest(id, "subscriptions/listen"))
         assert listener.id is not None
         session, stream = json.loads(whole), json.loads(head + listener.id + tail)
         assert stream["params"].pop("_meta") == {KEY: id}
@@ -137,15 +143,15 @@ def test_a_turn_of_the_loop_tells_no_more_than_a_slice() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         told: list[int] = []
-        for _ in range(SLICE * 7):
+        for _ in range(SLICE_LISTENERS * 7):
             bench.join(topic, place=Place(lambda: told.append(1)))
         bench.fanout.tell(topic, params)
         seen = [0]
-        while seen[-1] < SLICE * 7:
+        while seen[-1] < SLICE_LISTENERS * 7:
             await asyncio.sleep(0)
             seen.append(len(told))
         steps = [after - before for before, after in pairwise(seen)]
-        assert max(steps) <= SLICE
+        assert max(steps) <= SLICE_LISTENERS
         assert len(steps) <= 8 + 1
 
     run(script)
@@ -153,7 +159,7 @@ def test_a_turn_of_the_loop_tells_no_more_than_a_slice() -> None:
 
 def test_many_small_topics_share_a_turn() -> None:
     async def script(bench: Bench) -> None:
-        topics = [about(f"x:{n}") for n in range(SLICE)]
+        topics = [about(f"x:{n}") for n in range(SLICE_LISTENERS)]
         places = [bench.join(topic) for topic, _ in topics]
         for topic, params in topics:
             bench.fanout.tell(topic, params)
@@ -167,7 +173,9 @@ def test_many_small_topics_share_a_turn() -> None:
 def test_order_is_kept_for_each_who_listens() -> None:
     async def script(bench: Bench) -> None:
         wanted = [f"x:{n}" for n in range(5)]
-        places = [bench.join(*(about(uri)[0] for uri in wanted)) for _ in range(SLICE + 30)]
+        places = [
+            bench.join(*(about(uri)[0] for uri in wanted)) for _ in range(SLICE_LISTENERS + 30)
+        ]
         for uri in wanted:
             bench.fanout.tell(*about(uri))
             await asyncio.sleep(0)
@@ -196,7 +204,7 @@ def test_what_still_waits_is_not_queued_again() -> None:
 def test_a_change_while_the_last_one_is_being_told_is_told_too() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
-        places = [bench.join(topic) for _ in range(SLICE * 3)]
+        places = [bench.join(topic) for _ in range(SLICE_LISTENERS * 3)]
         bench.fanout.tell(topic, params)
         await asyncio.sleep(0)
         assert 0 < sum(len(place.frames) for place in places) < len(places)
@@ -234,7 +242,7 @@ def test_what_nobody_listens_to_is_not_kept() -> None:
 def test_who_leaves_meanwhile_gets_nothing_and_who_joins_gets_the_next() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
-        places = [bench.join(topic) for _ in range(SLICE * 2)]
+        places = [bench.join(topic) for _ in range(SLICE_LISTENERS * 2)]
         bench.fanout.tell(topic, params)
         await asyncio.sleep(0)
         gone, late = places[-1], bench.join(topic)
@@ -337,8 +345,8 @@ def test_who_has_too_much_unread_is_reported_and_sent_nothing() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         slow, quick = bench.join(topic), bench.join(topic)
-        slow.backlog = MOST_BACKLOG + 1
-        quick.backlog = MOST_BACKLOG
+        slow.backlog = MAX_BACKLOG_BYTES + 1
+        quick.backlog = MAX_BACKLOG_BYTES
         bench.fanout.tell(topic, params)
         await bench.quiet()
         assert bench.slow == [slow.listener]
@@ -385,7 +393,7 @@ def test_what_cannot_be_written_is_logged_and_the_next_is_told(
 def test_who_is_about_to_leave_is_told_what_waits() -> None:
     async def script(bench: Bench) -> None:
         first, second = about("x:1"), about("x:2")
-        others = [bench.join(first[0]) for _ in range(SLICE)]
+        others = [bench.join(first[0]) for _ in range(SLICE_LISTENERS)]
         place = bench.join(first[0], second[0], TOOLS, asked=IncomingRequest("s", "m"))
         bench.fanout.tell(*first)
         bench.fanout.tell(*second)
@@ -396,6 +404,6 @@ def test_who_is_about_to_leave_is_told_what_waits() -> None:
         sent = [json.loads(frame) for frame in place.frames]
         assert [each["params"].get("uri", "list") for each in sent] == ["x:1", "x:2", "list"]
         assert {each["params"]["_meta"][KEY] for each in sent} == {"s"}
-        assert len(others) == SLICE
+        assert len(others) == SLICE_LISTENERS
 
     run(script)

@@ -15,7 +15,7 @@ from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
 from trunkline import Context, Server, ServerLimits
 from trunkline.jsonrpc import Policy
 from trunkline.mcp.types import TaskStatusNotificationParams
-from trunkline.server.dispatch.connection import MOST_BACKLOG
+from trunkline.server.dispatch.connection import MAX_BACKLOG_BYTES
 
 KEY = "io.modelcontextprotocol/subscriptionId"
 ALL = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
@@ -439,7 +439,7 @@ def test_a_stream_whose_client_reads_too_slowly_is_dropped_with_a_reason(
         async with connected(app, PER_REQUEST) as slow, connected(app, PER_REQUEST) as quick:
             listen(slow, 5, **NOTES)
             listen(quick, 5, **NOTES)
-            slow.far.backlog = MOST_BACKLOG + 1
+            slow.far.backlog = MAX_BACKLOG_BYTES + 1
             app.notify_resource_updated("note://1")
             await settled(app)
             slow.far.backlog = 0
@@ -469,7 +469,7 @@ def test_a_session_that_reads_too_slowly_loses_its_connection(
 
     async def main() -> None:
         async with connected(app) as wire:
-            wire.far.backlog = MOST_BACKLOG + 1
+            wire.far.backlog = MAX_BACKLOG_BYTES + 1
             app.add_tool("more", lambda: 1)
             async with asyncio.timeout(WAIT):
                 while not wire.ended:

@@ -25,7 +25,7 @@ from trunkline.store import Key, MemoryStore, StoreUnavailable
 @pytest.fixture(autouse=True)
 def _never_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found only by looking every few seconds is not found; some tests look often."""
-    monkeypatch.setattr(runner, "LOOK", 3600.0)
+    monkeypatch.setattr(runner, "CHECK_INTERVAL_S", 3600.0)
 
 
 def asker(**options: Any) -> Server:
@@ -175,7 +175,7 @@ def test_a_question_goes_out_once_however_many_wait() -> None:
 def test_a_question_whose_call_was_lost_is_carried_by_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "LOOK", 0.02)
+    monkeypatch.setattr(runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
         app = asker()
@@ -232,8 +232,8 @@ def test_a_question_whose_client_has_left_is_carried_by_another_that_waits() -> 
 def test_the_right_to_carry_a_question_is_short_and_renewed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "LOOK", 0.01)
-    monkeypatch.setattr(input_requests, "_LEASE", 0.15)
+    monkeypatch.setattr(runner, "CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(input_requests, "_LEASE_TTL_S", 0.15)
 
     async def main() -> None:
         store = MemoryStore()
@@ -257,7 +257,7 @@ def test_the_right_to_carry_a_question_is_short_and_renewed(
 
 
 def test_a_client_is_not_asked_what_it_did_not_declare(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "LOOK", 0.02)
+    monkeypatch.setattr(runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
         app = asker()
@@ -401,7 +401,7 @@ def test_a_store_that_is_away_for_a_moment_costs_no_question_and_no_answer(
 def test_a_question_that_cannot_be_kept_is_an_error_of_the_tool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(input_requests, "_PATIENCE", 0.0)
+    monkeypatch.setattr(input_requests, "_STORE_TIMEOUT_S", 0.0)
 
     async def main() -> None:
         store = Away(b'"questions"', 1, happens=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from trunkline.server.tasks.kept import Kept, KeptTask
+from trunkline.server.tasks.kept import RetainedTask, TaskRetention
 from trunkline.server.tasks.records import TaskRecord, new_id
 
 
-def kept(size: int = 0, created: float = 0.0, ttl: float | None = 60.0) -> KeptTask:
+def kept(size: int = 0, created: float = 0.0, ttl: float | None = 60.0) -> RetainedTask:
     record = TaskRecord(
         id=new_id(),
         tenant="",
@@ -19,11 +19,11 @@ def kept(size: int = 0, created: float = 0.0, ttl: float | None = 60.0) -> KeptT
         ttl=ttl,
         poll_interval=1.0,
     )
-    return KeptTask(record, size)
+    return RetainedTask(record, size)
 
 
 def test_the_oldest_goes_when_there_is_one_too_many() -> None:
-    keeper = Kept(2, 1000)
+    keeper = TaskRetention(2, 1000)
     one, two, three = kept(), kept(), kept()
     assert keeper.add("a", one, 1.0) == []
     assert keeper.add("a", two, 1.0) == []
@@ -33,7 +33,7 @@ def test_the_oldest_goes_when_there_is_one_too_many() -> None:
 
 
 def test_as_many_go_as_have_to_for_a_large_one_which_stays_itself() -> None:
-    keeper = Kept(10, 100)
+    keeper = TaskRetention(10, 100)
     small = [kept(40), kept(40)]
     for each in small:
         assert keeper.add("a", each, 1.0) == []
@@ -44,7 +44,7 @@ def test_as_many_go_as_have_to_for_a_large_one_which_stays_itself() -> None:
 
 
 def test_what_has_gone_by_itself_makes_room_first() -> None:
-    keeper = Kept(2, 1000)
+    keeper = TaskRetention(2, 1000)
     stays, gone = kept(ttl=None), kept(ttl=5.0)
     keeper.add("a", stays, 1.0)
     keeper.add("a", gone, 1.0)
@@ -53,7 +53,7 @@ def test_what_has_gone_by_itself_makes_room_first() -> None:
 
 
 def test_nothing_is_remembered_of_who_has_nothing_left() -> None:
-    keeper = Kept(2, 1000)
+    keeper = TaskRetention(2, 1000)
     keeper.add("a", kept(ttl=5.0), 1.0)
     keeper.add("b", kept(ttl=50.0), 1.0)
     keeper.tidy(10.0)

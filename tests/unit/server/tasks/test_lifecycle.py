@@ -28,7 +28,7 @@ NOT_FOUND = {"code": -32602, "message": "Task not found"}
 @pytest.fixture(autouse=True)
 def _never_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found only by looking every few seconds is not found; some tests look often."""
-    monkeypatch.setattr(task_runner, "LOOK", 3600.0)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 3600.0)
 
 
 class Bench:
@@ -395,7 +395,7 @@ def test_the_timer_of_a_task_ends_with_it() -> None:
 
 
 def test_an_end_is_written_when_the_store_is_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.01)
 
     async def main() -> None:
         store = Failing()
@@ -618,7 +618,7 @@ def test_a_cancel_that_nobody_passed_on_stops_its_handler(
     revision: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "by looking now and then":
-        monkeypatch.setattr(task_runner, "LOOK", 0.02)
+        monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
         store = Unsure()
@@ -718,7 +718,7 @@ def test_large_results_of_a_requestor_make_room_for_its_next() -> None:
 def test_a_client_that_does_not_read_is_not_told_how_its_tasks_stand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle.MOST_BACKLOG", -1)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle.MAX_BACKLOG_BYTES", -1)
 
     async def main() -> None:
         bench = Bench()
@@ -816,7 +816,7 @@ def test_a_task_that_ends_in_the_grace_of_a_stop_has_completed() -> None:
 def test_a_handler_that_does_not_let_itself_be_stopped_does_not_hold_up_the_end(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP", 0.05)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
 
     async def main() -> None:
         app = Server("test", limits=ServerLimits(grace=0))
@@ -1023,7 +1023,7 @@ def test_an_update_reaches_the_server_that_works_at_the_task() -> None:
 def test_an_update_whose_call_was_lost_is_found_by_looking(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(task_runner, "LOOK", 0.02)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     class Mute(MemoryStore):
         async def publish(self, channel: Key, data: bytes) -> None:
@@ -1049,7 +1049,7 @@ def test_an_update_whose_call_was_lost_is_found_by_looking(
 
 
 def test_who_waits_for_a_result_elsewhere_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_runner, "LOOK", 0.02)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
         one, two = pair()
@@ -1068,7 +1068,7 @@ def test_who_waits_for_a_result_elsewhere_gets_it(monkeypatch: pytest.MonkeyPatc
 def test_a_question_is_carried_by_the_server_to_which_the_client_came(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(task_runner, "LOOK", 0.02)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
         one, two = pair()
@@ -1108,7 +1108,7 @@ def test_a_cancel_holds_though_nobody_could_be_told_of_it() -> None:
 def test_a_store_that_does_not_answer_does_not_hold_up_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP", 0.1)
+    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.1)
 
     async def main() -> None:
         store = Failing()
@@ -1126,7 +1126,7 @@ def test_a_store_that_does_not_answer_does_not_hold_up_the_end(
 
 
 def test_two_servers_do_not_ask_the_same_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_runner, "LOOK", 0.02)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
         one, two = pair()
@@ -1152,7 +1152,7 @@ def test_two_servers_do_not_ask_the_same_question(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_question_is_taken_back_wherever_it_was_carried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_runner, "LOOK", 0.02)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
         one, two = pair()
@@ -1194,7 +1194,7 @@ def test_a_task_whose_server_is_dead_has_failed(revision: str) -> None:
 
 
 def test_who_waits_for_a_task_whose_server_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_runner, "LOOK", 0.02)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
         one, two = pair()

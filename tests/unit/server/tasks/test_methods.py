@@ -21,7 +21,7 @@ NOWHERE = "A" * 32
 @pytest.fixture(autouse=True)
 def _never_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found only by looking every few seconds is not found; some tests look often."""
-    monkeypatch.setattr(runner, "LOOK", 3600.0)
+    monkeypatch.setattr(runner, "CHECK_INTERVAL_S", 3600.0)
 
 
 class Gated(Server):
@@ -637,7 +637,7 @@ def test_params_without_a_task_are_invalid(params: dict[str, Any]) -> None:
 
 
 def test_a_long_list_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.methods._PAGE", 4)
+    monkeypatch.setattr("trunkline.server.tasks.methods._PAGE_TASKS", 4)
 
     async def main() -> None:
         app = make()
@@ -657,7 +657,7 @@ def test_a_long_list_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cursor_is_good_for_who_was_given_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.methods._PAGE", 1)
+    monkeypatch.setattr("trunkline.server.tasks.methods._PAGE_TASKS", 1)
 
     async def main() -> None:
         app = make()

@@ -12,23 +12,23 @@ from msgspec.structs import replace
 
 from trunkline.jsonrpc.messages import ErrorObject
 from trunkline.server.tasks.records import (
-    Reply,
+    InputResponse,
     TaskRecord,
     TaskRecords,
     answered,
-    asking,
     cancelled,
-    circle_of,
     ended,
     new_id,
-    taken,
-    told_at,
-    withdrawn,
+    requestor_id,
+    timestamp,
+    with_question,
+    without_question,
+    without_responses,
 )
 from trunkline.store import Key, MemoryStore, StoreFull, StoreLimits, StoreUnavailable
 
 QUESTION = Raw(b'{"method":"roots/list"}')
-YES = Reply(result=Raw(b'{"roots":[]}'))
+YES = InputResponse(result=Raw(b'{"roots":[]}'))
 
 
 def record(**changes: Any) -> TaskRecord:
@@ -54,8 +54,8 @@ def test_ids_are_long_and_never_the_same() -> None:
 
 
 def test_times_are_told_in_utc() -> None:
-    assert told_at(0) == "1970-01-01T00:00:00.000Z"
-    assert told_at(1_000_000.5) == "1970-01-12T13:46:40.500Z"
+    assert timestamp(0) == "1970-01-01T00:00:00.000Z"
+    assert timestamp(1_000_000.5) == "1970-01-12T13:46:40.500Z"
 
 
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
@@ -63,16 +63,16 @@ def test_a_task_that_has_ended_stays_as_it_ended(status: Any) -> None:
     over = record(status=status)
     assert ended(over, "completed") is None
     assert cancelled(over) is None
-    assert asking(over, "a", QUESTION) is None
+    assert with_question(over, "a", QUESTION) is None
     assert answered(over, {"a": YES}) is None
-    assert withdrawn(over, "a") is None
+    assert without_question(over, "a") is None
 
 
 def test_a_task_waits_for_input_as_long_as_a_question_is_open() -> None:
-    one = asking(record(), "a", QUESTION)
+    one = with_question(record(), "a", QUESTION)
     assert one is not None
     assert one.status == "input_required"
-    two = asking(one, "b", QUESTION)
+    two = with_question(one, "b", QUESTION)
     assert two is not None
     half = answered(two, {"a": YES, "nobody asked": YES})
     assert half is not None
@@ -81,32 +81,32 @@ def test_a_task_waits_for_input_as_long_as_a_question_is_open() -> None:
     assert whole is not None
     assert (whole.status, whole.questions, set(whole.replies)) == ("working", {}, {"a", "b"})
     # What came after somebody looked stays.
-    half = taken(whole, {"a", "gone"})
+    half = without_responses(whole, {"a", "gone"})
     assert half is not None
     assert set(half.replies) == {"b"}
-    assert taken(half, {"a"}) is None
+    assert without_responses(half, {"a"}) is None
 
 
 def test_a_question_is_put_once_though_nobody_knows_that_it_was() -> None:
-    waiting = asking(record(), "a", QUESTION)
+    waiting = with_question(record(), "a", QUESTION)
     assert waiting is not None
-    assert asking(waiting, "a", QUESTION) is None
+    assert with_question(waiting, "a", QUESTION) is None
     there = answered(waiting, {"a": YES})
     assert there is not None
-    assert asking(there, "a", QUESTION) is None
+    assert with_question(there, "a", QUESTION) is None
 
 
 def test_a_question_that_was_withdrawn_keeps_nobody_waiting() -> None:
-    waiting = asking(record(), "a", QUESTION)
+    waiting = with_question(record(), "a", QUESTION)
     assert waiting is not None
-    free = withdrawn(waiting, "a")
+    free = without_question(waiting, "a")
     assert free is not None
     assert (free.status, free.questions) == ("working", {})
-    assert withdrawn(free, "a") is None
+    assert without_question(free, "a") is None
 
 
 def test_the_end_takes_open_questions_with_it() -> None:
-    waiting = asking(record(replies={"x": YES}), "a", QUESTION)
+    waiting = with_question(record(replies={"x": YES}), "a", QUESTION)
     assert waiting is not None
     over = ended(waiting, "completed", result=Raw(b"{}"))
     assert over is not None
@@ -116,9 +116,11 @@ def test_the_end_takes_open_questions_with_it() -> None:
 def test_a_record_comes_back_as_it_was_put() -> None:
     async def main() -> None:
         records = TaskRecords(MemoryStore(), clock=lambda: 1000.0)
-        late = Reply(error=ErrorObject(-1, "no", {"a": 1}))
+        late = InputResponse(error=ErrorObject(-1, "no", {"a": 1}))
         put = record(
-            questions={"a": QUESTION}, replies={"b": late, "c": Reply(is_late=True)}, owner="me"
+            questions={"a": QUESTION},
+            replies={"b": late, "c": InputResponse(is_late=True)},
+            owner="me",
         )
         await records.add(put, None)
         got = await records.get("", put.id)
@@ -159,7 +161,9 @@ def test_a_task_is_gone_when_its_time_has_passed() -> None:
         put = record()
         await records.add(put, None)
         now[0] += 59
-        changed = await records.change("", put.id, partial(asking, key="a", question=QUESTION))
+        changed = await records.change(
+            "", put.id, partial(with_question, key="a", question=QUESTION)
+        )
         assert changed.is_ours
         now[0] += 2  # a change does not give it more time
         assert await records.get("", put.id) is None
@@ -294,7 +298,7 @@ def test_a_record_that_cannot_be_read_is_none(
 def test_tasks_are_listed_for_their_circle_in_order_of_creation() -> None:
     async def main() -> None:
         records = TaskRecords(MemoryStore(), clock=lambda: 1000.0)
-        ours, theirs = circle_of("us"), circle_of("them")
+        ours, theirs = requestor_id("us"), requestor_id("them")
         made = [record(created=1000.0 + at) for at in range(5)]
         for each in reversed(made):
             await records.add(each, ours)
@@ -328,13 +332,15 @@ def test_a_store_that_does_not_answer_is_asked_again_for_a_while() -> None:
         store.fails = 0
         await records.add(put, None)
         store.fails = 2
-        to = partial(asking, key="a", question=QUESTION)
+        to = partial(with_question, key="a", question=QUESTION)
         change = await records.insist(put.tenant, put.id, to, 10)
         assert change.record is not None
         assert (set(change.record.questions), change.is_ours) == ({"a"}, False)
         store.fails = 100
         with pytest.raises(StoreUnavailable):
-            await records.insist(put.tenant, put.id, partial(asking, key="b", question=QUESTION), 0)
+            await records.insist(
+                put.tenant, put.id, partial(with_question, key="b", question=QUESTION), 0
+            )
 
     asyncio.run(main())
 
@@ -343,7 +349,7 @@ def test_a_change_that_no_client_would_notice_leaves_the_time_of_the_last() -> N
     async def main() -> None:
         records, put = TaskRecords(MemoryStore()), record(ttl=None, replies={"a": YES})
         await records.add(put, None)
-        to = partial(taken, keys={"a"})
+        to = partial(without_responses, keys={"a"})
         change = await records.change(put.tenant, put.id, to, quietly=True)
         assert change.record is not None
         assert (change.record.replies, change.record.updated) == ({}, put.updated)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.server.task_talk import until
 from trunkline.server.tasks import runner as task_runner
-from trunkline.server.tasks.runner import Runner
+from trunkline.server.tasks.runner import TaskRunner
 from trunkline.store import (
     ChannelSubscription,
     EndReason,
@@ -27,7 +27,7 @@ class Heard:
     def __init__(self, store: MemoryStore) -> None:
         self.looks = 0
         self.ids: list[str] = []
-        self.runner = Runner(store, self._look, self._wake)
+        self.runner = TaskRunner(store, self._look, self._wake)
 
     async def _look(self) -> None:
         self.looks += 1
@@ -38,8 +38,8 @@ class Heard:
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_runner, "LOOK", 0.01)
-    monkeypatch.setattr(task_runner, "DEAF", 0.01)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(task_runner, "RESUBSCRIBE_DELAY_S", 0.01)
 
 
 def others() -> set[asyncio.Task[Any]]:
@@ -140,7 +140,7 @@ class Shaky(MemoryStore):
 def test_a_runner_that_was_deaf_listens_again_and_looks_at_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_runner, "LOOK", 3600.0)
+    monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 3600.0)
 
     async def main() -> None:
         store = Shaky()
@@ -189,7 +189,7 @@ def test_a_call_or_a_look_that_fails_does_not_end_the_runner(
             heard.append(id)
             raise StoreUnavailable("away")
 
-        runner = Runner(store, look, wake)
+        runner = TaskRunner(store, look, wake)
         await runner.begin()
         for id in ("a", "b"):
             await runner.call(runner.name, id)

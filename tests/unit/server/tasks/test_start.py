@@ -17,7 +17,7 @@ from trunkline.store import Key, MemoryStore, StoreUnavailable
 @pytest.fixture(autouse=True)
 def _never_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found only by looking every few seconds is not found."""
-    monkeypatch.setattr(runner, "LOOK", 3600.0)
+    monkeypatch.setattr(runner, "CHECK_INTERVAL_S", 3600.0)
 
 
 class Watched(MemoryStore):

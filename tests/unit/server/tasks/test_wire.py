@@ -28,7 +28,7 @@ def told(value: Any) -> Any:
 
 
 def test_a_revision_has_tasks_in_its_core_or_as_an_extension_or_not() -> None:
-    assert {each: forms.form_of(each) for each in REVISIONS} == {
+    assert {each: forms.task_form(each) for each in REVISIONS} == {
         "2024-11-05": None,
         "2025-03-26": None,
         "2025-06-18": None,
