@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from .exit_codes import EXITS, FINE, INTERRUPTED, MISUSED
+from .exit_codes import EXIT_CODES, INTERRUPTED, SUCCESS, USAGE_ERROR
 
 __all__ = ["VERBS", "main"]
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(f"trunkline {__version__}\n")
     if words[0] not in VERBS:
         _complain(_unknown(words[0]))
-        return MISUSED
+        return USAGE_ERROR
     try:
         # Imported here: only a verb needs it.
         from .command import run
@@ -68,7 +68,7 @@ def _leave() -> None:
 def _say(text: str) -> int:
     """Print a text and return the exit status."""
     if sys.stdout is None:  # it was closed when Python started
-        return FINE
+        return SUCCESS
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -76,10 +76,10 @@ def _say(text: str) -> int:
         # What is left must not be tried again on the way out.
         sys.stdout = None
         if isinstance(error, BrokenPipeError):
-            return FINE  # whoever reads has seen enough
+            return SUCCESS  # whoever reads has seen enough
         _complain(f"trunkline: standard output: {error.strerror}")
-        return MISUSED
-    return FINE
+        return USAGE_ERROR
+    return SUCCESS
 
 
 def _complain(text: str) -> None:
@@ -90,7 +90,7 @@ def _complain(text: str) -> None:
 
 def _help() -> str:
     verbs = "\n".join(f"  {name:12}{summary}" for name, summary in VERBS.items())
-    exits = "\n".join(f"  {code:<12}{meaning}" for code, meaning in EXITS.items())
+    exits = "\n".join(f"  {code:<12}{meaning}" for code, meaning in EXIT_CODES.items())
     return f"""\
 usage: trunkline VERB ...
        trunkline [--version] [--help]

@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import Any, NoReturn, Protocol, cast
 
 from . import VERBS
-from .exit_codes import FINE, INTERRUPTED, MISUSED
+from .exit_codes import INTERRUPTED, SUCCESS, USAGE_ERROR
 from .output.terminal import tell, width, writing
 
-__all__ = ["Misuse", "Verb", "check_text", "load", "parser_of", "run", "split"]
+__all__ = ["UsageError", "Verb", "check_text", "load", "parser_of", "run", "split"]
 
 
-class Misuse(Exception):
+class UsageError(Exception):
     """The command names something there is not; the text is for whoever typed it."""
 
 
@@ -35,7 +35,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that says how to get help, on one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(MISUSED, f"{self.prog}: {message}; try {self.prog} --help\n")
+        self.exit(USAGE_ERROR, f"{self.prog}: {message}; try {self.prog} --help\n")
 
     def print_help(self, file: Any = None) -> None:
         # That of argparse says nothing if it cannot be written.
@@ -70,7 +70,7 @@ def check_text(text: str, name: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Misuse(f"{name} is no text in UTF-8") from None
+        raise UsageError(f"{name} is no text in UTF-8") from None
 
 
 def load(name: str) -> Verb:
@@ -101,15 +101,15 @@ def run(name: str, words: Sequence[str]) -> int:
     """Run a verb with the words that follow it; return the exit status."""
     try:
         return _run(name, words)
-    except (Misuse, LookupError) as error:
+    except (UsageError, LookupError) as error:
         tell(f"trunkline {name}: {_sentence(error)}")
-        return MISUSED
+        return USAGE_ERROR
     except BrokenPipeError:
-        return FINE  # whoever reads has seen enough
+        return SUCCESS  # whoever reads has seen enough
     except OSError as error:
         what = "" if error.filename is None else f"{error.filename}: "
         tell(f"trunkline {name}: {what}{error.strerror or error}")
-        return MISUSED
+        return USAGE_ERROR
     except KeyboardInterrupt as end:
         # SIGTERM and SIGHUP have statuses of their own.
         return int(getattr(end, "status", INTERRUPTED))
@@ -123,7 +123,7 @@ def _run(name: str, words: Sequence[str]) -> int:
         options.command = command
         return verb.run(options)
     except SystemExit as end:  # argparse ends the program for --help and for misuse
-        return end.code if isinstance(end.code, int) else MISUSED
+        return end.code if isinstance(end.code, int) else USAGE_ERROR
 
 
 def _sentence(error: Exception) -> str:

@@ -23,14 +23,14 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ..redaction import redact, show
-from .command import Misuse
+from .command import UsageError
 
 if TYPE_CHECKING:
     import traceback
 
     from ..server.app import Server
 
-__all__ = ["LoadFailed", "Target", "load", "stdout_on_stderr", "target_of"]
+__all__ = ["AppTarget", "LoadError", "load_app", "parse_app_target", "stdout_on_stderr"]
 
 # Which of several servers is meant, if none is named.
 _USUAL: Final = ("app", "server", "mcp")
@@ -38,7 +38,7 @@ _USUAL: Final = ("app", "server", "mcp")
 _NO_NAME: Final = "trunkline_served"
 
 
-class LoadFailed(Exception):
+class LoadError(Exception):
     """A file could not be loaded; `trace` is what its author is to read."""
 
     def __init__(self, trace: str, files: list[str]) -> None:
@@ -48,8 +48,8 @@ class LoadFailed(Exception):
         self.files = files
 
 
-class Target(NamedTuple):
-    """What is to be loaded; see `target_of`."""
+class AppTarget(NamedTuple):
+    """What is to be loaded; see `parse_app_target`."""
 
     # The path of a file, or None for a module.
     file: str | None
@@ -61,7 +61,7 @@ class Target(NamedTuple):
     folder: str
 
 
-def target_of(text: str) -> Target:
+def parse_app_target(text: str) -> AppTarget:
     """Return what a text names.
 
     Raises:
@@ -71,15 +71,15 @@ def target_of(text: str) -> Target:
     if not os.path.isfile(text):
         place, colon, name = text.rpartition(":") if ":" in text else (text, "", "")
     if colon and not all(part.isidentifier() for part in name.split(".")):
-        raise Misuse(f"{show(text)} names no object after its colon; write FILE:app")
+        raise UsageError(f"{show(text)} names no object after its colon; write FILE:app")
     if os.path.isfile(place):
         path = os.path.abspath(place)
-        return Target(path, _module_name(path), name or None, os.path.dirname(path))
+        return AppTarget(path, _module_name(path), name or None, os.path.dirname(path))
     is_path = place.endswith(".py") or os.sep in place or not place
     if is_path or not all(part.isidentifier() for part in place.split(".")):
         kind = "is a folder" if os.path.isdir(place) else "is no file"
-        raise Misuse(f"{show(place)} {kind}; name a Python file, or a module as package.module")
-    return Target(None, place, name or None, os.getcwd())
+        raise UsageError(f"{show(place)} {kind}; name a Python file, or a module as package.module")
+    return AppTarget(None, place, name or None, os.getcwd())
 
 
 def _module_name(path: str) -> str:
@@ -89,7 +89,7 @@ def _module_name(path: str) -> str:
     return stem if stem.isidentifier() and is_free else _NO_NAME
 
 
-def load(target: Target) -> Server:
+def load_app(target: AppTarget) -> Server:
     """Load a file or a module, and return its server.
 
     Raises:
@@ -113,7 +113,7 @@ def load(target: Target) -> Server:
 # Loading
 
 
-def _module(target: Target) -> ModuleType:
+def _module(target: AppTarget) -> ModuleType:
     import importlib
 
     if target.file is None:
@@ -122,7 +122,7 @@ def _module(target: Target) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{target.module}.".startswith(f"{error.name}."):
                 raise
-            raise Misuse(
+            raise UsageError(
                 f"there is no module {error.name}, in {target.folder} or installed"
             ) from None
     return _module_of_file(target.file, target.module)
@@ -148,14 +148,14 @@ def _module_of_file(path: str, name: str) -> ModuleType:
 
 
 @contextmanager
-def _failing(target: Target) -> Iterator[None]:
-    """Turn whatever a file raises into a `LoadFailed`."""
+def _failing(target: AppTarget) -> Iterator[None]:
+    """Turn whatever a file raises into a `LoadError`."""
     try:
         yield
-    except Misuse:
+    except UsageError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a file may raise anything
-        raise LoadFailed(_trace(error), _files(error, target)) from None
+        raise LoadError(_trace(error), _files(error, target)) from None
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def stdout_on_stderr() -> Iterator[None]:
 # Finding
 
 
-def _only_server(module: ModuleType, target: Target, kind: type[Server]) -> Server:
+def _only_server(module: ModuleType, target: AppTarget, kind: type[Server]) -> Server:
     """Return the server of a module that has one, or one that is called as most are."""
     found = {name: each for name, each in vars(module).items() if isinstance(each, kind)}
     if len({id(each) for each in found.values()}) == 1:
@@ -209,11 +209,13 @@ def _only_server(module: ModuleType, target: Target, kind: type[Server]) -> Serv
             return found[name]
     shown = _shown(target)
     if not found:
-        raise Misuse(
+        raise UsageError(
             f"{shown} has no Server among its globals; if a function makes it, "
             f"name that: {shown}:make_server"
         )
-    raise Misuse(f"{shown} has several servers, {', '.join(found)}; name one: {shown}:{min(found)}")
+    raise UsageError(
+        f"{shown} has several servers, {', '.join(found)}; name one: {shown}:{min(found)}"
+    )
 
 
 def _named(module: ModuleType, name: str) -> Any:
@@ -222,7 +224,7 @@ def _named(module: ModuleType, name: str) -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             inside = ".".join(seen) or os.path.basename(module.__file__ or module.__name__)
-            raise Misuse(f"{inside} has no {part!r}{_near(part, found)}")
+            raise UsageError(f"{inside} has no {part!r}{_near(part, found)}")
         found = getattr(found, part)
         seen.append(part)
     return found
@@ -235,23 +237,23 @@ def _near(name: str, found: object) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _made(found: Any, target: Target, kind: type[Server]) -> Server:
+def _made(found: Any, target: AppTarget, kind: type[Server]) -> Server:
     """Return a server that was named, or what a function makes that was."""
     if isinstance(found, kind):
         return found
     shown = f"{_shown(target)}:{target.name}"
     if not callable(found):
-        raise Misuse(f"{shown} is no Server, it is of type {type(found).__name__}")
+        raise UsageError(f"{shown} is no Server, it is of type {type(found).__name__}")
     if _needs_arguments(found):
-        raise Misuse(f"{shown} takes arguments, and a function that makes a server takes none")
+        raise UsageError(f"{shown} takes arguments, and a function that makes a server takes none")
     made = found()
     if isinstance(made, kind):
         return made
     if hasattr(made, "__await__"):
         close: Callable[[], object] = getattr(made, "close", bool)
         close()  # nobody will wait for it, and Python would say so
-        raise Misuse(f"{shown} is a coroutine, and a function that makes a server is none")
-    raise Misuse(f"{shown}() returned no Server, but something of type {type(made).__name__}")
+        raise UsageError(f"{shown} is a coroutine, and a function that makes a server is none")
+    raise UsageError(f"{shown}() returned no Server, but something of type {type(made).__name__}")
 
 
 def _needs_arguments(found: Callable[..., Any]) -> bool:
@@ -266,7 +268,7 @@ def _needs_arguments(found: Callable[..., Any]) -> bool:
     return False
 
 
-def _shown(target: Target) -> str:
+def _shown(target: AppTarget) -> str:
     return target.module if target.file is None else os.path.basename(target.file)
 
 
@@ -300,7 +302,7 @@ def _is_ours(filename: str) -> bool:
     return is_import or filename.startswith(ours)
 
 
-def _files(error: BaseException, target: Target) -> list[str]:
+def _files(error: BaseException, target: AppTarget) -> list[str]:
     """Return the files that an error went through, which is where it may be mended."""
     found = [] if target.file is None else [target.file]
     trace: TracebackType | None = error.__traceback__

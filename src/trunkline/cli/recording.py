@@ -17,15 +17,15 @@ from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
-from .command import Misuse
+from .command import UsageError
 
 if TYPE_CHECKING:
     from ..judge.trace import TraceEntry
     from ..transports.base import Frame
 
-__all__ = ["Hear", "Recording", "recorded", "recording"]
+__all__ = ["FrameListener", "Recording", "recorded", "recording"]
 
-Hear: TypeAlias = "Callable[[Literal['client', 'server'], Frame], object]"
+FrameListener: TypeAlias = "Callable[[Literal['client', 'server'], Frame], object]"
 
 
 class Recording:
@@ -68,12 +68,12 @@ def recording(path: str) -> Iterator[Recording]:
             file = stack.enter_context(_opened(path))
             record = Recording(lambda data: _write(file, data))
         except OSError as error:
-            raise Misuse(f"{path!r} cannot be written: {error.strerror}") from None
+            raise UsageError(f"{path!r} cannot be written: {error.strerror}") from None
         yield record
 
 
 @contextmanager
-def recorded(path: str, transport: str, say: Callable[[str], object]) -> Iterator[Hear]:
+def recorded(path: str, transport: str, say: Callable[[str], object]) -> Iterator[FrameListener]:
     """Open a recording of one connection; yield what takes down each frame.
 
     If it cannot be written any more, `say` is called with a sentence, once, and nothing is taken
@@ -104,7 +104,7 @@ def _opened(path: str) -> BinaryIO:
         return open(os.dup(stream), "wb", buffering=0)
     is_link = os.path.islink(path)
     if is_link and os.lstat(path).st_uid != os.geteuid():
-        raise Misuse(f"{path!r} is a link of somebody else's: it is not followed")
+        raise UsageError(f"{path!r} is a link of somebody else's: it is not followed")
     if _is_replaceable(path):
         os.unlink(path)
     elif os.path.exists(path) or is_link:
@@ -176,7 +176,7 @@ def _is_replaceable(path: str) -> bool:
         return False
     is_blank = not beginning.strip() and len(beginning) == found.st_size
     if not is_blank and not beginning.lstrip().startswith(b'{"%s"' % HEADER.encode()):
-        raise Misuse(f"{path!r} is there and no recording: it is not replaced")
+        raise UsageError(f"{path!r} is there and no recording: it is not replaced")
     if found.st_uid != os.geteuid():
-        raise Misuse(f"{path!r} belongs to somebody else, who could read what is recorded")
+        raise UsageError(f"{path!r} belongs to somebody else, who could read what is recorded")
     return not os.path.islink(path)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-__all__ = ["Ended", "ended_in_order", "held"]
+__all__ = ["Terminated", "clean_termination", "signals_deferred"]
 
 # There is no SIGHUP on Windows.
 _ENDING: Final = tuple(
@@ -29,7 +29,7 @@ _ENDING: Final = tuple(
 )
 
 
-class Ended(KeyboardInterrupt):
+class Terminated(KeyboardInterrupt):
     """SIGTERM or SIGHUP has ended a verb; `status` is what a shell calls that."""
 
     def __init__(self, number: int) -> None:
@@ -38,7 +38,7 @@ class Ended(KeyboardInterrupt):
 
 
 @contextmanager
-def ended_in_order() -> Iterator[None]:
+def clean_termination() -> Iterator[None]:
     """Have SIGTERM and SIGHUP end what is done here as Ctrl-C does.
 
     Raises:
@@ -51,7 +51,7 @@ def ended_in_order() -> Iterator[None]:
         ctrl_c = signal.getsignal(signal.SIGINT)
         if ctrl_c is signal.default_int_handler or not callable(ctrl_c):
             # Nobody has taken it over; or it is ignored, as in the background of a script.
-            raise Ended(number)
+            raise Terminated(number)
         ctrl_c(signal.SIGINT, frame)
 
     taken = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
@@ -60,14 +60,14 @@ def ended_in_order() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if came:
-            raise Ended(came[0]) from None
+            raise Terminated(came[0]) from None
         raise
     finally:
         _set(dict.fromkeys(taken, signal.SIG_DFL))
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def signals_deferred() -> Iterator[None]:
     """Let no signal in here; one that comes acts at the end."""
     came: list[int] = []
 

@@ -45,9 +45,9 @@ from ..server.client_requests.client_request import WireAsker
 from ..server.dispatch.handler_run import Question, course_of
 from ..spec.profiles import profile
 from .compare_runs import differences
-from .raw_connection import Line, opened
-from .scripted_answers import Answers, AskedQuestion, Given
-from .side_effects import Change, Effects
+from .raw_connection import RawConnection, open_connection
+from .scripted_answers import AskedQuestion, Given, ScriptedAnswers
+from .side_effects import EffectWatch, SideEffect
 
 if TYPE_CHECKING:
     from ..server import Context
@@ -90,7 +90,7 @@ class EraRun(Struct):
     # Log lines and reports of progress, as they came.
     reports: list[dict[str, Any]] = field(default_factory=list)
     # What was left behind, by name.
-    changes: dict[str, Change] = field(default_factory=dict)
+    changes: dict[str, SideEffect] = field(default_factory=dict)
     # Whether two questions were open at a time.
     asked_together: bool = False
     # What came in the end: one of them.
@@ -170,7 +170,7 @@ async def run_in_both_eras(
         UnansweredQuestion: it asked what `answers` do not answer.
         ValueError: there is no such tool, it runs only as a task, or the server has one era.
     """
-    script = _Script(app, tool, dict(args or {}), answers, effects, frozenset(ignore), what)
+    script = _EraScript(app, tool, dict(args or {}), answers, effects, frozenset(ignore), what)
     revisions = script.revisions()
     runs = []
     for revision, play in zip(revisions, (_play_handshake, _play_rounds), strict=True):
@@ -218,7 +218,7 @@ run_in_both_eras_sync = _in_own_loop(run_in_both_eras)
 # -- what is run -----------------------------------------------------------------------------
 
 
-class _Script:
+class _EraScript:
     """What is asked for in both eras, of which server."""
 
     def __init__(
@@ -280,13 +280,13 @@ class _Script:
         return entry
 
     @asynccontextmanager
-    async def run(self, app: Server, run: EraRun) -> AsyncIterator[Line]:
+    async def run(self, app: Server, run: EraRun) -> AsyncIterator[RawConnection]:
         """A connection on which the handler is run once, looked at from outside."""
         entry = self.entry(app)
-        async with opened(app, run.revision, _EVERYTHING) as line:
+        async with open_connection(app, run.revision, _EVERYTHING) as line:
             # Now, because the lifespan has begun.
             state = entry.owner.state
-            effects = Effects(entry.arguments.call, state, self.effects, self.ignore)
+            effects = EffectWatch(entry.arguments.call, state, self.effects, self.ignore)
             line.on_notification = run.reports.append
             effects.begin()
             yield line
@@ -325,22 +325,26 @@ def _given(run: EraRun) -> Any:
 @asynccontextmanager
 async def _kept_open(app: Server, run: EraRun) -> AsyncIterator[None]:
     """Hold the lifespan of a server open from round to round."""
-    async with opened(app, run.revision, _EVERYTHING):
+    async with open_connection(app, run.revision, _EVERYTHING):
         yield
 
 
 # -- the handshake era -----------------------------------------------------------------------
 
 
-async def _play_handshake(script: _Script, run: EraRun) -> None:
-    app, answers = script.make(), Answers(script.given)
+async def _play_handshake(script: _EraScript, run: EraRun) -> None:
+    app, answers = script.make(), ScriptedAnswers(script.given)
     async with script.run(app, run) as line, _named(app, line) as keys:
         await _answer_requests(line, run, answers, keys, script)
     _check_left_over(script, run, answers)
 
 
 async def _answer_requests(
-    line: Line, run: EraRun, answers: Answers, keys: dict[str, deque[str]], script: _Script
+    line: RawConnection,
+    run: EraRun,
+    answers: ScriptedAnswers,
+    keys: dict[str, deque[str]],
+    script: _EraScript,
 ) -> None:
     reply = line.call(script.method, script.params)
     tasks: set[asyncio.Task[None]] = set()
@@ -382,7 +386,7 @@ async def _answer_requests(
 
 
 @asynccontextmanager
-async def _named(app: Server, line: Line) -> AsyncIterator[dict[str, deque[str]]]:
+async def _named(app: Server, line: RawConnection) -> AsyncIterator[dict[str, deque[str]]]:
     """The keys of the questions on a line, in their order, by method.
 
     Before 2026-07-28 keys do not travel, but the server is at hand.
@@ -391,7 +395,7 @@ async def _named(app: Server, line: Line) -> AsyncIterator[dict[str, deque[str]]
 
     async def name(context: Context, proceed: Callable[[], Any]) -> Any:
         if context._connection.transport is line.far:
-            course_of(context).asker = _Naming(context, keys)
+            course_of(context).asker = _KeyRecordingAsker(context, keys)
         return await proceed()
 
     app.chain = (name, *app.chain)
@@ -401,7 +405,7 @@ async def _named(app: Server, line: Line) -> AsyncIterator[dict[str, deque[str]]
         app.chain = tuple(each for each in app.chain if each is not name)
 
 
-class _Naming(WireAsker):
+class _KeyRecordingAsker(WireAsker):
     """Asks by requests, and notes the keys of what it asks."""
 
     __slots__ = ("_keys",)
@@ -424,8 +428,8 @@ class _Naming(WireAsker):
 # -- the per-request era ---------------------------------------------------------------------
 
 
-async def _play_rounds(script: _Script, run: EraRun) -> None:
-    answers = Answers(script.given)
+async def _play_rounds(script: _EraScript, run: EraRun) -> None:
+    answers = ScriptedAnswers(script.given)
     more: dict[str, Any] = {}
     async with AsyncExitStack() as stack:
         first = app = script.make()
@@ -449,7 +453,9 @@ async def _play_rounds(script: _Script, run: EraRun) -> None:
     _check_left_over(script, run, answers)
 
 
-async def _answered(result: dict[str, Any], run: EraRun, answers: Answers) -> dict[str, Any]:
+async def _answered(
+    result: dict[str, Any], run: EraRun, answers: ScriptedAnswers
+) -> dict[str, Any]:
     asked = result.get("inputRequests", {})
     run.asked_together = run.asked_together or len(asked) > 1
     found = {}
@@ -460,7 +466,7 @@ async def _answered(result: dict[str, Any], run: EraRun, answers: Answers) -> di
     return found
 
 
-def _check_left_over(script: _Script, run: EraRun, answers: Answers) -> None:
+def _check_left_over(script: _EraScript, run: EraRun, answers: ScriptedAnswers) -> None:
     left = answers.left_over()
     if left:
         text = (

@@ -27,7 +27,7 @@ from ..mcp.types import CallToolResult
 from ..redaction import show
 from ..spec.profiles import profile
 from .scripted_answers import AskedQuestion
-from .side_effects import Change, more_often
+from .side_effects import SideEffect, more_often
 
 if TYPE_CHECKING:
     from .both_eras import EraRun
@@ -190,7 +190,7 @@ def _amount(amount: float) -> str:
     return f"{amount:g}" if isinstance(amount, float) else str(amount)
 
 
-def _added(change: Change) -> str:
+def _added(change: SideEffect) -> str:
     return f": {', '.join(map(show, change.added))}" if change.added else ""
 
 

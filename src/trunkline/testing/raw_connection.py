@@ -23,10 +23,10 @@ from ..transports.memory import memory_pair
 if TYPE_CHECKING:
     from ..server import Server
 
-__all__ = ["Line", "opened"]
+__all__ = ["RawConnection", "open_connection"]
 
 
-class Line:
+class RawConnection:
     """One connection: what is sent on it, and who is told of what comes."""
 
     def __init__(self, revision: str, capabilities: ClientCapabilities) -> None:
@@ -97,11 +97,11 @@ class Line:
 
 
 @asynccontextmanager
-async def opened(
+async def open_connection(
     app: Server, revision: str, capabilities: ClientCapabilities
-) -> AsyncIterator[Line]:
+) -> AsyncIterator[RawConnection]:
     """A connection to `app`, begun, and served until it is left."""
-    line = Line(revision, capabilities)
+    line = RawConnection(revision, capabilities)
     serving = asyncio.create_task(app.serve(line.far))
     # Where its lifespan fails there is nobody to close the line.
     serving.add_done_callback(line._on_end)

@@ -23,7 +23,7 @@ from msgspec import Struct, to_builtins
 from ..mcp.types import CreateMessageResult, ElicitResult, ListRootsResult, Root
 from ..redaction import show
 
-__all__ = ["Answers", "AskedQuestion", "Given", "UnansweredQuestion"]
+__all__ = ["AskedQuestion", "Given", "ScriptedAnswers", "UnansweredQuestion"]
 
 Given: TypeAlias = (
     Mapping[str, Any] | Sequence[Any] | Callable[["AskedQuestion"], Any | Awaitable[Any]]
@@ -81,7 +81,7 @@ class AskedQuestion(Struct, frozen=True):
         return f"{self.key or 'without a key'} ({self.method}){text}"
 
 
-class Answers:
+class ScriptedAnswers:
     """The answers of one run; a sequence begins anew with each."""
 
     def __init__(self, given: Given | None) -> None:

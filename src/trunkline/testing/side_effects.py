@@ -31,7 +31,7 @@ from unittest.mock import NonCallableMock
 
 from msgspec import Struct, field
 
-__all__ = ["Change", "Effects", "more_often"]
+__all__ = ["EffectWatch", "SideEffect", "more_often"]
 
 # Handlers reach a handful of functions. One that reaches the whole of a program is looked at
 # no further, because each look is taken twice per round.
@@ -47,7 +47,7 @@ _OURS: Final = __name__.split(".")[0]
 _COUNT: Final = re.compile(r"count\((-?\d+)\)")
 
 
-class Change(Struct):
+class SideEffect(Struct):
     """How much more of something there is: so many things, or an amount."""
 
     # What it is counted in, for a sentence: "2 items".
@@ -58,13 +58,13 @@ class Change(Struct):
     # Whether the author named it.
     is_named: bool = False
 
-    def plus(self, other: Change) -> Change:
+    def plus(self, other: SideEffect) -> SideEffect:
         """Return both together."""
         added = [*self.added, *other.added][:_MOST_SHOWN]
-        return Change(self.unit, self.amount + other.amount, added, self.is_named)
+        return SideEffect(self.unit, self.amount + other.amount, added, self.is_named)
 
 
-class Effects:
+class EffectWatch:
     """What one handler, and whatever else an author names, may change."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Effects:
         self._ignore = ignore
         self._before: dict[str, Any] = {}
         # By name, all that was seen between `begin` and `end`.
-        self.changes: dict[str, Change] = {}
+        self.changes: dict[str, SideEffect] = {}
 
     def begin(self) -> None:
         """Look at everything before the handler runs."""
@@ -121,8 +121,8 @@ class Effects:
 
 
 def more_often(
-    earlier: Mapping[str, Change], later: Mapping[str, Change], runs: int
-) -> Iterator[tuple[str, float, Change]]:
+    earlier: Mapping[str, SideEffect], later: Mapping[str, SideEffect], runs: int
+) -> Iterator[tuple[str, float, SideEffect]]:
     """Yield what happened more often in `later`: its name, how often before, and the change.
 
     `runs` is how many times the handler was run there.
@@ -205,44 +205,44 @@ def _size(value: Any) -> _Size | None:
     return None if size is None else _Size(value.qsize())
 
 
-def _grown(name: str, before: Any, after: Any) -> Iterator[tuple[str, Change]]:
+def _grown(name: str, before: Any, after: Any) -> Iterator[tuple[str, SideEffect]]:
     """Yield what has grown: a place, and by how much."""
     if isinstance(after, Counter):
         for key in list(after)[:_MOST_MEMBERS]:
             if after[key] != before[key]:
                 more = abs(after[key] - before[key])
-                yield f"{name}[{key!r}]", Change("counted", more)
+                yield f"{name}[{key!r}]", SideEffect("counted", more)
     elif isinstance(after, dict):
         yield from _grown_keys(name, before, after)
     elif isinstance(after, list):
         unit = "calls" if isinstance(after, _Calls) else "items"
         added = after[len(before) :]
         if added:
-            yield name, Change(unit, len(added), added[:_MOST_SHOWN])
+            yield name, SideEffect(unit, len(added), added[:_MOST_SHOWN])
     elif isinstance(after, set):
         added = list(after - before)
         if added:
-            yield name, Change("items", len(added), added[:_MOST_SHOWN])
+            yield name, SideEffect("items", len(added), added[:_MOST_SHOWN])
     elif after != before:
-        yield name, Change(_NUMBER, abs(after - before))
+        yield name, SideEffect(_NUMBER, abs(after - before))
 
 
 def _grown_keys(
     name: str, before: dict[Any, Any], after: dict[Any, Any]
-) -> Iterator[tuple[str, Change]]:
+) -> Iterator[tuple[str, SideEffect]]:
     added = [key for key in after if key not in before]
     if added:
-        yield name, Change("keys", len(added), added[:_MOST_SHOWN])
+        yield name, SideEffect("keys", len(added), added[:_MOST_SHOWN])
     for key in list(after)[:_MOST_MEMBERS]:
         new, old = after[key], before.get(key, 0)
         if isinstance(new, int) and isinstance(old, int) and new != old:
-            yield f"{name}[{key!r}]", Change(_MEMBER, abs(new - old))
+            yield f"{name}[{key!r}]", SideEffect(_MEMBER, abs(new - old))
 
 
 # -- what can be reached ---------------------------------------------------------------------
 
 
-class _Found(NamedTuple):
+class _NamedValue(NamedTuple):
     """What a piece of code names."""
 
     name: str
@@ -258,9 +258,9 @@ def _reachable(handler: Any, state: Any) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     binders: dict[str, int] = {}
     home = ""
-    waiting = deque([_Found("", handler, 0, "")])
+    waiting = deque([_NamedValue("", handler, 0, "")])
     # Last, when it is known whose code this is.
-    later = [] if state is None else [_Found("context.state", state, 1, "")]
+    later = [] if state is None else [_NamedValue("context.state", state, 1, "")]
     while waiting or later:
         found = waiting.popleft() if waiting else later.pop()
         function = _function(found.value)
@@ -272,7 +272,7 @@ def _reachable(handler: Any, state: Any) -> Iterator[tuple[str, Any]]:
             waiting += _methods(found.value, home)
             continue
         for owner in _owners(found.value):
-            waiting.append(_Found("self", owner, id(owner), function.__qualname__))
+            waiting.append(_NamedValue("self", owner, id(owner), function.__qualname__))
         top = _top(function)
         if id(function) in seen or len(seen) >= _MOST_FUNCTIONS:
             continue
@@ -285,13 +285,13 @@ def _reachable(handler: Any, state: Any) -> Iterator[tuple[str, Any]]:
             waiting += _globals(function)
 
 
-def _methods(value: Any, home: str) -> Iterator[_Found]:
+def _methods(value: Any, home: str) -> Iterator[_NamedValue]:
     """Yield what an object of the handler's own package can do."""
     kind = value if isinstance(value, type) else type(value)
     if home and _top(kind) == home:
         for name, each in vars(kind).items():
             if isinstance(each, FunctionType):
-                yield _Found(name, each, id(kind), kind.__qualname__)
+                yield _NamedValue(name, each, id(kind), kind.__qualname__)
 
 
 def _function(value: Any) -> FunctionType | None:
@@ -315,30 +315,30 @@ def _owners(value: Any) -> Iterator[Any]:
         yield value.__self__
     elif not isinstance(value, FunctionType):
         # An object that can be called: what it is bound to is itself, and not called again.
-        yield _Held(value)
+        yield _ObjectMembers(value)
 
 
-class _Held:
+class _ObjectMembers:
     """The members of an object, without its being callable."""
 
     def __init__(self, value: Any) -> None:
         self.__dict__ = getattr(value, "__dict__", {})
 
 
-def _cells(function: FunctionType) -> Iterator[_Found]:
+def _cells(function: FunctionType) -> Iterator[_NamedValue]:
     """Yield what a function holds on to."""
     where = function.__qualname__
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
-            yield _Found(name, cell.cell_contents, id(cell), where)
+            yield _NamedValue(name, cell.cell_contents, id(cell), where)
         except ValueError:
             pass  # named before it is bound
     wrapped = getattr(function, "__wrapped__", None)
     if wrapped is not None:
-        yield _Found("", wrapped, id(function), where)
+        yield _NamedValue("", wrapped, id(function), where)
 
 
-def _globals(function: FunctionType) -> Iterator[_Found]:
+def _globals(function: FunctionType) -> Iterator[_NamedValue]:
     """Yield the globals that the code of a function names, also by `module.name`."""
     spelled, known = _spelled(function.__code__), function.__globals__
     for name in spelled:
@@ -348,9 +348,9 @@ def _globals(function: FunctionType) -> Iterator[_Found]:
                 inner = vars(value)
                 for each in spelled:
                     if each in inner and not isinstance(inner[each], ModuleType):
-                        yield _Found(each, inner[each], id(inner), name)
+                        yield _NamedValue(each, inner[each], id(inner), name)
         elif name in known:
-            yield _Found(name, value, id(known), function.__qualname__)
+            yield _NamedValue(name, value, id(known), function.__qualname__)
 
 
 def _top(thing: Any) -> str:
@@ -380,7 +380,7 @@ def _members(name: str, value: Any, home: str) -> Iterator[tuple[str, Any]]:
     top = _top(value if is_class else type(value))
     if isinstance(value, ModuleType) or (is_class and top != home):
         return
-    if top == _OURS and not isinstance(value, _Held):
+    if top == _OURS and not isinstance(value, _ObjectMembers):
         return  # what the server counts for itself
     held = getattr(value, "__dict__", {})
     if isinstance(value, Struct):

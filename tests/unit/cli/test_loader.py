@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from trunkline import Server
-from trunkline.cli.command import Misuse
-from trunkline.cli.loader import LoadFailed, load, stdout_on_stderr, target_of
+from trunkline.cli.command import UsageError
+from trunkline.cli.loader import LoadError, load_app, parse_app_target, stdout_on_stderr
 
 SERVER = "from trunkline import Server\n"
 
@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> Path:
 
 def loaded(file: Path, text: str, name: str = "") -> Server:
     file.write_text(SERVER + text)
-    return load(target_of(f"{file}{name}"))
+    return load_app(parse_app_target(f"{file}{name}"))
 
 
 # What a text names
@@ -45,20 +45,20 @@ def test_a_file_is_found_by_its_path(file: Path, monkeypatch: pytest.MonkeyPatch
     file.write_text("")
     monkeypatch.chdir(file.parent)
     for text in ("weather.py", str(file), f"./{file.name}"):
-        assert target_of(text) == (str(file), "weather", None, str(file.parent))
+        assert parse_app_target(text) == (str(file), "weather", None, str(file.parent))
 
 
 def test_an_object_stands_behind_a_colon(file: Path) -> None:
     file.write_text("")
-    assert target_of(f"{file}:app").name == "app"
-    assert target_of(f"{file}:Holder.app").name == "Holder.app"
+    assert parse_app_target(f"{file}:app").name == "app"
+    assert parse_app_target(f"{file}:Holder.app").name == "Holder.app"
 
 
 def test_a_file_with_a_colon_in_its_name_is_a_file(tmp_path: Path) -> None:
     odd = tmp_path / "a:b.py"
     odd.write_text("")
-    assert target_of(str(odd)).file == str(odd)
-    assert target_of(f"{odd}:app").name == "app"
+    assert parse_app_target(str(odd)).file == str(odd)
+    assert parse_app_target(f"{odd}:app").name == "app"
 
 
 @pytest.mark.parametrize("name", ["json.py", "not-a-name.py", "pytest.py"])
@@ -66,11 +66,11 @@ def test_a_file_that_is_called_as_something_else_does_not_hide_it(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).write_text("")
-    assert target_of(str(tmp_path / name)).module == "trunkline_served"
+    assert parse_app_target(str(tmp_path / name)).module == "trunkline_served"
 
 
 def test_a_module_is_found_from_where_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert target_of("package.module:app") == (None, "package.module", "app", os.getcwd())
+    assert parse_app_target("package.module:app") == (None, "package.module", "app", os.getcwd())
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_module_is_found_from_where_we_are(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_text_that_names_nothing_is_refused(text: str, said: str) -> None:
-    with pytest.raises(Misuse, match=said):
-        target_of(text)
+    with pytest.raises(UsageError, match=said):
+        parse_app_target(text)
 
 
 # Which server is meant
@@ -138,7 +138,7 @@ def test_a_server_that_is_named_is_taken_or_made(file: Path, text: str, name: st
     ],
 )
 def test_what_is_no_server_is_told_so(file: Path, text: str, name: str, said: str) -> None:
-    with pytest.raises(Misuse, match=said):
+    with pytest.raises(UsageError, match=said):
         loaded(file, text, name)
 
 
@@ -169,19 +169,19 @@ def test_a_module_of_a_package_is_loaded(tmp_path: Path, monkeypatch: pytest.Mon
     (package / "name.py").write_text("NAME = 'it'")
     (package / "main.py").write_text(f"{SERVER}from .name import NAME\napp = Server(NAME)")
     monkeypatch.chdir(tmp_path)
-    assert load(target_of("packed.main")).name == "it"
-    with pytest.raises(Misuse, match=r"there is no module packed\.nothing"):
-        load(target_of("packed.nothing"))
+    assert load_app(parse_app_target("packed.main")).name == "it"
+    with pytest.raises(UsageError, match=r"there is no module packed\.nothing"):
+        load_app(parse_app_target("packed.nothing"))
 
 
 def test_a_module_that_another_lacks_is_the_fault_of_that_one(file: Path) -> None:
-    with pytest.raises(LoadFailed, match="No module named 'nothing_like_it'"):
+    with pytest.raises(LoadError, match="No module named 'nothing_like_it'"):
         loaded(file, "import nothing_like_it")
 
 
 def test_run_is_refused_with_what_to_do(file: Path) -> None:
     run = Server.run
-    with pytest.raises(LoadFailed, match="put it below `if __name__"):
+    with pytest.raises(LoadError, match="put it below `if __name__"):
         loaded(file, "app = Server('x')\napp.run()")
     assert Server.run is run
 
@@ -189,8 +189,8 @@ def test_run_is_refused_with_what_to_do(file: Path) -> None:
 # What goes wrong
 
 
-def failure(file: Path, text: str, name: str = "") -> LoadFailed:
-    with pytest.raises(LoadFailed) as caught:
+def failure(file: Path, text: str, name: str = "") -> LoadError:
+    with pytest.raises(LoadError) as caught:
         loaded(file, text, name)
     return caught.value
 

@@ -12,7 +12,7 @@ import pytest
 from trunkline.cli import VERBS, main
 from trunkline.cli import command as command_module
 from trunkline.cli.commands import spec
-from trunkline.cli.exit_codes import EXITS
+from trunkline.cli.exit_codes import EXIT_CODES
 from trunkline.cli.output.terminal import table, wants_colour
 
 COMMAND = [sys.executable, "-m", "trunkline"]
@@ -43,7 +43,7 @@ def test_help_lists_every_verb_and_exit_status(capsys: pytest.CaptureFixture[str
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert all(f"  {verb} " in shown for verb in VERBS)
-    assert all(f"  {status} " in shown for status in EXITS)
+    assert all(f"  {status} " in shown for status in EXIT_CODES)
 
 
 def test_help_loads_no_verb() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.cli.command import Misuse
+from trunkline.cli.command import UsageError
 from trunkline.cli.recording import recorded, recording
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.judge import TraceEntry, read_trace
@@ -56,7 +56,7 @@ def test_a_recording_takes_the_place_of_another(tmp_path: Path, content: str) ->
 def test_nothing_else_is_replaced(tmp_path: Path, content: str) -> None:
     file = tmp_path / "trace"
     file.write_text(content)
-    with pytest.raises(Misuse, match="no recording"), recorded(str(file), "stdio", print):
+    with pytest.raises(UsageError, match="no recording"), recorded(str(file), "stdio", print):
         pass
     assert file.read_text() == content
 
@@ -124,7 +124,7 @@ def test_nobody_else_may_read_a_recording(tmp_path: Path) -> None:
 def test_a_file_that_begins_with_blanks_is_no_recording(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(" " * 300 + "precious")
-    with pytest.raises(Misuse, match="no recording"), recording(str(path)):
+    with pytest.raises(UsageError, match="no recording"), recording(str(path)):
         pass
     assert "precious" in path.read_text()
 
@@ -136,9 +136,9 @@ def test_what_belongs_to_somebody_else_is_not_written(
     path.touch()
     link.symlink_to(tmp_path / "elsewhere")
     monkeypatch.setattr("trunkline.cli.recording.os.geteuid", lambda: path.stat().st_uid + 1)
-    with pytest.raises(Misuse, match="belongs to somebody else"), recording(str(path)):
+    with pytest.raises(UsageError, match="belongs to somebody else"), recording(str(path)):
         pass
-    with pytest.raises(Misuse, match="a link of somebody else's"), recording(str(link)):
+    with pytest.raises(UsageError, match="a link of somebody else's"), recording(str(link)):
         pass
     assert path.read_bytes() == b""
     assert not (tmp_path / "elsewhere").exists()

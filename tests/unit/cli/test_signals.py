@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trunkline.cli.signals import Ended, ended_in_order, held
+from trunkline.cli.signals import Terminated, clean_termination, signals_deferred
 
 BOTH = (signal.SIGTERM, signal.SIGHUP)
 
@@ -26,22 +26,22 @@ def unchanged() -> Iterator[None]:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_with_a_status_of_its_own(number: int, status: int) -> None:
-    with pytest.raises(Ended) as caught, ended_in_order():
+    with pytest.raises(Terminated) as caught, clean_termination():
         signal.raise_signal(number)
     assert caught.value.status == status
 
 
 def test_ctrl_c_stays_what_it_was() -> None:
-    with pytest.raises(KeyboardInterrupt) as caught, ended_in_order():
+    with pytest.raises(KeyboardInterrupt) as caught, clean_termination():
         signal.raise_signal(signal.SIGINT)
-    assert not isinstance(caught.value, Ended)
+    assert not isinstance(caught.value, Terminated)
 
 
 def test_who_has_taken_ctrl_c_over_is_asked() -> None:
     asked: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
     try:
-        with ended_in_order():
+        with clean_termination():
             signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -51,7 +51,7 @@ def test_who_has_taken_ctrl_c_over_is_asked() -> None:
 def test_what_is_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with ended_in_order():
+        with clean_termination():
             signal.raise_signal(signal.SIGHUP)
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
@@ -61,7 +61,7 @@ def test_what_is_ignored_stays_ignored() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, *BOTH])
 def test_a_signal_that_is_held_comes_at_the_end(number: int) -> None:
     steps: list[str] = []
-    with pytest.raises(KeyboardInterrupt), ended_in_order(), held():
+    with pytest.raises(KeyboardInterrupt), clean_termination(), signals_deferred():
         signal.raise_signal(number)
         signal.raise_signal(number)
         steps.append("done")
@@ -72,7 +72,7 @@ def test_in_a_thread_signals_are_somebody_elses() -> None:
     found: list[object] = []
 
     def work() -> None:
-        with ended_in_order(), held():
+        with clean_termination(), signals_deferred():
             found.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=work)

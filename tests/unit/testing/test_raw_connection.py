@@ -11,7 +11,7 @@ import pytest
 
 from trunkline import Context, PeerError, Server
 from trunkline.mcp.types import ClientCapabilities, ClientCapabilitiesRoots
-from trunkline.testing.raw_connection import opened
+from trunkline.testing.raw_connection import open_connection
 
 ROOTS = ClientCapabilities(roots=ClientCapabilitiesRoots())
 
@@ -36,7 +36,7 @@ CALL = {"name": "look", "arguments": {}}
 
 def test_what_nobody_answers_is_method_not_found() -> None:
     async def main() -> None:
-        async with asyncio.timeout(10), opened(server(), "2025-11-25", ROOTS) as line:
+        async with asyncio.timeout(10), open_connection(server(), "2025-11-25", ROOTS) as line:
             reply = await line.call("tools/call", CALL)
             assert reply["result"]["content"][0]["text"] == "refused with -32601"
 
@@ -47,7 +47,7 @@ def test_what_nobody_answers_is_method_not_found() -> None:
 def test_the_whole_log_and_progress_are_asked_for(revision: str) -> None:
     async def main() -> None:
         told: list[Any] = []
-        async with asyncio.timeout(10), opened(server(), revision, ROOTS) as line:
+        async with asyncio.timeout(10), open_connection(server(), revision, ROOTS) as line:
             line.on_notification = told.append
             await line.call("tools/call", CALL)
         assert [each["method"] for each in told] == [
@@ -60,7 +60,7 @@ def test_the_whole_log_and_progress_are_asked_for(revision: str) -> None:
 
 def test_requests_are_handed_on_and_can_be_answered() -> None:
     async def main() -> None:
-        async with asyncio.timeout(10), opened(server(), "2025-11-25", ROOTS) as line:
+        async with asyncio.timeout(10), open_connection(server(), "2025-11-25", ROOTS) as line:
             result = {"roots": [{"uri": "file:///a"}]}
             line.on_request = lambda message: line.send({"id": message["id"], "result": result})
             reply = await line.call("tools/call", CALL)
@@ -76,7 +76,10 @@ def test_a_server_that_cannot_begin_ends_the_line_with_its_own_reason() -> None:
         yield
 
     async def main() -> None:
-        async with asyncio.timeout(10), opened(server(lifespan=broken), "2026-07-28", ROOTS):
+        async with (
+            asyncio.timeout(10),
+            open_connection(server(lifespan=broken), "2026-07-28", ROOTS),
+        ):
             raise AssertionError("nothing can be open here")
 
     with pytest.raises(OSError, match="no database"):

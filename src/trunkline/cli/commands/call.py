@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import PeerError
-from ..command import Misuse
+from ..command import UsageError
 from ..connect.target import add_target, near, talk, wants_json, words_of
-from ..exit_codes import FINE, FOUND
+from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
 from ..output.terminal import tell
 
@@ -77,27 +77,27 @@ def json_arguments(options: argparse.Namespace, words: Sequence[str]) -> dict[st
     from msgspec.json import decode
 
     if text != "-" and not text.lstrip().startswith("{"):
-        raise Misuse(
+        raise UsageError(
             "--json takes the arguments as a JSON object, or -; for JSON output say -o json"
         )
     if words:
-        raise Misuse("the arguments are given as words or by --json, not both")
+        raise UsageError("the arguments are given as words or by --json, not both")
     raw = _standard_input() if text == "-" else text.encode("utf-8", "surrogateescape")
     try:
         value = decode(raw)
     except UnicodeDecodeError:
-        raise Misuse("the arguments of --json are no text in UTF-8") from None
+        raise UsageError("the arguments of --json are no text in UTF-8") from None
     except (DecodeError, RecursionError) as error:
         # What was given is not quoted: it may hold a secret.
-        raise Misuse(f"the arguments of --json are not JSON: {error}") from None
+        raise UsageError(f"the arguments of --json are not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise Misuse("the arguments of --json are no JSON object")
+        raise UsageError("the arguments of --json are no JSON object")
     return value
 
 
 def _standard_input() -> bytes:
     if sys.stdin is None:
-        raise Misuse("--json - reads standard input, which is closed")
+        raise UsageError("--json - reads standard input, which is closed")
     return sys.stdin.buffer.read()
 
 
@@ -113,9 +113,9 @@ async def _called(
         tool = next((each for each in tools if each.name == name), None)
         if tool is None:
             raise _unknown(name, tools)
-        from ..connect.tool_arguments import arguments
+        from ..connect.tool_arguments import parse_arguments
 
-        given = arguments(words, tool.input_schema, f"the tool {name!r}")
+        given = parse_arguments(words, tool.input_schema, f"the tool {name!r}")
         return await client.call_tool(name, given, on_progress=console.progress)
     try:
         return await client.call_tool(name, given, on_progress=console.progress)
@@ -129,21 +129,21 @@ async def _called(
     raise refused
 
 
-def _unknown(name: str, tools: Sequence[Tool]) -> Misuse:
+def _unknown(name: str, tools: Sequence[Tool]) -> UsageError:
     return near(name, (each.name for each in tools), "tool")
 
 
 def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> int:
-    from ..output.content import Shelf, json_text, result_shown
+    from ..output.content import SaveFolder, json_text, result_shown
 
     if wants_json(options):
         emit(json_text(_document(result)))
-        return FOUND if result.is_error else FINE
-    shelf = Shelf(options.save, name)
+        return PROBLEMS_FOUND if result.is_error else SUCCESS
+    shelf = SaveFolder(options.save, name)
     text = "\n".join(result_shown(result, shelf))
     if result.is_error:
         tell(text or f"{options.prog}: the tool failed and did not say why")
-        return FOUND
+        return PROBLEMS_FOUND
     if text:
         emit(text)
     return shelf.status(options.prog)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from .. import VERBS
 from ..command import load, parser_of
-from ..exit_codes import FINE
+from ..exit_codes import SUCCESS
 from ..output.reports import emit
 
 __all__ = ["configure", "run"]
@@ -25,7 +25,7 @@ to install:
 """
 
 
-class _Place(NamedTuple):
+class _CompletionContext(NamedTuple):
     """What can be typed after some words."""
 
     # The words so far, without the command: "spec diff".
@@ -50,15 +50,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the script and return the exit status."""
     emit(_SCRIPTS[options.shell](list(_places())))
-    return FINE
+    return SUCCESS
 
 
 # What there is to complete
 
 
-def _places() -> Iterator[_Place]:
+def _places() -> Iterator[_CompletionContext]:
     top = {"--help": (), "--version": ()}
-    yield _Place("", VERBS, top, {}, frozenset(top))
+    yield _CompletionContext("", VERBS, top, {}, frozenset(top))
     for verb in VERBS:
         first, *inner = _of_parser(verb, parser_of(verb))
         known = dict.fromkeys(getattr(load(verb), "COMPLETES", ()), "")
@@ -66,7 +66,7 @@ def _places() -> Iterator[_Place]:
         yield from inner
 
 
-def _of_parser(path: str, parser: argparse.ArgumentParser) -> Iterator[_Place]:
+def _of_parser(path: str, parser: argparse.ArgumentParser) -> Iterator[_CompletionContext]:
     """Yield what a parser takes, then what each of its own words does."""
     words: dict[str, str] = {}
     options: dict[str, tuple[str, ...]] = {}
@@ -84,12 +84,12 @@ def _of_parser(path: str, parser: argparse.ArgumentParser) -> Iterator[_Place]:
         for name in action.option_strings:
             options[name], helps[name] = choices, action.help or ""
             flags |= {name} if action.nargs == 0 else set()
-    yield _Place(path, words, options, helps, frozenset(flags), bool(inner))
+    yield _CompletionContext(path, words, options, helps, frozenset(flags), bool(inner))
     for word, each in inner.items():
         yield from _of_parser(f"{path} {word}", each)
 
 
-def _nested(places: Iterable[_Place]) -> list[str]:
+def _nested(places: Iterable[_CompletionContext]) -> list[str]:
     """Return the verbs after which one more word says what is meant."""
     return sorted({place.path.split()[0] for place in places if " " in place.path})
 
@@ -97,7 +97,7 @@ def _nested(places: Iterable[_Place]) -> list[str]:
 # Scripts
 
 
-def _bash(places: list[_Place]) -> str:
+def _bash(places: list[_CompletionContext]) -> str:
     return f"""\
 _trunkline() {{
     local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" at="" words=""
@@ -115,7 +115,7 @@ _trunkline() {{
 complete -o default -F _trunkline trunkline"""
 
 
-def _zsh(places: list[_Place]) -> str:
+def _zsh(places: list[_CompletionContext]) -> str:
     return f"""\
 #compdef trunkline
 _trunkline() {{
@@ -137,7 +137,7 @@ else
 fi"""
 
 
-def _cases(places: list[_Place]) -> str:
+def _cases(places: list[_CompletionContext]) -> str:
     """Return the part that bash and zsh share: it puts what may come next into `words`."""
     values = [
         f'        "{place.path} {option}") words="{" ".join(choices)}" ;;'
@@ -161,11 +161,11 @@ def _cases(places: list[_Place]) -> str:
     )
 
 
-def _fish(places: list[_Place]) -> str:
+def _fish(places: list[_CompletionContext]) -> str:
     return "\n".join(["complete -c trunkline -f", *(line for p in places for line in _rules(p))])
 
 
-def _rules(place: _Place) -> Iterator[str]:
+def _rules(place: _CompletionContext) -> Iterator[str]:
     """Yield the lines of fish for one place."""
     begin = f"complete -c trunkline -n {_quoted(_condition(place, bool(place.words)))}"
     takes_files = not place.words and place.path == "validate"
@@ -183,7 +183,7 @@ def _rules(place: _Place) -> Iterator[str]:
             yield f"{begin} -{name} -x{values}{_described(place.helps.get(option, ''))}"
 
 
-def _condition(place: _Place, ends_with_a_word: bool) -> str:
+def _condition(place: _CompletionContext, ends_with_a_word: bool) -> str:
     if not place.path:
         return "__fish_use_subcommand"
     seen = [f"__fish_seen_subcommand_from {word}" for word in place.path.split()]

@@ -12,8 +12,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from ..command import Misuse
-from ..exit_codes import FINE, FOUND, MALFORMED
+from ..command import UsageError
+from ..exit_codes import PROBLEMS_FOUND, SUCCESS, UNREADABLE_INPUT
 
 if TYPE_CHECKING:
     from ...judge.diff import Change, Comparison
@@ -69,13 +69,13 @@ def run(options: argparse.Namespace) -> int:
     from ..output.terminal import tell
 
     if options.markdown and wants_json(options):
-        raise Misuse("give --markdown or JSON, not both")
+        raise UsageError("give --markdown or JSON, not both")
     names = _sides(options)
     try:
         old, new = (_listing(name, options) for name in names)
     except _Unreadable as problem:
         tell(f"trunkline diff: {problem}")
-        return MALFORMED
+        return UNREADABLE_INPUT
     except _Unreached as end:
         return end.status
     found = compare(old, new)
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         called = " and ".join(_called(name, options) for name in names)
         why = f"nothing was compared: {called} have no part in common"
         tell(f"trunkline diff: {why}")
-        return MALFORMED
+        return UNREADABLE_INPUT
     breaks = found.breaks(allow_announced=options.allow_announced)
     shown = [_called(name, options) for name in names]
     if wants_json(options):
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         emit(_markdown(found, shown, breaks))
     else:
         emit(_text(found, breaks))
-    return FOUND if breaks else FINE
+    return PROBLEMS_FOUND if breaks else SUCCESS
 
 
 # What is compared
@@ -106,16 +106,16 @@ def _sides(options: argparse.Namespace) -> list[str | None]:
     if options.command is not None:
         words.append(None)
     if len(words) != 2:
-        raise Misuse("name OLD and NEW: two files or addresses, or OLD and a command after --")
+        raise UsageError("name OLD and NEW: two files or addresses, or OLD and a command after --")
     if words.count("-") > 1:
-        raise Misuse("only one of the two can be standard input")
+        raise UsageError("only one of the two can be standard input")
     live = [word for word in words if _is_live(word)]
     if options.trace and len(live) == 2:
-        raise Misuse("--trace records one conversation, and both of these are servers")
+        raise UsageError("--trace records one conversation, and both of these are servers")
     if options.trace and not live:
-        raise Misuse("--trace records a conversation, and neither of these is a server")
+        raise UsageError("--trace records a conversation, and neither of these is a server")
     if options.env and options.command is None:
-        raise Misuse("--env is for a command after --")
+        raise UsageError("--env is for a command after --")
     check_tls(options, *live)
     return words
 
@@ -161,7 +161,7 @@ def _live(address: str | None, options: argparse.Namespace) -> dict[str, Any]:
 
     async def ask(client: Any, _console: Any) -> int:
         found.append(await listing_of(client))
-        return FINE
+        return SUCCESS
 
     one = argparse.Namespace(**vars(options))
     one.target = address

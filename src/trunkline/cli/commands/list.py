@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import visible
-from ..command import Misuse
+from ..command import UsageError
 from ..connect.target import add_target, near, talk, wants_json, words_of
-from ..exit_codes import FINE
+from ..exit_codes import SUCCESS
 from ..output.reports import emit
 from ..output.terminal import bold, cells, cut, dim, is_terminal, paint, terminal_width
 
@@ -34,7 +34,7 @@ _NAME_WIDTH: Final = 28
 _INSTRUCTIONS: Final = 200
 
 
-class _Entry(NamedTuple):
+class _ListedItem(NamedTuple):
     """One thing that a server offers, as it is shown."""
 
     name: str
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     words = words_of(options)
     kind, names = (words[0], words[1:]) if words else ("", [])
     if kind and kind not in _KINDS:
-        raise Misuse(f"a server has {', '.join(_KINDS)}, not {visible(kind, kept='')!r}")
+        raise UsageError(f"a server has {', '.join(_KINDS)}, not {visible(kind, kept='')!r}")
 
     async def work(client: Client, console: Console) -> int:
         from ..connect.listing import listing_of
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             is_long = options.long or bool(names)
             emit("\n".join(_lines(listing, kind, is_long=is_long)))
-        return FINE
+        return SUCCESS
 
     return talk(options, work)
 
@@ -143,7 +143,7 @@ def _heading(listing: Mapping[str, Any], *, is_long: bool) -> Iterator[str]:
             yield _fitted(cut(_line(told), _INSTRUCTIONS), dim)
 
 
-def _section(entries: Sequence[_Entry], *, is_long: bool) -> Iterator[str]:
+def _section(entries: Sequence[_ListedItem], *, is_long: bool) -> Iterator[str]:
     column = min(_NAME_WIDTH, max(cells(each.name) for each in entries))
     for each in entries:
         margin = " " * (column + 4)
@@ -199,11 +199,11 @@ def _line(text: Any) -> str:
 # Entries
 
 
-def _tool(tool: Mapping[str, Any]) -> _Entry:
+def _tool(tool: Mapping[str, Any]) -> _ListedItem:
     return _entry(tool, "name", _arguments(tool.get("inputSchema")))
 
 
-def _resource(resource: Mapping[str, Any]) -> _Entry:
+def _resource(resource: Mapping[str, Any]) -> _ListedItem:
     mime_type, size = resource.get("mimeType"), resource.get("size")
     facts = [_line(mime_type)] if isinstance(mime_type, str) else []
     if isinstance(size, int):
@@ -211,7 +211,7 @@ def _resource(resource: Mapping[str, Any]) -> _Entry:
     return _entry(resource, "uri" if "uri" in resource else "uriTemplate", ", ".join(facts))
 
 
-def _prompt(prompt: Mapping[str, Any]) -> _Entry:
+def _prompt(prompt: Mapping[str, Any]) -> _ListedItem:
     declared = prompt.get("arguments")
     given = declared if isinstance(declared, list) else []
     names = [
@@ -222,7 +222,7 @@ def _prompt(prompt: Mapping[str, Any]) -> _Entry:
     return _entry(prompt, "name", ", ".join(names))
 
 
-def _entry(whole: Mapping[str, Any], called: str, detail: str) -> _Entry:
+def _entry(whole: Mapping[str, Any], called: str, detail: str) -> _ListedItem:
     about = _line(whole.get("description")) or _line(whole.get("title"))
     if not about and called != "name":
         about = _line(whole.get("name"))
@@ -230,12 +230,12 @@ def _entry(whole: Mapping[str, Any], called: str, detail: str) -> _Entry:
     is_deprecated = says_so or whole.get("deprecated") is True
     if is_deprecated and not says_so:
         about = f"Deprecated. {about}".strip()
-    return _Entry(_line(whole.get(called)), about, detail, is_deprecated, whole)
+    return _ListedItem(_line(whole.get(called)), about, detail, is_deprecated, whole)
 
 
 def _arguments(schema: Any) -> str:
     """Return what a tool takes: `city: string, days?: integer`."""
-    from ..connect.tool_arguments import kind_of
+    from ..connect.tool_arguments import type_summary
 
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
@@ -243,7 +243,7 @@ def _arguments(schema: Any) -> str:
     needed = schema.get("required")
     required = needed if isinstance(needed, list) else []
     return ", ".join(
-        f"{_line(name)}{'' if name in required else '?'}: {kind_of(each, schema)}"
+        f"{_line(name)}{'' if name in required else '?'}: {type_summary(each, schema)}"
         f"{' (deprecated)' if isinstance(each, dict) and each.get('deprecated') is True else ''}"
         for name, each in properties.items()
     )

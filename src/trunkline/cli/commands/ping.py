@@ -10,9 +10,9 @@ import argparse
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import RequestTimeout, visible
-from ..command import Misuse
+from ..command import UsageError
 from ..connect.target import add_target, talk, wants_json, words_of
-from ..exit_codes import FINE, UNREACHED
+from ..exit_codes import SUCCESS, UNREACHABLE
 from ..output.reports import emit
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _interval(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     """Ask the server whether it is there and return the exit status."""
     if words_of(options):
-        raise Misuse("ping takes nothing but a server")
+        raise UsageError("ping takes nothing but a server")
 
     async def work(client: Client, console: Console) -> int:
         method = "server/discover" if client.era == "per_request" else "ping"
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
             emit(json_text(_document(client, method, times)))
         elif options.count > 1:
             emit(_summary(times))
-        return FINE if any(each is not None for each in times) else UNREACHED
+        return SUCCESS if any(each is not None for each in times) else UNREACHABLE
 
     return talk(options, work)
 

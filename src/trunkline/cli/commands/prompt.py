@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..command import Misuse
+from ..command import UsageError
 from ..connect.target import add_target, near, talk, wants_json, words_of
-from ..exit_codes import FINE
+from ..exit_codes import SUCCESS
 from ..output.reports import emit
 from .call import json_arguments
 
@@ -39,13 +39,13 @@ def run(options: argparse.Namespace) -> int:
     name, *words = words_of(options, "NAME")
     given = json_arguments(options, words)
     if given is not None and not all(isinstance(each, str) for each in given.values()):
-        raise Misuse("the arguments of a prompt are texts")
+        raise UsageError("the arguments of a prompt are texts")
 
     async def work(client: Client, console: Console) -> int:
-        arguments = given
-        if arguments is None:
-            arguments = _arguments(words, await _prompt(client, name))
-        result = await client.get_prompt(name, arguments, on_progress=console.progress)
+        parse_arguments = given
+        if parse_arguments is None:
+            parse_arguments = _arguments(words, await _prompt(client, name))
+        result = await client.get_prompt(name, parse_arguments, on_progress=console.progress)
         console.clear()
         return _shown(result, options, name)
 
@@ -62,7 +62,7 @@ async def _prompt(client: Client, name: str) -> Prompt:
 
 def _arguments(words: Sequence[str], prompt: Prompt) -> dict[str, Any]:
     """Return what the words stand for: every argument of a prompt is a text."""
-    from ..connect.tool_arguments import arguments
+    from ..connect.tool_arguments import parse_arguments
 
     declared = prompt.arguments if isinstance(prompt.arguments, list) else []
     schema = {
@@ -72,15 +72,15 @@ def _arguments(words: Sequence[str], prompt: Prompt) -> dict[str, Any]:
         "required": [each.name for each in declared if each.required is True],
         "additionalProperties": False,
     }
-    made = arguments(words, schema, f"the prompt {prompt.name!r}")
+    made = parse_arguments(words, schema, f"the prompt {prompt.name!r}")
     for name, value in made.items():
         if not isinstance(value, str):
-            raise Misuse(f"{name!r} is an argument of a prompt, which is a text")
+            raise UsageError(f"{name!r} is an argument of a prompt, which is a text")
     return made
 
 
 def _shown(result: GetPromptResult, options: argparse.Namespace, name: str) -> int:
-    from ..output.content import Shelf, blocks_shown, json_text, plain
+    from ..output.content import SaveFolder, blocks_shown, json_text, plain
     from ..output.terminal import bold, dim
 
     if wants_json(options):
@@ -88,8 +88,8 @@ def _shown(result: GetPromptResult, options: argparse.Namespace, name: str) -> i
         if isinstance(result.description, str):
             document = {"description": result.description, **document}
         emit(json_text(document))
-        return FINE
-    shelf = Shelf(options.save, name)
+        return SUCCESS
+    shelf = SaveFolder(options.save, name)
     parts = [dim(plain(result.description))] if isinstance(result.description, str) else []
     for message in result.messages:
         text = "\n".join(blocks_shown([message.content], shelf))

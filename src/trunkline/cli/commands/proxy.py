@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..command import Misuse
+from ..command import UsageError
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
@@ -128,16 +128,20 @@ def _ends(options: argparse.Namespace) -> _Ends:
     options.target = None
     if options.command is None:
         if not words:
-            raise Misuse("name the address of a server, or put its command after --; try --help")
+            raise UsageError(
+                "name the address of a server, or put its command after --; try --help"
+            )
         options.target = words.pop()
         if options.target == "stdio":
-            raise Misuse("stdio is where a client is; TARGET is an address, or a command after --")
+            raise UsageError(
+                "stdio is where a client is; TARGET is an address, or a command after --"
+            )
     if len(words) > 1:
         what = "a command after --" if options.command is not None else "TARGET"
-        raise Misuse(f"there is one SOURCE and {what}, not more; try --help")
+        raise UsageError(f"there is one SOURCE and {what}, not more; try --help")
     source = _source(words[0], options) if words and words[0] != "stdio" else None
     if source is None and _source_tls(options):
-        raise Misuse("--source-tls-… is for a SOURCE of tls://HOST:PORT")
+        raise UsageError("--source-tls-… is for a SOURCE of tls://HOST:PORT")
     check_tls(options, options.target)
     return _Ends(source, target_of(options))
 
@@ -148,12 +152,12 @@ def _source(text: str, options: argparse.Namespace) -> Tcp | Unix:
     given = _source_tls(options)
     if text.startswith("tls://") != bool(given):
         if given:
-            raise Misuse("--source-tls-… is for a SOURCE of tls://HOST:PORT")
-        raise Misuse("to listen on tls:// takes --source-tls-cert, and --source-tls-key")
+            raise UsageError("--source-tls-… is for a SOURCE of tls://HOST:PORT")
+        raise UsageError("to listen on tls:// takes --source-tls-cert, and --source-tls-key")
     try:
         return parse_address(text, tls=Tls(**given) if given else None)
     except ValueError as error:
-        raise Misuse(f"SOURCE: {error}; or stdio") from None
+        raise UsageError(f"SOURCE: {error}; or stdio") from None
 
 
 def _source_tls(options: argparse.Namespace) -> dict[str, Any]:

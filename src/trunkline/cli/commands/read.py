@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from ..command import Misuse
+from ..command import UsageError
 from ..connect.target import add_target, talk, wants_json, words_of
-from ..exit_codes import FINE, FOUND
+from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
 from ..output.terminal import tell, writing
 
@@ -35,9 +35,9 @@ def run(options: argparse.Namespace) -> int:
     """Read the resource and return the exit status."""
     words = words_of(options, "URI")
     if len(words) > 1:
-        raise Misuse("read takes one URI")
+        raise UsageError("read takes one URI")
     if options.raw and wants_json(options):
-        raise Misuse("--raw writes bytes, and -o json a document: choose one")
+        raise UsageError("--raw writes bytes, and -o json a document: choose one")
 
     async def work(client: Client, console: Console) -> int:
         result = await client.read_resource(words[0], on_progress=console.progress)
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _shown(result: ReadResourceResult, options: argparse.Namespace, uri: str) -> int:
-    from ..output.content import Shelf, contents_shown, json_text
+    from ..output.content import SaveFolder, contents_shown, json_text
 
     if wants_json(options):
         emit(json_text({"contents": result.contents}))
@@ -56,10 +56,10 @@ def _shown(result: ReadResourceResult, options: argparse.Namespace, uri: str) ->
         return _write_raw(result, options)
     elif result.contents:
         name = uri.rstrip("/").rpartition("/")[2].rpartition(".")[0] or uri.rpartition("/")[2]
-        shelf = Shelf(options.save, name)
+        shelf = SaveFolder(options.save, name)
         emit("\n".join(contents_shown(result.contents, shelf)))
         return shelf.status(options.prog)
-    return FINE
+    return SUCCESS
 
 
 def _write_raw(result: ReadResourceResult, options: argparse.Namespace) -> int:
@@ -73,9 +73,9 @@ def _write_raw(result: ReadResourceResult, options: argparse.Namespace) -> int:
             )
         except ValueError:
             tell(f"{options.prog}: the bytes of the resource are no Base64")
-            return FOUND
+            return PROBLEMS_FOUND
         _write(raw)
-    return FINE
+    return SUCCESS
 
 
 def _write(raw: bytes) -> None:

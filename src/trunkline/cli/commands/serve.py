@@ -10,9 +10,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from ..command import Misuse
-from ..exit_codes import FINE, MISUSED
-from ..loader import LoadFailed, Target, load, stdout_on_stderr, target_of
+from ..command import UsageError
+from ..exit_codes import SUCCESS, USAGE_ERROR
+from ..loader import AppTarget, LoadError, load_app, parse_app_target, stdout_on_stderr
 
 if TYPE_CHECKING:
     from ...server.app import Server
@@ -118,13 +118,13 @@ def address_of(options: argparse.Namespace) -> Tcp | Unix | None:
         if getattr(options, name) is None:
             continue
         if options.tcp is None:
-            raise Misuse(f"{written} is for --tcp")
+            raise UsageError(f"{written} is for --tcp")
         if options.tls_cert is None:
-            raise Misuse(f"{written} belongs to a certificate: give --tls-cert too")
+            raise UsageError(f"{written} belongs to a certificate: give --tls-cert too")
     if options.tcp is None and options.unix is None:
         for name, written in _OF_SOCKETS.items():
             if getattr(options, name) is not None:
-                raise Misuse(f"{written} is for --tcp and --unix")
+                raise UsageError(f"{written} is for --tcp and --unix")
         return None
     # Imported here: who serves standard streams has no address.
     from ...transports.addresses import Tls, Unix, parse_address
@@ -140,7 +140,7 @@ def address_of(options: argparse.Namespace) -> Tcp | Unix | None:
         tls = Tls(cert=options.tls_cert, key=options.tls_key, ca=options.tls_client_ca)
         return parse_address(f"tls://{text}", tls=tls)
     except ValueError as error:
-        raise Misuse(str(error)) from None
+        raise UsageError(str(error)) from None
 
 
 def limits_of(options: argparse.Namespace) -> SocketLimits:
@@ -162,9 +162,9 @@ def limits_of(options: argparse.Namespace) -> SocketLimits:
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal, or the client, ends it; return the exit status."""
     address = address_of(options)
-    target = target_of(options.target)
+    target = parse_app_target(options.target)
     if options.reload_dir and not options.reload:
-        raise Misuse("--reload-dir is for --reload")
+        raise UsageError("--reload-dir is for --reload")
     if options.reload:
         # Imported here: whoever does not develop does not need it.
         from ..reload.supervisor import run_reloading
@@ -173,17 +173,17 @@ def run(options: argparse.Namespace) -> int:
         return run_reloading(options, target, address)
     try:
         return _serve(options, target, address)
-    except LoadFailed as error:
+    except LoadError as error:
         print(error.trace, file=sys.stderr)
-        return MISUSED
+        return USAGE_ERROR
 
 
-def _serve(options: argparse.Namespace, target: Target, address: Tcp | Unix | None) -> int:
+def _serve(options: argparse.Namespace, target: AppTarget, address: Tcp | Unix | None) -> int:
     if address is None:
         with stdout_on_stderr():
-            app = load(target)
+            app = load_app(target)
     else:
-        app = load(target)
+        app = load_app(target)
     with_framing(app, options)
     begin_log(options)
     _say_what_for(options, address)
@@ -198,8 +198,8 @@ def _serve(options: argparse.Namespace, target: Target, address: Tcp | Unix | No
         if not isinstance(end.code, str):
             raise
         print(f"{options.prog}: {end.code}", file=sys.stderr)
-        return MISUSED
-    return FINE
+        return USAGE_ERROR
+    return SUCCESS
 
 
 def _say_what_for(options: argparse.Namespace, address: Tcp | Unix | None) -> None:

@@ -1,6 +1,6 @@
 """The verb `spec`: what the rows say about a revision, for people or for programs.
 
-Each word after `spec` is a function from the options to an `_Answer`, which is the same
+Each word after `spec` is a function from the options to an `_SpecAnswer`, which is the same
 facts twice: a value for `--json`, and a text.
 """
 
@@ -22,8 +22,8 @@ from ...spec.revision_diff import SpecChange
 from ...spec.revisions import LATEST, REVISIONS, Window
 from ...spec.rows import ErrorCode
 from ...spec.types import TypeView, need, parse
-from ..command import Misuse
-from ..exit_codes import FINE
+from ..command import UsageError
+from ..exit_codes import SUCCESS
 from ..output.reports import address, emit
 from ..output.terminal import bold, columns, dim, table, width
 
@@ -33,7 +33,7 @@ __all__ = ["FORMAT", "configure", "run"]
 FORMAT: Final = "trunkline.spec/1"
 
 
-class _Answer(NamedTuple):
+class _SpecAnswer(NamedTuple):
     """What was asked for: as a value, and as a text."""
 
     facts: Mapping[str, Any]
@@ -42,9 +42,9 @@ class _Answer(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Look it up, print it and return the exit status."""
-    answer: _Answer = options.answer(options)
+    answer: _SpecAnswer = options.answer(options)
     emit(_document(options, answer.facts) if options.json else answer.text)
-    return FINE
+    return SUCCESS
 
 
 def _document(options: argparse.Namespace, facts: Mapping[str, Any]) -> str:
@@ -102,7 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _word(
     words: Any,
     name: str,
-    answer: Callable[[argparse.Namespace], _Answer],
+    answer: Callable[[argparse.Namespace], _SpecAnswer],
     help: str,
     *,
     revision: bool = True,
@@ -133,11 +133,11 @@ def _profile(parser: argparse.ArgumentParser, default: str | None) -> None:
 # Methods
 
 
-def _methods(options: argparse.Namespace) -> _Answer:
+def _methods(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.methods(options.revision)
     lines = [(row.name, row.kind, _sender(row), row.capability, _standing(row)) for row in rows]
     heading = ("METHOD", "KIND", "SENT BY", "CAPABILITY", "STATUS")
-    return _Answer({"methods": rows}, table(lines, heading))
+    return _SpecAnswer({"methods": rows}, table(lines, heading))
 
 
 def _sender(row: Method) -> str:
@@ -151,11 +151,11 @@ def _standing(row: Method | Capability) -> str:
     return ", ".join(part for part in (row.status, inside, extension) if part)
 
 
-def _method(options: argparse.Namespace) -> _Answer:
+def _method(options: argparse.Namespace) -> _SpecAnswer:
     name, revision = options.name, options.revision
     row = spec.method(name, revision)
     if row is None:
-        raise Misuse(spec.explain_method(name, revision))
+        raise UsageError(spec.explain_method(name, revision))
     having = [other for other in REVISIONS if spec.method(name, other) is not None]
     shapes = [*_shapes("params", row.params, revision), *_shapes("result", row.result, revision)]
     facts = {
@@ -164,7 +164,7 @@ def _method(options: argparse.Namespace) -> _Answer:
         "types": {view.name: {**view._asdict(), "fields": _fields(view)} for _, view in shapes},
     }
     blocks = [_method_facts(row, having), *(_shape(use, view) for use, view in shapes)]
-    return _Answer(facts, "\n\n".join([f"{bold(row.name)}\n{_prose(row.doc)}", *blocks]))
+    return _SpecAnswer(facts, "\n\n".join([f"{bold(row.name)}\n{_prose(row.doc)}", *blocks]))
 
 
 def _method_facts(row: Method, having: list[str]) -> str:
@@ -226,26 +226,26 @@ def _prose(text: str) -> str:
 # Types
 
 
-def _types(options: argparse.Namespace) -> _Answer:
+def _types(options: argparse.Namespace) -> _SpecAnswer:
     views = spec.all_types(options.revision)
     lines = [(view.name, view.kind, _gist(view)) for view in views.values()]
     facts = [
         {"name": view.name, "kind": view.kind, "doc": view.doc, "extension": view.extension}
         for view in views.values()
     ]
-    return _Answer({"types": facts}, table(lines, ("TYPE", "KIND", "WHAT IT IS")))
+    return _SpecAnswer({"types": facts}, table(lines, ("TYPE", "KIND", "WHAT IT IS")))
 
 
 def _gist(view: TypeView) -> str:
     return view.doc or ", ".join(view.fields) or " | ".join(view.of)
 
 
-def _type(options: argparse.Namespace) -> _Answer:
+def _type(options: argparse.Namespace) -> _SpecAnswer:
     view = need(options.name, options.revision)
     facts = {"type": {**view._asdict(), "fields": _fields(view)}}
     about = columns([("kind", view.kind), ("extension", view.extension), *_limits(view.limits)])
     parts = [bold(view.name), _prose(view.doc), about, _field_table(view)]
-    return _Answer(facts, "\n".join(part for part in parts if part))
+    return _SpecAnswer(facts, "\n".join(part for part in parts if part))
 
 
 def _fields(view: TypeView) -> list[Mapping[str, Any]]:
@@ -275,14 +275,14 @@ def _remarks(limits: Iterable[tuple[str, object]], extension: str) -> str:
     return ", ".join([*parts, f"extension {extension}"] if extension else parts)
 
 
-def _schema(options: argparse.Namespace) -> _Answer:
+def _schema(options: argparse.Namespace) -> _SpecAnswer:
     import json
 
     if options.name is None:
         document = _bundle(options.revision)
     else:
         document = spec.json_schema(options.name, options.revision)
-    return _Answer({"schema": document}, json.dumps(document, ensure_ascii=False, indent=2))
+    return _SpecAnswer({"schema": document}, json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def _bundle(revision: str) -> dict[str, Any]:
@@ -304,11 +304,11 @@ def _bundle(revision: str) -> dict[str, Any]:
 # Errors
 
 
-def _errors(options: argparse.Namespace) -> _Answer:
+def _errors(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.errors(options.revision, options.profile)
     heading = ("CODE", "SYMBOL", "HTTP", "SENT", "MESSAGE")
     facts = {"profile": options.profile, "errors": rows}
-    return _Answer(facts, table((_error_line(row) for row in rows), heading))
+    return _SpecAnswer(facts, table((_error_line(row) for row in rows), heading))
 
 
 def _error_line(row: ErrorCode) -> tuple[str, ...]:
@@ -317,16 +317,18 @@ def _error_line(row: ErrorCode) -> tuple[str, ...]:
     return (str(row.number), _plain(row.symbol), http, sent, row.message)
 
 
-def _error(options: argparse.Namespace) -> _Answer:
+def _error(options: argparse.Namespace) -> _SpecAnswer:
     code = _number_or_symbol(options.code)
     readings = _readings(code, options)
     if not readings:
         whose = f"profile {options.profile!r}" if options.profile else "any profile"
-        raise Misuse(f"{code} means nothing to {whose} in {options.revision}{_when(code, options)}")
+        raise UsageError(
+            f"{code} means nothing to {whose} in {options.revision}{_when(code, options)}"
+        )
     facts = [{"profile": name, "error": row} for name, row in readings]
     lines = [(name, *_error_line(row), f"{row.category}, {row.retry}") for name, row in readings]
     heading = ("PROFILE", "CODE", "SYMBOL", "HTTP", "SENT", "MESSAGE", "CATEGORY, WHAT TO DO")
-    return _Answer({"code": code, "readings": facts}, table(lines, heading))
+    return _SpecAnswer({"code": code, "readings": facts}, table(lines, heading))
 
 
 def _number_or_symbol(word: str) -> int | str:
@@ -360,47 +362,47 @@ def _when(code: int | str, options: argparse.Namespace) -> str:
 # Capabilities, transports, headers, keys
 
 
-def _capabilities(options: argparse.Namespace) -> _Answer:
+def _capabilities(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.capabilities(options.revision)
     lines = [(row.name, row.role, row.kind, _standing(row), row.doc) for row in rows]
     heading = ("CAPABILITY", "SIDE", "KIND", "STATUS", "WHAT IT SAYS")
-    return _Answer({"capabilities": rows}, table(lines, heading))
+    return _SpecAnswer({"capabilities": rows}, table(lines, heading))
 
 
-def _transports(options: argparse.Namespace) -> _Answer:
+def _transports(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.transports(options.revision)
     lines = [(row.name, row.framing, "ours" if row.custom else row.status, row.doc) for row in rows]
-    return _Answer(
+    return _SpecAnswer(
         {"transports": rows}, table(lines, ("TRANSPORT", "FRAMING", "STATUS", "WHAT IT IS"))
     )
 
 
-def _headers(options: argparse.Namespace) -> _Answer:
+def _headers(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.headers(options.revision)
     lines = [(row.name, row.by, row.required_on, row.doc) for row in rows]
-    return _Answer(
+    return _SpecAnswer(
         {"headers": rows}, table(lines, ("HEADER", "SENT BY", "REQUIRED ON", "WHAT IT IS"))
     )
 
 
-def _meta(options: argparse.Namespace) -> _Answer:
+def _meta(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.meta_keys(options.revision)
     lines = [(row.key, ", ".join(row.on), row.required, row.type, row.doc) for row in rows]
     heading = ("KEY", "ON", "REQUIRED", "TYPE", "WHAT IT IS")
-    return _Answer({"meta_keys": rows}, table(lines, heading))
+    return _SpecAnswer({"meta_keys": rows}, table(lines, heading))
 
 
 # Requirements
 
 
-def _requirements(options: argparse.Namespace) -> _Answer:
+def _requirements(options: argparse.Namespace) -> _SpecAnswer:
     rows = requirements(options.revision, options.actor, options.judge, options.level)
     lines = [(row.id, row.level, row.actor, row.judge, row.says) for row in rows]
     heading = ("REQUIREMENT", "LEVEL", "WHO", "JUDGED BY", "WHAT HOLDS")
-    return _Answer({"requirements": rows}, table(lines, heading))
+    return _SpecAnswer({"requirements": rows}, table(lines, heading))
 
 
-def _requirement(options: argparse.Namespace) -> _Answer:
+def _requirement(options: argparse.Namespace) -> _SpecAnswer:
     row = requirement(options.id)
     facts = columns(
         [
@@ -415,7 +417,7 @@ def _requirement(options: argparse.Namespace) -> _Answer:
             *_source(row.anchor),
         ]
     )
-    return _Answer({"requirement": row}, f"{bold(row.id)}\n{_prose(row.says)}\n{facts}")
+    return _SpecAnswer({"requirement": row}, f"{bold(row.id)}\n{_prose(row.says)}\n{facts}")
 
 
 def _span(when: Window) -> str:
@@ -434,17 +436,17 @@ _PLURALS: Final = {
 _ORDER: Final = ("removed", "renamed", "changed", "added")
 
 
-def _diff(options: argparse.Namespace) -> _Answer:
+def _diff(options: argparse.Namespace) -> _SpecAnswer:
     found = spec.diff(options.before, options.after)
     facts = {"before": found.before, "after": found.after, "changes": found.changes}
     title = bold(f"From MCP {found.before} to {found.after}")
     if not found.changes:
-        return _Answer(facts, f"{title}\nNothing changes.")
+        return _SpecAnswer(facts, f"{title}\nNothing changes.")
     by_subject = groupby(found.changes, lambda change: change.subject)
     # Types and their fields come one type after another, not one subject after another.
     subjects = dict.fromkeys(subject for subject, _ in by_subject)
     sections = [_section(subject, found.of(subject)) for subject in subjects]
-    return _Answer(facts, "\n\n".join([title, *sections]))
+    return _SpecAnswer(facts, "\n\n".join([title, *sections]))
 
 
 def _section(subject: str, changes: tuple[SpecChange, ...]) -> str:

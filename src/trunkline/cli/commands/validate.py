@@ -28,8 +28,16 @@ from ...redaction import redact
 from ...spec.features import Role
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.revisions import LATEST, REVISIONS
-from ..exit_codes import FINE, FOUND, MALFORMED
-from ..output.reports import FORMATS, Judged, Report, Seen, emit, render, visible
+from ..exit_codes import PROBLEMS_FOUND, SUCCESS, UNREADABLE_INPUT
+from ..output.reports import (
+    FORMATS,
+    JudgedMessage,
+    LocatedFinding,
+    ValidationReport,
+    emit,
+    render,
+    visible,
+)
 from ..output.reports.text import excerpt_of
 from ..output.terminal import tell
 
@@ -87,11 +95,11 @@ def run(options: argparse.Namespace) -> int:
             report = _report(name, stream, options)
     except _Unreadable as problem:
         tell(f"trunkline validate: {name}: {problem}")
-        return MALFORMED
+        return UNREADABLE_INPUT
     if options.format == "text":
         tell(f"{name}: MCP {report.revision}, {report.why}")
     emit(render(report, options.format))
-    return FOUND if report.failed() else FINE
+    return PROBLEMS_FOUND if report.failed() else SUCCESS
 
 
 def _opened(file: str) -> Any:
@@ -103,7 +111,7 @@ def _opened(file: str) -> Any:
     return nullcontext(sys.stdin.buffer)
 
 
-def _report(name: str, stream: IO[bytes], options: argparse.Namespace) -> Report:
+def _report(name: str, stream: IO[bytes], options: argparse.Namespace) -> ValidationReport:
     shape, pieces = _pieces(stream)
     ahead = list(islice(pieces, _LOOK_AHEAD))
     if not ahead:
@@ -115,9 +123,9 @@ def _report(name: str, stream: IO[bytes], options: argparse.Namespace) -> Report
     if shape == "list" and Policy.mcp(revision).accepts_batches:
         # Where messages may come in batches, an array is one.
         shape, found = "message", iter([_whole(ahead, pieces)])
-    judges = _Together if shape == "trace" else _Alone
+    judges = _TraceJudge if shape == "trace" else _MessageJudge
     messages = tuple(judges(revision, options.sender).judge(found))
-    return Report(name, shape, revision, why, options.strict, messages)
+    return ValidationReport(name, shape, revision, why, options.strict, messages)
 
 
 # Reading
@@ -302,7 +310,7 @@ class _Requests:
         return None
 
 
-class _Alone:
+class _MessageJudge:
     """Judges each message by itself, and a reply by its request."""
 
     def __init__(self, revision: str, sender: Role | None) -> None:
@@ -310,17 +318,17 @@ class _Alone:
         self._sender = sender
         self._requests = _Requests()
 
-    def judge(self, pieces: Iterator[_Piece]) -> list[Judged]:
+    def judge(self, pieces: Iterator[_Piece]) -> list[JudgedMessage]:
         """Return what is wrong with each message."""
         return [self._one(number, piece) for number, piece in enumerate(pieces, 1)]
 
-    def _one(self, number: int, piece: _Piece) -> Judged:
+    def _one(self, number: int, piece: _Piece) -> JudgedMessage:
         answered = self._requests.note(_object(piece.value), self._sender)
         found = judge(piece.given, self._revision, self._sender, answered)
         return _judged(number, piece, self._sender, answered, found)
 
 
-class _Together:
+class _TraceJudge:
     """Judges the messages of a recording by those before them too."""
 
     def __init__(self, revision: str, sender: Role | None) -> None:
@@ -331,18 +339,18 @@ class _Together:
         self._sender = sender
         self._requests = _Requests()
 
-    def judge(self, pieces: Iterator[_Piece]) -> list[Judged]:
+    def judge(self, pieces: Iterator[_Piece]) -> list[JudgedMessage]:
         """Return what is wrong with each message, what only the end shows included."""
         messages = [self._one(number, piece) for number, piece in enumerate(pieces, 1)]
         for finding in self._talk.end():
             # The end itself is no message; what it shows is told at the last one.
             last = len(messages) - 1
             at = last if finding.message_index is None else min(finding.message_index, last)
-            seen = (*messages[at].seen, Seen(_safe(finding), None))
+            seen = (*messages[at].seen, LocatedFinding(_safe(finding), None))
             messages[at] = messages[at]._replace(seen=seen)
         return messages
 
-    def _one(self, number: int, piece: _Piece) -> Judged:
+    def _one(self, number: int, piece: _Piece) -> JudgedMessage:
         entry = self._sent(piece.given)
         sender = None if isinstance(entry, TraceFault) else entry.sender
         answered = self._requests.note(_object(piece.value), sender)
@@ -362,11 +370,11 @@ def _safe(finding: Finding) -> Finding:
 
 def _judged(
     number: int, piece: _Piece, sender: Role | None, answered: str | None, found: list[Finding]
-) -> Judged:
+) -> JudgedMessage:
     method = _object(piece.value).get("method", answered)
     name = visible(str(redact(method))) if isinstance(method, str) else ""
-    seen = tuple(Seen(each, excerpt_of(piece.value, each.where)) for each in found)
-    return Judged(number, _label(piece, name), name, piece.line, sender or "", seen)
+    seen = tuple(LocatedFinding(each, excerpt_of(piece.value, each.where)) for each in found)
+    return JudgedMessage(number, _label(piece, name), name, piece.line, sender or "", seen)
 
 
 def _is_id(value: Any) -> TypeGuard[int | str]:

@@ -27,16 +27,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ...client.server_requests.form_validation import FormMismatch, defaults, fit
 from ...errors import visible
 from ...redaction import is_secret_name
-from ..command import Misuse, check_text
-from ..output.progress import somebody_is_there
+from ..command import UsageError, check_text
+from ..output.progress import is_interactive
 from ..output.terminal import wants_colour
-from .tool_arguments import Unfit, coerce
+from .tool_arguments import ArgumentMismatch, coerce
 
 if TYPE_CHECKING:
     from ...mcp.types import ElicitRequestParams
     from ..output.progress import Console
 
-__all__ = ["Asking"]
+__all__ = ["ElicitationPrompt"]
 
 _YES: Final = frozenset(("y", "yes", "true", "1"))
 _NO: Final = frozenset(("n", "no", "false", "0"))
@@ -46,7 +46,7 @@ class _Declined(Exception):
     """Whoever was asked does not want to answer."""
 
 
-class Asking:
+class ElicitationPrompt:
     """Puts forms and pages to a person, one at a time."""
 
     def __init__(self, console: Console, answers: Sequence[str] = ()) -> None:
@@ -57,7 +57,7 @@ class Asking:
         """
         self.server = "the server"
         # Whether there is somebody at a terminal.
-        self.can_ask = somebody_is_there()
+        self.can_ask = is_interactive()
         self._console = console
         self._answers = dict(_given(word) for word in answers)
         # A server may ask several things at once, and a person has one keyboard.
@@ -113,7 +113,7 @@ class Asking:
         for name in self._answers.keys() & fields.keys():
             try:
                 filled[name] = coerce(self._answers[name], fields[name])
-            except Unfit as unfit:
+            except ArgumentMismatch as unfit:
                 self._console.note(f"--answer {visible(name, kept='')} takes {unfit}")
                 raise _Declined from None
         return filled
@@ -129,7 +129,7 @@ class Asking:
                 given = _read(text, field, choices) if text.strip() else default
                 # A form has no null: it is a field that was left out.
                 value = fit({"properties": {name: field}}, {name: given}).get(name)
-            except (Unfit, FormMismatch) as misfit:
+            except (ArgumentMismatch, FormMismatch) as misfit:
                 self._console.note(f"  {misfit}")
                 continue
             if value is not None or not is_needed:
@@ -155,10 +155,10 @@ class Asking:
 
     # -- the terminal --------------------------------------------------------------------------
 
-    def _my_turn(self) -> _Turn:
+    def _my_turn(self) -> _TerminalLock:
         if self._turn is None:
             self._turn = asyncio.Lock()
-        return _Turn(self._turn, self._console)
+        return _TerminalLock(self._turn, self._console)
 
     def _introduce(self, message: str) -> None:
         self._console.note(f"{_shown(self.server)} asks: {visible(message)}")
@@ -183,7 +183,7 @@ class Asking:
         return text
 
 
-class _Turn:
+class _TerminalLock:
     """The time during which one question has the terminal."""
 
     def __init__(self, lock: asyncio.Lock, console: Console) -> None:
@@ -244,7 +244,7 @@ def _unseen() -> Iterator[None]:
 def _given(word: str) -> tuple[str, str]:
     name, sign, text = word.partition("=")
     if not sign or not name:
-        raise Misuse("--answer takes key=value")
+        raise UsageError("--answer takes key=value")
     check_text(word, "--answer")
     return name, text
 
@@ -307,7 +307,7 @@ def _chosen(word: str, choices: list[tuple[str, str]]) -> str:
             return value
     if word.isdecimal() and 1 <= int(word) <= len(choices):
         return choices[int(word) - 1][0]
-    raise Unfit(f"choose a number from 1 to {len(choices)}")
+    raise ArgumentMismatch(f"choose a number from 1 to {len(choices)}")
 
 
 def _address_shown(url: str) -> str:

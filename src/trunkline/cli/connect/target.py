@@ -37,11 +37,11 @@ from ...errors import (
 from ...redaction import redact, show
 from ...spec.mcp.levels import LOG_LEVELS
 from ...spec.revisions import REVISIONS
-from ..command import Misuse, check_text
-from ..exit_codes import FOUND, MISUSED, UNREACHED
-from ..output.progress import Console, somebody_is_there
+from ..command import UsageError, check_text
+from ..exit_codes import PROBLEMS_FOUND, UNREACHABLE, USAGE_ERROR
+from ..output.progress import Console, is_interactive
 from ..output.terminal import is_terminal
-from ..signals import ended_in_order, held
+from ..signals import clean_termination, signals_deferred
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from ...client.client import Client
     from ...transports.base import Address
     from ...transports.stdio.client import Stdio
-    from ..recording import Hear
-    from .elicitation import Asking
+    from ..recording import FrameListener
+    from .elicitation import ElicitationPrompt
 
 __all__ = [
     "ADDRESSES",
@@ -172,14 +172,14 @@ def words_of(options: argparse.Namespace, *names: str) -> list[str]:
     options.target = None
     if options.command is None:
         if not words:
-            raise Misuse("name an address, or put a command after --; try --help")
+            raise UsageError("name an address, or put a command after --; try --help")
         _check_order(words, options.prog)
         options.target, words = words[0], words[1:]
     elif words and words[0].startswith(ADDRESSES):
-        raise Misuse(f"there is an address, {show(words[0])}, and a command after --: give one")
+        raise UsageError(f"there is an address, {show(words[0])}, and a command after --: give one")
     if len(words) < len(names):
         missing = " and ".join(names[len(words) :])
-        raise Misuse(f"{missing} is missing; try {options.prog} --help")
+        raise UsageError(f"{missing} is missing; try {options.prog} --help")
     for name, word in zip(names, words, strict=False):
         check_text(word, name)
     check_tls(options, options.target)
@@ -192,7 +192,7 @@ def _check_order(words: list[str], prog: str) -> None:
     if found is not None and not words[0].startswith(ADDRESSES):
         first = [found, *(each for each in words if each is not found)]
         shown = " ".join(visible(str(redact(each)), kept="") for each in first)
-        raise Misuse(f"the address comes first: {prog} {shown}")
+        raise UsageError(f"the address comes first: {prog} {shown}")
 
 
 def check_tls(options: argparse.Namespace, *targets: str | None) -> None:
@@ -202,7 +202,7 @@ def check_tls(options: argparse.Namespace, *targets: str | None) -> None:
         Misuse: one was given, which would be of no effect.
     """
     if _tls_of(options) and not any(each and each.startswith("tls://") for each in targets):
-        raise Misuse("--tls-… is for an address of tls://HOST:PORT")
+        raise UsageError("--tls-… is for an address of tls://HOST:PORT")
 
 
 def _tls_of(options: argparse.Namespace) -> dict[str, str]:
@@ -231,12 +231,12 @@ def address_of(text: str, options: argparse.Namespace) -> Address:
     from ...transports.addresses import Tls, parse_address
 
     if getattr(options, "env", None):
-        raise Misuse("--env is for a command after --")
+        raise UsageError("--env is for a command after --")
     given = _tls_of(options)
     try:
         return parse_address(text, tls=Tls(**given) if given else None)
     except ValueError as error:
-        raise Misuse(f"{error}; or put a command after --") from None
+        raise UsageError(f"{error}; or put a command after --") from None
 
 
 def _command_of(options: argparse.Namespace, on_stderr: Callable[[str], object] | None) -> Stdio:
@@ -249,14 +249,14 @@ def _command_of(options: argparse.Namespace, on_stderr: Callable[[str], object] 
 def _words_of_command(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
     """Return the command after `--`, and what is set for it."""
     if not options.command:
-        raise Misuse("there is no command after --")
+        raise UsageError("there is no command after --")
     if not options.command[0]:
-        raise Misuse("the command after -- is empty")
+        raise UsageError("the command after -- is empty")
     env = {}
     for word in getattr(options, "env", ()):
         name, sign, value = word.partition("=")
         if not sign or not name:
-            raise Misuse("--env takes KEY=VALUE")
+            raise UsageError("--env takes KEY=VALUE")
         env[name] = value
     return options.command, env
 
@@ -274,7 +274,7 @@ def _begun(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
     command, env = _words_of_command(options)
     process = None
     try:
-        with held():
+        with signals_deferred():
             try:
                 process = launch(command, env={**os.environ, **env}, cwd=None)
             except TransportError:
@@ -283,7 +283,7 @@ def _begun(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
     finally:
         # Whoever talked to it has ended it in order; this is for when nobody came to that.
         if process is not None:
-            with held():
+            with signals_deferred():
                 discard(process)
 
 
@@ -300,7 +300,7 @@ def talk(options: argparse.Namespace, work: Work) -> int:
     console = Console(level=options.log or "warning", is_verbose=options.verbose)
     _check_save(getattr(options, "save", None))
     with (
-        ended_in_order(),
+        clean_termination(),
         _begun(options) as process,
         _recording(options, console) as hear,
         _own_log(console),
@@ -330,16 +330,16 @@ def _check_save(folder: str | None) -> None:
     if folder is None:
         return
     if not os.path.isdir(folder):
-        raise Misuse(f"--save takes a folder, and {show(folder)} is none")
+        raise UsageError(f"--save takes a folder, and {show(folder)} is none")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise Misuse(f"nothing can be saved in {show(folder)}: it is not ours to write")
+        raise UsageError(f"nothing can be saved in {show(folder)}: it is not ours to write")
 
 
 async def _talk(
     options: argparse.Namespace,
     work: Work,
     console: Console,
-    hear: Hear | None,
+    hear: FrameListener | None,
     process: Popen[bytes] | None,
 ) -> int:
     asking = _asking(options, console)
@@ -363,8 +363,8 @@ async def _talk(
 def _client(
     options: argparse.Namespace,
     console: Console,
-    hear: Hear | None,
-    asking: Asking | None,
+    hear: FrameListener | None,
+    asking: ElicitationPrompt | None,
     process: Popen[bytes] | None,
 ) -> Client:
     from ...client.client import Client
@@ -413,19 +413,19 @@ def _root(folder: str) -> str:
     from urllib.parse import quote
 
     if not os.path.isdir(folder):
-        raise Misuse(f"--root takes a folder, and {show(folder)} is none")
+        raise UsageError(f"--root takes a folder, and {show(folder)} is none")
     # Its bytes: the name of a folder need not be a text.
     return f"file://{quote(os.fsencode(os.path.abspath(folder)))}"
 
 
-def _asking(options: argparse.Namespace, console: Console) -> Asking | None:
+def _asking(options: argparse.Namespace, console: Console) -> ElicitationPrompt | None:
     """Return who answers questions, or None where nobody does."""
-    if not options.answer and not somebody_is_there():
+    if not options.answer and not is_interactive():
         return None
     # Imported here: in a script nobody is asked.
-    from .elicitation import Asking
+    from .elicitation import ElicitationPrompt
 
-    return Asking(console, options.answer)
+    return ElicitationPrompt(console, options.answer)
 
 
 async def _begin_log(client: Client, level: str | None) -> None:
@@ -458,7 +458,7 @@ def _own_log(console: Console) -> Iterator[None]:
 
 
 @contextmanager
-def _recording(options: argparse.Namespace, console: Console) -> Iterator[Hear | None]:
+def _recording(options: argparse.Namespace, console: Console) -> Iterator[FrameListener | None]:
     """Open the file of `--trace`, if there is one."""
     if options.trace is None:
         yield None
@@ -493,16 +493,16 @@ def _sentence(error: TrunklineError) -> str:
 
 def _status(error: TrunklineError) -> int:
     if isinstance(error, TransportError | RequestTimeout | ConnectionLost):
-        return UNREACHED
-    return MISUSED if isinstance(error, LocalProtocolError) else FOUND
+        return UNREACHABLE
+    return USAGE_ERROR if isinstance(error, LocalProtocolError) else PROBLEMS_FOUND
 
 
-def near(name: str, names: Iterable[str], what: str) -> Misuse:
+def near(name: str, names: Iterable[str], what: str) -> UsageError:
     """Return what to raise for a name there is not: what may have been meant, or what there is."""
-    from .tool_arguments import closest
+    from .tool_arguments import closest_name
 
     known = list(names)
-    close = closest(name, known)
+    close = closest_name(name, known)
     if close is not None:
         advice = f"did you mean {show(close)}?"
     elif not known:
@@ -510,4 +510,4 @@ def near(name: str, names: Iterable[str], what: str) -> Misuse:
     else:
         shown = ", ".join(visible(each, kept="") for each in known[:_NAMES_SHOWN])
         advice = f"there is {shown}{', …' if len(known) > _NAMES_SHOWN else ''}"
-    return Misuse(f"the server has no {what} {show(name)}; {advice}")
+    return UsageError(f"the server has no {what} {show(name)}; {advice}")

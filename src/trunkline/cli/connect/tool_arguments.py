@@ -25,9 +25,9 @@ from msgspec.json import decode
 
 from ...errors import visible
 from ...redaction import HIDDEN, is_secret_name, redact
-from ..command import Misuse, check_text
+from ..command import UsageError, check_text
 
-__all__ = ["Unfit", "arguments", "closest", "coerce", "kind_of"]
+__all__ = ["ArgumentMismatch", "closest_name", "coerce", "parse_arguments", "type_summary"]
 
 # Schemas are a server's text, and one may refer to itself. A choice counts for several steps, and
 # has so many branches at most: choices within choices multiply.
@@ -63,11 +63,11 @@ _SCALARS: Final = frozenset(("null", "boolean", "integer", "number", "string"))
 Schema = Mapping[str, Any]
 
 
-class Unfit(ValueError):
+class ArgumentMismatch(ValueError):
     """A text is not what a schema asks for; the sentence says what that is."""
 
 
-class _Word(NamedTuple):
+class _ArgumentWord(NamedTuple):
     """One `key=value`, taken apart."""
 
     whole: str
@@ -80,7 +80,7 @@ class _Word(NamedTuple):
         """Whether its value is not to be shown."""
         return any(map(is_secret_name, (self.key, *self.key.split("."))))
 
-    def fault(self, sentence: str, *, at_key: bool = False) -> Misuse:
+    def fault(self, sentence: str, *, at_key: bool = False) -> UsageError:
         """Return what to raise: a sentence, and the word with a mark below the fault."""
         sign = ":=" if self.is_json else "="
         value = self.whole[len(self.key) + len(sign) :]
@@ -88,10 +88,10 @@ class _Word(NamedTuple):
         key = _short(self.key)
         before, length = (0, len(key)) if at_key else (len(key) + len(sign), len(shown))
         mark = " " * before + "^" * max(1, length)
-        return Misuse(f"{sentence}\n  {key}{sign}{shown}\n  {mark}")
+        return UsageError(f"{sentence}\n  {key}{sign}{shown}\n  {mark}")
 
 
-def arguments(words: Sequence[str], schema: Schema, what: str) -> dict[str, Any]:
+def parse_arguments(words: Sequence[str], schema: Schema, what: str) -> dict[str, Any]:
     """Return the arguments that `words` stand for; `what` names who takes them.
 
     Raises:
@@ -106,12 +106,12 @@ def arguments(words: Sequence[str], schema: Schema, what: str) -> dict[str, Any]
     return made
 
 
-def kind_of(schema: Any, root: Schema | None = None) -> str:
+def type_summary(schema: Any, root: Schema | None = None) -> str:
     """Return what a schema takes in a word or two: "integer", "string | null", "string[]"."""
     return _kind(schema, root if root is not None else schema, _AT_A_GLANCE)
 
 
-def closest(name: str, names: Iterable[str]) -> str | None:
+def closest_name(name: str, names: Iterable[str]) -> str | None:
     """Return the name that may have been meant by a misspelt one, or None."""
     from difflib import get_close_matches
 
@@ -123,15 +123,15 @@ def closest(name: str, names: Iterable[str]) -> str | None:
 # Words
 
 
-def _taken_apart(word: str) -> _Word:
+def _taken_apart(word: str) -> _ArgumentWord:
     key, sign, text = word.partition("=")
     if not sign or not key or key == ":":
         shown = _short(word)
-        raise Misuse(f"an argument is key=value, key:=JSON or key=@file, not {shown!r}")
+        raise UsageError(f"an argument is key=value, key:=JSON or key=@file, not {shown!r}")
     check_text(key, "the name of an argument")
     if key.endswith(":"):
-        return _Word(word, key[:-1], text, True)
-    return _Word(word, key, text, False)
+        return _ArgumentWord(word, key[:-1], text, True)
+    return _ArgumentWord(word, key, text, False)
 
 
 def _short(text: str) -> str:
@@ -139,7 +139,7 @@ def _short(text: str) -> str:
     return shown if len(shown) <= _WORD_SHOWN else f"{shown[:_WORD_SHOWN]}…"
 
 
-def _text_of(word: _Word) -> str:
+def _text_of(word: _ArgumentWord) -> str:
     """Return the text of a word, from its file if it names one."""
     if not word.text.startswith("@") or word.text.startswith("@@"):
         text = word.text[1:] if word.text.startswith("@") else word.text
@@ -162,7 +162,9 @@ def _text_of(word: _Word) -> str:
         raise word.fault(f"the file cannot be read: {why}") from None
 
 
-def _put(made: dict[str, Any], word: _Word, schema: Schema, what: str, is_repeated: bool) -> None:
+def _put(
+    made: dict[str, Any], word: _ArgumentWord, schema: Schema, what: str, is_repeated: bool
+) -> None:
     """Put what one word stands for in its place."""
     path = _path(word.key, schema)
     holder, inner = made, schema
@@ -176,7 +178,7 @@ def _put(made: dict[str, Any], word: _Word, schema: Schema, what: str, is_repeat
     )
 
 
-def _inside(schema: Any, name: str, root: Schema, word: _Word) -> Schema:
+def _inside(schema: Any, name: str, root: Schema, word: _ArgumentWord) -> Schema:
     """Return what the members of a value are judged by; raise where it can have none."""
     found = _of_type(schema, "object", root)
     if found is not None:
@@ -200,12 +202,17 @@ def _may_be_anything(schema: Any, root: Schema, depth: int) -> bool:
 
 
 def _called(schema: Any, root: Schema) -> str:
-    kind = kind_of(schema, root)
+    kind = type_summary(schema, root)
     return _CALLED.get(kind, kind)
 
 
 def _put_value(
-    holder: dict[str, Any], name: str, word: _Word, schema: Any, root: Schema, is_repeated: bool
+    holder: dict[str, Any],
+    name: str,
+    word: _ArgumentWord,
+    schema: Any,
+    root: Schema,
+    is_repeated: bool,
 ) -> None:
     text = _text_of(word)
     try:
@@ -217,7 +224,7 @@ def _put_value(
                 value = holder.pop(name) + value
         else:
             value = coerce(text, schema, root)
-    except Unfit as unfit:
+    except ArgumentMismatch as unfit:
         got = "" if word.is_secret else f", not {_short(text)!r}"
         raise word.fault(f"{_short(word.key)} takes {unfit}{got}") from None
     if name in holder:
@@ -236,7 +243,7 @@ def _properties(schema: Schema) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _member(inner: Schema, name: str, root: Schema, word: _Word, what: str) -> Any:
+def _member(inner: Schema, name: str, root: Schema, word: _ArgumentWord, what: str) -> Any:
     """Return the schema of a member; raise where the object has none of this name."""
     inner = _resolved(inner, root, _DEEPEST)
     properties = _properties(inner)
@@ -252,7 +259,7 @@ def _member(inner: Schema, name: str, root: Schema, word: _Word, what: str) -> A
 
 def _there_is(name: str, properties: Mapping[str, Any]) -> str:
     """Return what may have been meant, or what there is."""
-    near = closest(name, properties)
+    near = closest_name(name, properties)
     if near is not None:
         return f"; did you mean {_short(near)!r}?"
     if not properties:
@@ -274,11 +281,13 @@ def _check_missing(made: Mapping[str, Any], schema: Schema, what: str) -> None:
     lines = []
     for name in missing[:_NAMES_SHOWN]:
         about = properties.get(name, {})
-        near = closest(name, strange)
+        near = closest_name(name, strange)
         meant = f" (is {_short(near)!r} meant?)" if near is not None else ""
-        lines.append(f"\n  {_short(name)}: {kind_of(about, schema)}{_description(about)}{meant}")
+        lines.append(
+            f"\n  {_short(name)}: {type_summary(about, schema)}{_description(about)}{meant}"
+        )
     count = "an argument is" if len(missing) == 1 else f"{len(missing)} arguments are"
-    raise Misuse(f"{count} missing for {what}:{''.join(lines)}")
+    raise UsageError(f"{count} missing for {what}:{''.join(lines)}")
 
 
 def _description(schema: Any) -> str:
@@ -367,9 +376,9 @@ def _first_fit(text: str, branches: list[Any], root: Schema, depth: int) -> Any:
     for each in resolved:
         try:
             return _coerced(text, each, root, depth)
-        except Unfit as unfit:
+        except ArgumentMismatch as unfit:
             wanted.append(str(unfit))
-    raise Unfit(" or ".join(dict.fromkeys(wanted)))
+    raise ArgumentMismatch(" or ".join(dict.fromkeys(wanted)))
 
 
 def _chosen(text: str, schema: Schema) -> Any:
@@ -378,16 +387,16 @@ def _chosen(text: str, schema: Schema) -> Any:
         return text
     try:
         value = _json(text)
-    except Unfit:
+    except ArgumentMismatch:
         value = None if text == "" else text
     for each in choices:
         # True is 1 to Python alone.
         if each == value and isinstance(each, bool) == isinstance(value, bool):
             return each
     if len(choices) > _NAMES_SHOWN:
-        raise Unfit("one of its choices")
+        raise ArgumentMismatch("one of its choices")
     names = [_short(each if isinstance(each, str) else str(each)) for each in choices]
-    raise Unfit(f"one of {', '.join(names)}" if len(names) > 1 else ", ".join(names))
+    raise ArgumentMismatch(f"one of {', '.join(names)}" if len(names) > 1 else ", ".join(names))
 
 
 def _of_type(schema: Any, kind: str, root: Schema, depth: int = _DEEPEST) -> Schema | None:
@@ -403,8 +412,8 @@ def _items(text: str, schema: Schema, root: Schema, depth: int) -> list[Any]:
     if text.lstrip().startswith("["):
         try:
             value = _json(text)
-        except Unfit:
-            raise Unfit("a list: JSON, or items with commas between") from None
+        except ArgumentMismatch:
+            raise ArgumentMismatch("a list: JSON, or items with commas between") from None
         if isinstance(value, list):
             return value
     inner = schema.get("items", {})
@@ -412,37 +421,37 @@ def _items(text: str, schema: Schema, root: Schema, depth: int) -> list[Any]:
         return []
     kind = _type(_resolved(inner, root, depth))
     if kind and kind not in _SCALARS:
-        raise Unfit("a list, as JSON")
+        raise ArgumentMismatch("a list, as JSON")
     try:
         return [_coerced(each, inner, root, depth) for each in text.split(",")]
-    except Unfit as unfit:
-        raise Unfit(f"a list, each {unfit}") from None
+    except ArgumentMismatch as unfit:
+        raise ArgumentMismatch(f"a list, each {unfit}") from None
 
 
 def _json(text: str) -> Any:
     try:
         return decode(text.encode("utf-8", "surrogateescape"))
     except (DecodeError, RecursionError, UnicodeDecodeError):
-        raise Unfit("JSON") from None
+        raise ArgumentMismatch("JSON") from None
 
 
 def _free(text: str) -> Any:
     try:
         return _json(text)
-    except Unfit:
+    except ArgumentMismatch:
         return text
 
 
 def _null(text: str) -> None:
     if text != "null":
-        raise Unfit(_CALLED["null"])
+        raise ArgumentMismatch(_CALLED["null"])
 
 
 def _boolean(text: str) -> bool:
     try:
         return _BOOLEANS[text.strip().lower()]
     except KeyError:
-        raise Unfit(_CALLED["boolean"]) from None
+        raise ArgumentMismatch(_CALLED["boolean"]) from None
 
 
 def _integer(text: str) -> int:
@@ -450,14 +459,14 @@ def _integer(text: str) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if not isinstance(value, int):
-        raise Unfit(_CALLED["integer"])
+        raise ArgumentMismatch(_CALLED["integer"])
     return value
 
 
 def _number(text: str) -> int | float:
     value = _number_or_none(text)
     if value is None:
-        raise Unfit(_CALLED["number"])
+        raise ArgumentMismatch(_CALLED["number"])
     return value
 
 
@@ -465,7 +474,7 @@ def _number_or_none(text: str) -> int | float | None:
     """Return a number as JSON has them: no infinity, no underscores, no hexadecimals."""
     try:
         value = _json(text.strip().removeprefix("+"))
-    except Unfit:
+    except ArgumentMismatch:
         return None
     return value if type(value) in (int, float) else None
 
@@ -473,10 +482,10 @@ def _number_or_none(text: str) -> int | float | None:
 def _object(text: str) -> dict[str, Any]:
     try:
         value = _json(text)
-    except Unfit:
+    except ArgumentMismatch:
         value = None
     if not isinstance(value, dict):
-        raise Unfit(_CALLED["object"])
+        raise ArgumentMismatch(_CALLED["object"])
     return value
 
 

@@ -16,7 +16,7 @@ from msgspec import DecodeError
 from msgspec.json import decode, encode, format
 
 from ...errors import visible
-from ..exit_codes import FINE, MISUSED
+from ..exit_codes import SUCCESS, USAGE_ERROR
 from .terminal import tell
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...client.requests.tool_result import ToolResult
     from ...mcp.types import ContentBlock, ResourceContents
 
-__all__ = ["Shelf", "blocks_shown", "contents_shown", "json_text", "plain", "result_shown"]
+__all__ = ["SaveFolder", "blocks_shown", "contents_shown", "json_text", "plain", "result_shown"]
 
 # What a terminal shows as a blank is one.
 _KEPT: Final = "\t\n\xa0\u3000"
@@ -72,7 +72,7 @@ def _escape(character: str) -> str:
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
-class Shelf:
+class SaveFolder:
     """A folder where things are saved, under names that are not taken yet.
 
     What cannot be saved keeps nothing else from being shown.
@@ -104,9 +104,9 @@ class Shelf:
     def status(self, prog: str) -> int:
         """Return the exit status; say on standard error if something could not be saved."""
         if not self._problem:
-            return FINE
+            return SUCCESS
         tell(f"{prog}: not all could be saved in {self._folder!r}: {self._problem}")
-        return MISUSED
+        return USAGE_ERROR
 
     def _write(self, raw: bytes, ending: str) -> str:
         while self._next < _TRIES:
@@ -152,7 +152,7 @@ def _ending(mime_type: str) -> str:
 # Blocks
 
 
-def result_shown(result: ToolResult[Any], shelf: Shelf) -> list[str]:
+def result_shown(result: ToolResult[Any], shelf: SaveFolder) -> list[str]:
     """Return the lines that show what a tool gave: text, or its structured value, and the rest."""
     structured = result.structured_content
     if structured is None or result.is_error:
@@ -177,7 +177,7 @@ def _says(text: str, structured: Any, value: Any) -> bool:
     return read in (structured, value)
 
 
-def blocks_shown(blocks: Iterable[ContentBlock], shelf: Shelf) -> Iterator[str]:
+def blocks_shown(blocks: Iterable[ContentBlock], shelf: SaveFolder) -> Iterator[str]:
     """Yield the text of each block; what has none is saved."""
     for block in blocks:
         if block.type == "text":
@@ -191,7 +191,7 @@ def blocks_shown(blocks: Iterable[ContentBlock], shelf: Shelf) -> Iterator[str]:
             yield shelf.save(block.data, block.mime_type)
 
 
-def contents_shown(contents: Iterable[ResourceContents], shelf: Shelf) -> Iterator[str]:
+def contents_shown(contents: Iterable[ResourceContents], shelf: SaveFolder) -> Iterator[str]:
     """Yield the text of each part of a resource; what has none is saved."""
     for each in contents:
         if isinstance(each.text, str):

@@ -20,7 +20,7 @@ from .terminal import cells, cut, is_terminal, wants_colour
 if TYPE_CHECKING:
     from ...mcp.types import LoggingMessageNotificationParams
 
-__all__ = ["Console", "somebody_is_there"]
+__all__ = ["Console", "is_interactive"]
 
 # A server may report as often as it likes; nobody sees more than this, in seconds.
 _REDRAW: Final = 0.05
@@ -28,7 +28,7 @@ _BAR: Final = 24
 _SPINNER: Final = "|/-\\"
 
 
-def somebody_is_there() -> bool:
+def is_interactive() -> bool:
     """Say whether there is somebody at a terminal who can be asked."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 

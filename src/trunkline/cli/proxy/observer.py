@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...transports.base import Frame
     from ..recording import Recording
 
-__all__ = ["Ear", "Overhearing"]
+__all__ = ["ConnectionObserver", "ProxyObserver"]
 
 Side: TypeAlias = Literal["client", "server"]
 
@@ -30,7 +30,7 @@ _LEVELS: Final = {"error": "error", "warn": "warning", "info": "remark"}
 _WAYS: Final = {"client": "client → server", "server": "server → client"}
 
 
-class Overhearing:
+class ProxyObserver:
     """All that one run hears, of however many connections."""
 
     def __init__(
@@ -50,14 +50,14 @@ class Overhearing:
         if judges:
             from ...judge import conversation  # noqa: F401  # loaded before somebody waits for it
 
-    def connection(self, number: int | None, source: str, target: str) -> Ear:
+    def connection(self, number: int | None, source: str, target: str) -> ConnectionObserver:
         """Return what hears one connection; the names are those of its transports."""
         talk = None
         if self._judges:
             from ...judge.conversation import Conversation
 
             talk = Conversation(self._revision)
-        return Ear(self, talk, number, {"client": source, "server": target})
+        return ConnectionObserver(self, talk, number, {"client": source, "server": target})
 
     def summary(self) -> str:
         """Return one line that says how it went."""
@@ -66,12 +66,12 @@ class Overhearing:
         return f"{_count(self.messages, 'message') or 'no message'}: {told or 'nothing found'}"
 
 
-class Ear:
+class ConnectionObserver:
     """Hears one connection."""
 
     def __init__(
         self,
-        run: Overhearing,
+        run: ProxyObserver,
         talk: Conversation | None,
         number: int | None,
         transports: dict[Side, str],

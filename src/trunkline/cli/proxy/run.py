@@ -28,14 +28,14 @@ from ...transports.base import HIGH_WATER, ignore
 from ...transports.io.thread import ThreadWriter
 from ...transports.relay import Relay
 from ...transports.stdio.client import Stdio
-from ..exit_codes import FINE, FOUND, INTERRUPTED, UNREACHED
+from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, UNREACHABLE
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
     from ...transports.base import Address, Transport
     from ...transports.sockets.connection import AcceptedSocket
     from ..recording import Recording
-    from .observer import Overhearing
+    from .observer import ProxyObserver
 
 __all__ = ["join"]
 
@@ -58,10 +58,10 @@ def join(
     record: Recording | None,
 ) -> int:
     """Join clients of `source`, None being the standard streams, and servers of `target`."""
-    return asyncio.run(_Run(options, source, target, record).run())
+    return asyncio.run(_ProxyRun(options, source, target, record).run())
 
 
-class _Run:
+class _ProxyRun:
     """One run of the verb."""
 
     def __init__(
@@ -77,8 +77,8 @@ class _Run:
         self._record = record
         self._judges = bool(options.judge or options.fail)
         self._log: ThreadWriter | None = None
-        self._heard: Overhearing | None = None
-        self._status = FINE
+        self._heard: ProxyObserver | None = None
+        self._status = SUCCESS
         self._signals: list[int] = []
         self._clients: set[asyncio.Task[None]] = set()
         self._count = 0
@@ -101,14 +101,14 @@ class _Run:
                 self._log.close()
         return self._exit()
 
-    def _overhearing(self) -> Overhearing | None:
+    def _overhearing(self) -> ProxyObserver | None:
         """Return what hears the frames; nothing is looked at that nobody wants to know of."""
         if self._record is None and not self._judges:
             return None
         # Imported here: who forwards and no more starts sooner.
-        from .observer import Overhearing
+        from .observer import ProxyObserver
 
-        return Overhearing(
+        return ProxyObserver(
             self.say, record=self._record, judges=self._judges, revision=self._options.revision
         )
 
@@ -116,7 +116,9 @@ class _Run:
         if signal.SIGINT in self._signals:
             return INTERRUPTED
         errors = 0 if self._heard is None else self._heard.counts["error"]
-        return FOUND if self._options.fail and errors and not self._status else self._status
+        return (
+            PROBLEMS_FOUND if self._options.fail and errors and not self._status else self._status
+        )
 
     async def _until_told(
         self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]
@@ -195,7 +197,7 @@ class _Run:
             return
         if status is None or problem.exit_status is None:
             # It is not the server's end that ended it.
-            self._status = UNREACHED
+            self._status = UNREACHABLE
         if problem.exit_status is None or problem.exit_status < 0:
             self.say(problem.reason)
 
@@ -217,7 +219,7 @@ class _Run:
             await asyncio.get_running_loop().create_future()
         except TransportError as error:
             self.say(error.reason)
-            self._status = UNREACHED
+            self._status = UNREACHABLE
         finally:
             listener.close()
             for task in self._clients:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["Watch", "is_own"]
+__all__ = ["FileWatch", "is_own"]
 
 # Folders that are not somebody's own work, besides those whose names begin with a dot.
 _NOT_OWN: Final = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
@@ -22,7 +22,7 @@ _NOT_OWN: Final = frozenset({"__pycache__", "node_modules", "site-packages", "ve
 _MOST: Final = 5000
 
 
-class _Stamp(NamedTuple):
+class _FileStamp(NamedTuple):
     """What tells one state of a file from the next."""
 
     time: int
@@ -37,7 +37,7 @@ def is_own(path: str, folder: str) -> bool:
     return not any(part in _NOT_OWN or part.startswith(".") for part in inside)
 
 
-class Watch:
+class FileWatch:
     """The files that are watched, and how they were when they were last looked at."""
 
     def __init__(self, folder: str, trees: Sequence[str] = ()) -> None:
@@ -78,7 +78,7 @@ class Watch:
         self._seen = {**before, **now}
         return sorted(path for path in now if path not in before or before[path] != now[path])
 
-    def _look(self) -> dict[str, _Stamp | None]:
+    def _look(self) -> dict[str, _FileStamp | None]:
         found = dict.fromkeys(self._files)
         for tree in self._trees:
             found.update(dict.fromkeys(_python_files(tree)))
@@ -90,12 +90,12 @@ class Watch:
         return any(path.startswith(tree + os.sep) for tree in self._trees)
 
 
-def _stamp(path: str) -> _Stamp | None:
+def _stamp(path: str) -> _FileStamp | None:
     try:
         found = os.stat(path)
     except OSError:
         return None  # it is gone, or about to be put there anew
-    return _Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+    return _FileStamp(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def _python_files(folder: str, *, deep: bool = True) -> Iterator[str]:

@@ -19,10 +19,10 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder, decode, encode
 
 __all__ = [
-    "Agreed",
-    "Head",
-    "Key",
-    "Session",
+    "MessageHead",
+    "NegotiatedFields",
+    "ReplayedSession",
+    "RequestKey",
     "cancelled_by",
     "failure",
     "heads_of",
@@ -40,7 +40,7 @@ _SUBSCRIPTIONS: Final = 10_000
 # What is read of a message
 
 
-class Head(Struct):
+class MessageHead(Struct):
     """A message, of which only so much is read as says whose it is."""
 
     id: Any = UNSET
@@ -57,20 +57,20 @@ class _Subscription(Struct):
     uri: Any = UNSET
 
 
-class Agreed(Struct):
+class NegotiatedFields(Struct):
     """The result of `initialize`."""
 
     protocolVersion: Any = UNSET
     capabilities: dict[str, Any] = {}
 
 
-Key = tuple[type, Any]
+RequestKey = tuple[type, Any]
 
-_one: Final = Decoder(Head).decode
-_several: Final = Decoder(list[Head]).decode
+_one: Final = Decoder(MessageHead).decode
+_several: Final = Decoder(list[MessageHead]).decode
 
 
-def heads_of(frame: bytes) -> tuple[list[Head], bool]:
+def heads_of(frame: bytes) -> tuple[list[MessageHead], bool]:
     """Return what is read of each message in a frame, and whether they are a batch."""
     try:
         if frame.lstrip()[:1] == b"[":
@@ -80,17 +80,17 @@ def heads_of(frame: bytes) -> tuple[list[Head], bool]:
         return [], False  # whoever it is for will say what is wrong with it
 
 
-def key_of(id: object) -> Key | None:
+def key_of(id: object) -> RequestKey | None:
     """Return what an id is found by: 1 and "1" are two, and so are 1 and true."""
     return (type(id), id) if isinstance(id, str | int) else None
 
 
-def is_a(head: Head, method: str) -> bool:
+def is_a(head: MessageHead, method: str) -> bool:
     """Say whether a message is of this method."""
     return bool(head.method == method)
 
 
-def cancelled_by(head: Head) -> Key | None:
+def cancelled_by(head: MessageHead) -> RequestKey | None:
     """Return what a notification of that name cancels."""
     return key_of(read_as(head.params, _Cancelled).requestId)
 
@@ -125,13 +125,13 @@ def failure(id: Any, code: int, message: str) -> dict[str, Any]:
 # The handshake that was made
 
 
-class Session:
+class ReplayedSession:
     """What a client has told the first server, and every later one has to know.
 
     Requests are kept as they came: what an envelope holds besides belongs to them.
     """
 
-    def __init__(self, key: Key | None, opening: bytes) -> None:
+    def __init__(self, key: RequestKey | None, opening: bytes) -> None:
         self.key = key
         self.opening = opening
         # What the first server agreed to; None until it has.
@@ -144,7 +144,7 @@ class Session:
         self._level: bytes | None = None
         self._subscriptions: dict[str, bytes] = {}
 
-    def hear(self, head: Head, frame: bytes) -> None:
+    def hear(self, head: MessageHead, frame: bytes) -> None:
         """Remember what a client says that has to be said again."""
         method = head.method
         if method == "notifications/initialized":

@@ -34,12 +34,12 @@ from ...transports.base import HIGH_WATER, ignore
 from ...transports.framed import FramedTransport
 from ...transports.io.fd import FdReader, FdWriter
 from ...transports.stdio.server import StdioServer
-from ..exit_codes import FINE, MISUSED
+from ..exit_codes import SUCCESS, USAGE_ERROR
 from .session_state import (
-    Agreed,
-    Head,
-    Key,
-    Session,
+    MessageHead,
+    NegotiatedFields,
+    ReplayedSession,
+    RequestKey,
     cancelled_by,
     failure,
     heads_of,
@@ -49,16 +49,16 @@ from .session_state import (
     message,
     read_as,
 )
-from .supervisor import Rejected, say
+from .supervisor import WorkerRejected, notify
 
 if TYPE_CHECKING:
     import socket
 
     from ...transports.base import Frame
     from .supervisor import Worker
-    from .worker import Report
+    from .worker import WorkerReport
 
-__all__ = ["StandIn"]
+__all__ = ["StdioFront"]
 
 _INTERNAL_ERROR: Final = -32603
 _PARSE_ERROR: Final = -32700
@@ -86,7 +86,7 @@ _HELD: Final = HIGH_WATER
 # A worker, as the client's other side
 
 
-class _Pipes(FramedTransport):
+class _WorkerPipes(FramedTransport):
     """Frames to and from a worker."""
 
     def __init__(self, policy: Policy, pipes: tuple[int, int]) -> None:
@@ -132,18 +132,18 @@ class _Pipes(FramedTransport):
             self._report(None)
 
 
-class _Line:
+class _WorkerConnection:
     """A worker, and what is open between it and the client."""
 
-    def __init__(self, worker: Worker, pipes: _Pipes) -> None:
+    def __init__(self, worker: Worker, pipes: _WorkerPipes) -> None:
         self.worker = worker
         self.pipes = pipes
         # What the client has asked of it, and which batch that was part of.
-        self.asked: dict[Key | None, tuple[Any, int | None]] = {}
+        self.asked: dict[RequestKey | None, tuple[Any, int | None]] = {}
         # What it has asked of the client.
-        self.asks: set[Key | None] = set()
+        self.asks: set[RequestKey | None] = set()
         # What we have asked of it ourselves.
-        self.ours: dict[str, asyncio.Future[Head]] = {}
+        self.ours: dict[str, asyncio.Future[MessageHead]] = {}
         # Whether it is not read because the client is slow, and how often that was so.
         self.is_paused = False
         self.pauses = 0
@@ -169,13 +169,13 @@ class _Line:
     def send(self, frame: bytes) -> None:
         self.pipes.send(frame)
 
-    async def ask(self, frame: bytes, id: str, seconds: float) -> Head:
+    async def ask(self, frame: bytes, id: str, seconds: float) -> MessageHead:
         """Ask something of our own, by a request with this id, and return the answer.
 
         Raises:
             Rejected: there was none.
         """
-        answer: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[MessageHead] = asyncio.get_running_loop().create_future()
         self.ours[id] = answer
         self.send(frame)
         ended = self.worker.ended
@@ -184,14 +184,14 @@ class _Line:
         if answer.done():
             return answer.result()
         if ended.done():
-            raise Rejected(f"the server ended with status {ended.result()}")
-        raise Rejected(f"the server did not answer within {seconds:g} s")
+            raise WorkerRejected(f"the server ended with status {ended.result()}")
+        raise WorkerRejected(f"the server did not answer within {seconds:g} s")
 
 
 # Standing in
 
 
-class StandIn:
+class StdioFront:
     """Keeps the client, and hands what it says to the worker whose turn it is."""
 
     listen: list[socket.socket] | None = None
@@ -201,13 +201,13 @@ class StandIn:
         # Called with an exit status when the client has gone.
         self.on_end: Callable[[int], object] = ignore
         self._host: StdioServer | None = None
-        self._current: _Line | None = None
+        self._current: _WorkerConnection | None = None
         # Those that have still something to say, though it is another's turn or nobody's.
-        self._retiring: set[_Line] = set()
+        self._retiring: set[_WorkerConnection] = set()
         # The one that is about to take over.
-        self._next: _Line | None = None
+        self._next: _WorkerConnection | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._session: Session | None = None
+        self._session: ReplayedSession | None = None
         # While one worker is put in the place of another: what came for whichever it will be.
         self._held: list[bytes] | None = None
         self._held_size = 0
@@ -215,7 +215,7 @@ class StandIn:
         self._is_closing = False
         self._ids = 0
         self._batches = 0
-        self._last_status = FINE
+        self._last_status = SUCCESS
 
     @property
     def is_served(self) -> bool:
@@ -241,19 +241,19 @@ class StandIn:
             await host.connect()
         except TransportError as error:
             # There is no client, and never will be.
-            say(str(error))
-            self.on_end(MISUSED)
+            notify(str(error))
+            self.on_end(USAGE_ERROR)
 
     # -- one worker after the other --------------------------------------------------------
 
-    async def adopt(self, worker: Worker, report: Report) -> None:
+    async def adopt(self, worker: Worker, report: WorkerReport) -> None:
         """Let a worker take over, when it knows what the one before it knew.
 
         Raises:
             Rejected: it cannot; the one before goes on.
         """
         if worker.pipes is None or worker.ended.done():
-            raise Rejected("the server has ended")
+            raise WorkerRejected("the server has ended")
         self._next = line = await self._line(worker, worker.pipes, report)
         try:
             session = await self._greet(line)
@@ -262,7 +262,7 @@ class StandIn:
                 await self._repeat(line, session)
             if worker.ended.done():
                 # While it gave its last answer: nobody will say so again.
-                raise Rejected(f"the server ended with status {worker.ended.result()}")
+                raise WorkerRejected(f"the server ended with status {worker.ended.result()}")
         except BaseException:  # rejected, or whoever reloads was told to end
             self._next = None
             self._let_go()
@@ -278,18 +278,20 @@ class StandIn:
         if before is not None:
             self._go_on(self._retire(before))
 
-    async def _line(self, worker: Worker, pipes: tuple[int, int], report: Report) -> _Line:
+    async def _line(
+        self, worker: Worker, pipes: tuple[int, int], report: WorkerReport
+    ) -> _WorkerConnection:
         # Who detects hears lines from us. What a worker may write is for it to know.
         framing: Any = "newline" if report.framing == "detect" else report.framing
         worker.pipes = None
-        way = _Pipes(Policy(framing=framing, limits=Limits(stdio=None)), pipes)
-        line = _Line(worker, way)
+        way = _WorkerPipes(Policy(framing=framing, limits=Limits(stdio=None)), pipes)
+        line = _WorkerConnection(worker, way)
         way.on_message = lambda frame, _: self._hear_worker(line, frame)
         way.on_drained = self._regulate
         await way.connect()
         return line
 
-    async def _greet(self, line: _Line) -> Session | None:
+    async def _greet(self, line: _WorkerConnection) -> ReplayedSession | None:
         """See that a worker serves, which takes as long as its lifespan; return the session.
 
         Nothing is held back meanwhile: the worker before serves.
@@ -304,23 +306,23 @@ class StandIn:
             return None
         answer = await line.ask(*self._again(session.opening), _ANSWERS)
         if answer.result is UNSET:
-            raise Rejected("the server refuses the handshake that the client has made")
-        agreed = read_as(answer.result, Agreed).protocolVersion
+            raise WorkerRejected("the server refuses the handshake that the client has made")
+        agreed = read_as(answer.result, NegotiatedFields).protocolVersion
         if agreed != session.revision:
-            raise Rejected(
+            raise WorkerRejected(
                 f"the server speaks {agreed!r}, and the client was promised {session.revision!r}"
             )
         return session
 
-    async def _wait_for_handshake(self, session: Session) -> None:
+    async def _wait_for_handshake(self, session: ReplayedSession) -> None:
         """Wait until a handshake that has begun is over: its answer is what has to be agreed on."""
         try:
             async with asyncio.timeout(_ANSWERS):
                 await session.is_over.wait()
         except TimeoutError:
-            raise Rejected("the server before has not answered initialize") from None
+            raise WorkerRejected("the server before has not answered initialize") from None
 
-    async def _repeat(self, line: _Line, session: Session) -> None:
+    async def _repeat(self, line: _WorkerConnection, session: ReplayedSession) -> None:
         """Tell a worker what else the client has told the one before."""
         if session.ready is not None:
             line.send(session.ready)
@@ -346,17 +348,17 @@ class StandIn:
             self._hand_on(frame)
         self._regulate()
 
-    async def _retire(self, line: _Line) -> None:
+    async def _retire(self, line: _WorkerConnection) -> None:
         """Have a worker finish what it has begun, then answer what it could not."""
         try:
             # What was sent to it before is begun when it has read this, and so is not refused.
             await line.ask(message(id=(id := self._id()), method="ping"), id, _HAS_READ)
-        except Rejected:
+        except WorkerRejected:
             pass  # it is at work in its event loop, or gone
         line.worker.stop()
         await self._bury(line, _RELOADED)
 
-    async def _bury(self, line: _Line, why: str) -> None:
+    async def _bury(self, line: _WorkerConnection, why: str) -> None:
         """Wait until a worker has ended, hear the rest, and answer in its name."""
         await line.worker.end()
         await self._hear_rest(line)
@@ -364,7 +366,7 @@ class StandIn:
         self._answer_for(line, why)
         await line.pipes.close()
 
-    async def _hear_rest(self, line: _Line) -> None:
+    async def _hear_rest(self, line: _WorkerConnection) -> None:
         """Hear what a worker wrote before it was gone, as fast as the client takes it."""
         spells = _SPELLS
         while not line.pipes.ended.done() and spells:
@@ -441,7 +443,7 @@ class StandIn:
             line.send(frame)
         self._regulate()
 
-    def _lines_for(self, heads: list[Head]) -> list[_Line | None]:
+    def _lines_for(self, heads: list[MessageHead]) -> list[_WorkerConnection | None]:
         """Return whom a frame is for: who asked, who was asked, or whose turn it is."""
         head = heads[0] if len(heads) == 1 else None
         if head is not None and self._retiring:
@@ -459,7 +461,7 @@ class StandIn:
                     return [line]
         return [self._current]
 
-    def _note(self, heads: list[Head], frame: bytes, is_batch: bool) -> None:
+    def _note(self, heads: list[MessageHead], frame: bytes, is_batch: bool) -> None:
         """Take note of what a client asks, and of what later workers have to be told."""
         self._batches += is_batch
         line = self._current
@@ -478,14 +480,14 @@ class StandIn:
             if is_batch:
                 alone = message(id=head.id, method=head.method, params=head.params)
             if is_a(head, "initialize") and self._session is None and line is not None:
-                self._session = Session(key, alone)
+                self._session = ReplayedSession(key, alone)
             elif self._session is not None:
                 self._session.hear(head, alone)
 
-    def _lines(self) -> list[_Line]:
+    def _lines(self) -> list[_WorkerConnection]:
         return [*([] if self._current is None else [self._current]), *self._retiring]
 
-    def _refuse(self, heads: list[Head], is_batch: bool) -> None:
+    def _refuse(self, heads: list[MessageHead], is_batch: bool) -> None:
         """Answer what is asked while there is no worker."""
         asked = [head.id for head in heads if head.method is not UNSET and head.id is not UNSET]
         answers = [failure(id, _INTERNAL_ERROR, _ENDED) for id in asked if key_of(id)]
@@ -513,7 +515,7 @@ class StandIn:
 
     # -- what workers say --------------------------------------------------------------------
 
-    def _hear_worker(self, line: _Line, frame: Frame) -> None:
+    def _hear_worker(self, line: _WorkerConnection, frame: Frame) -> None:
         if not isinstance(frame, bytes):
             return  # its last words were cut short
         heads, is_batch = heads_of(frame)
@@ -526,7 +528,7 @@ class StandIn:
             elif not is_batch and isinstance(head.id, str) and head.id in line.ours:
                 answer = line.ours[head.id]
                 if not answer.done():
-                    answer.set_result(Head(head.id, UNSET, UNSET, kept(head.result)))
+                    answer.set_result(MessageHead(head.id, UNSET, UNSET, kept(head.result)))
                 return
             else:
                 self._answered(line, head)
@@ -535,7 +537,7 @@ class StandIn:
             if self._owed > HIGH_WATER:
                 line.pause()
 
-    def _answered(self, line: _Line, head: Head) -> None:
+    def _answered(self, line: _WorkerConnection, head: MessageHead) -> None:
         key = key_of(head.id)
         if key is None:
             return
@@ -546,10 +548,10 @@ class StandIn:
             if head.result is UNSET:
                 self._session = None  # it was refused: the client may try again
                 return
-            agreed = read_as(head.result, Agreed)
+            agreed = read_as(head.result, NegotiatedFields)
             session.revision, session.capabilities = agreed.protocolVersion, agreed.capabilities
 
-    def _answer_for(self, line: _Line, why: str) -> None:
+    def _answer_for(self, line: _WorkerConnection, why: str) -> None:
         """Answer what a worker has left open when it ended."""
         batches: dict[int, list[dict[str, Any]]] = {}
         session = self._session

@@ -31,16 +31,24 @@ from msgspec.json import decode, encode
 
 from ...errors import TransportError
 from ...transports.io.fd import check_platform
-from ..exit_codes import FINE, MISUSED
-from ..loader import Target
-from .file_watch import Watch
-from .worker import Orders, Report
+from ..exit_codes import SUCCESS, USAGE_ERROR
+from ..loader import AppTarget
+from .file_watch import FileWatch
+from .worker import WorkerOrders, WorkerReport
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
     from ...transports.sockets.unix_path import SocketFile
 
-__all__ = ["Front", "Rejected", "Sockets", "Supervisor", "Worker", "run_reloading", "say"]
+__all__ = [
+    "SocketFront",
+    "Supervisor",
+    "Worker",
+    "WorkerFront",
+    "WorkerRejected",
+    "notify",
+    "run_reloading",
+]
 
 # How often files are looked at, and how long they have to be left alone before it counts: an
 # editor writes in several steps, and a tool writes several files. In seconds.
@@ -68,11 +76,11 @@ sys.exit(main(orders))
 """
 
 
-class Rejected(Exception):
+class WorkerRejected(Exception):
     """A worker that was ready cannot take over after all; the text says why."""
 
 
-def say(text: str) -> None:
+def notify(text: str) -> None:
     """Tell whoever develops the server what is going on."""
     try:
         print(f"trunkline serve: {text}", file=sys.stderr, flush=True)
@@ -93,14 +101,14 @@ class Worker:
         # The pipes to it, where it serves standard streams.
         self.pipes: tuple[int, int] | None = None
         # What it reports; None if it ended before.
-        self.report: asyncio.Task[Report | None] = _task(self._read_report())
+        self.report: asyncio.Task[WorkerReport | None] = _task(self._read_report())
         # Done when it is gone; its exit status is the result.
         self.ended: asyncio.Task[int] = _task(self._wait())
         self.is_stopping = False
         self._grace = 0.0
 
     @classmethod
-    async def start(cls, orders: Orders, listen: Sequence[socket.socket] | None) -> Worker:
+    async def start(cls, orders: WorkerOrders, listen: Sequence[socket.socket] | None) -> Worker:
         """Start a process: one that listens on sockets, or one that is spoken to by pipes.
 
         Raises:
@@ -134,7 +142,7 @@ class Worker:
             worker.pipes = pipes[2], pipes[1]
         return worker
 
-    async def _read_report(self) -> Report | None:
+    async def _read_report(self) -> WorkerReport | None:
         self._control.setblocking(False)
         loop, said = asyncio.get_running_loop(), b""
         while not said.endswith(b"\n") and len(said) < _LONGEST_REPORT:
@@ -146,7 +154,7 @@ class Worker:
                 return None
             said += data
         try:
-            report = decode(said, type=Report)
+            report = decode(said, type=WorkerReport)
         except DecodeError:
             return None
         self._grace = report.grace
@@ -187,7 +195,7 @@ class Worker:
         finally:
             # Also when whoever waits is cancelled.
             if not self.ended.done():
-                say("the server does not end: it is made to")
+                notify("the server does not end: it is made to")
                 self.kill()
         status = await self.ended
         self.report.cancel()
@@ -202,9 +210,9 @@ class Worker:
             pass  # nobody is left
 
 
-def orders_for(orders: Orders, fds: list[int]) -> Orders:
+def orders_for(orders: WorkerOrders, fds: list[int]) -> WorkerOrders:
     """Return orders that name the descriptors a process will find."""
-    return Orders(orders.options, fds[0], fds[1:] or None, orders.generation)
+    return WorkerOrders(orders.options, fds[0], fds[1:] or None, orders.generation)
 
 
 def _pipes() -> tuple[int, int, int, int]:
@@ -234,7 +242,7 @@ def _task(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
 # What workers serve
 
 
-class Front(Protocol):
+class WorkerFront(Protocol):
     """What lasts while workers come and go."""
 
     # What they listen on, if they do.
@@ -244,7 +252,7 @@ class Front(Protocol):
         """Begin."""
         ...
 
-    async def adopt(self, worker: Worker, report: Report) -> None:
+    async def adopt(self, worker: Worker, report: WorkerReport) -> None:
         """Let a worker that is ready take over, and the one before it end.
 
         Raises:
@@ -270,7 +278,7 @@ class Front(Protocol):
         ...
 
 
-class Sockets:
+class SocketFront:
     """Listening sockets that are bound here and served by one worker after the other."""
 
     def __init__(self, address: Tcp | Unix, options: dict[str, Any]) -> None:
@@ -319,14 +327,14 @@ class Sockets:
             where = f"{where.partition('://')[0]}://{self._options['tcp']}"
         print(f"listening on {where}", file=sys.stderr, flush=True)
 
-    async def adopt(self, worker: Worker, report: Report) -> None:
+    async def adopt(self, worker: Worker, report: WorkerReport) -> None:
         """Have the worker before, if any, let nobody in any more, and soon finish.
 
         Raises:
             Rejected: it has ended meanwhile.
         """
         if worker.ended.done():
-            raise Rejected(f"the server ended with status {worker.ended.result()}")
+            raise WorkerRejected(f"the server ended with status {worker.ended.result()}")
         before, self._current = self._current, worker
         if before is not None:
             before.let_in_nobody()
@@ -390,7 +398,9 @@ async def _bound(address: Tcp) -> list[socket.socket]:
 class Supervisor:
     """Starts workers when files change, until a signal or `finish` ends it."""
 
-    def __init__(self, options: dict[str, Any], target: Target, watch: Watch, front: Front) -> None:
+    def __init__(
+        self, options: dict[str, Any], target: AppTarget, watch: FileWatch, front: WorkerFront
+    ) -> None:
         self._options = options
         self._target = target
         self._watch = watch
@@ -439,7 +449,7 @@ class Supervisor:
 
     def _on_signal(self) -> None:
         self._signals += 1
-        self.finish(FINE)
+        self.finish(SUCCESS)
         for worker in self._workers if self._signals > 1 else ():
             if self._signals == 2:
                 worker.stop()
@@ -459,7 +469,7 @@ class Supervisor:
                 if not more:
                     break
                 changed += more
-            say(f"{_named(changed, self._target.folder)} changed")
+            notify(f"{_named(changed, self._target.folder)} changed")
             await self._give_up()
             self._begin()
 
@@ -477,12 +487,12 @@ class Supervisor:
 
     def _tell_fault(self, attempt: asyncio.Task[None]) -> None:
         if not attempt.cancelled() and (error := attempt.exception()) is not None:
-            say(f"no worker could be started: {error!r}")
+            notify(f"no worker could be started: {error!r}")
 
     async def _try(self) -> None:
         """Start a worker, and let it take over if it is ready to."""
         since = time.time_ns()
-        orders = Orders(self._options, -1, None, self._generation)
+        orders = WorkerOrders(self._options, -1, None, self._generation)
         self._generation += 1
         is_first = self._generation == 1
         worker = await Worker.start(orders, self._front.listen)
@@ -497,9 +507,9 @@ class Supervisor:
             if report is None or not report.is_ready:
                 # It says why itself, and that comes first.
                 await asyncio.wait((worker.ended,), timeout=_PATIENCE)
-                raise Rejected("the server could not be loaded")
+                raise WorkerRejected("the server could not be loaded")
             await self._front.adopt(worker, report)
-        except Rejected as error:
+        except WorkerRejected as error:
             await self._drop(worker, f"{error}; {self._prospect()}")
             if is_first:
                 await self._front.wait_without()
@@ -508,7 +518,7 @@ class Supervisor:
             raise
         else:
             if not is_first:
-                say("reloaded")
+                notify("reloaded")
         finally:
             self._is_adopting = False
 
@@ -518,7 +528,7 @@ class Supervisor:
     async def _drop(self, worker: Worker, why: str = "") -> None:
         """End a worker that serves nobody."""
         if why:
-            say(why)
+            notify(why)
         worker.stop()
         close_pipes(worker)
         await worker.end()
@@ -528,7 +538,7 @@ class Supervisor:
         if ended.cancelled() or worker.is_stopping:
             return
         if self._front.lost(worker, ended.result()):
-            say(f"the server ended with status {ended.result()}; waiting for a change")
+            notify(f"the server ended with status {ended.result()}; waiting for a change")
 
 
 def close_pipes(worker: Worker) -> None:
@@ -545,33 +555,35 @@ def _named(paths: list[str], folder: str) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def run_reloading(options: argparse.Namespace, target: Target, address: Tcp | Unix | None) -> int:
+def run_reloading(
+    options: argparse.Namespace, target: AppTarget, address: Tcp | Unix | None
+) -> int:
     """Serve a file, and serve it anew when it changes; return the exit status."""
     for folder in options.reload_dir:
         if not os.path.isdir(folder):
-            say(f"--reload-dir takes a folder, and {folder!r} is none")
-            return MISUSED
+            notify(f"--reload-dir takes a folder, and {folder!r} is none")
+            return USAGE_ERROR
     try:
         check_platform()
         return asyncio.run(_supervise(options, target, address))
     except TransportError as error:
-        say(str(error))
-        return MISUSED
+        notify(str(error))
+        return USAGE_ERROR
 
 
 async def _supervise(
-    options: argparse.Namespace, target: Target, address: Tcp | Unix | None
+    options: argparse.Namespace, target: AppTarget, address: Tcp | Unix | None
 ) -> int:
     given = {name: value for name, value in vars(options).items() if name != "command"}
-    watch = Watch(target.folder, options.reload_dir)
-    front: Front
+    watch = FileWatch(target.folder, options.reload_dir)
+    front: WorkerFront
     if address is not None:
-        front = Sockets(address, given)
+        front = SocketFront(address, given)
         return await Supervisor(given, target, watch, front).run()
     # Imported here: a socket needs nobody to stand in.
-    from .stdio_front import StandIn
+    from .stdio_front import StdioFront
 
-    front = StandIn(options.framing)
+    front = StdioFront(options.framing)
     supervisor = Supervisor(given, target, watch, front)
     front.on_end = supervisor.finish
     return await supervisor.run()

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.json import decode, encode
 
-from ..command import Misuse
-from ..exit_codes import FINE, MISUSED
-from ..loader import LoadFailed, load, stdout_on_stderr, target_of
+from ..command import UsageError
+from ..exit_codes import SUCCESS, USAGE_ERROR
+from ..loader import LoadError, load_app, parse_app_target, stdout_on_stderr
 from .file_watch import is_own
 
 if TYPE_CHECKING:
     from ...server.app import Server
 
-__all__ = ["Orders", "Report", "main"]
+__all__ = ["WorkerOrders", "WorkerReport", "main"]
 
 
-class Orders(Struct, frozen=True):
+class WorkerOrders(Struct, frozen=True):
     """What a process is told by whoever started it."""
 
     # Those of `trunkline serve`, by name.
@@ -44,7 +44,7 @@ class Orders(Struct, frozen=True):
     generation: int
 
 
-class Report(Struct, frozen=True):
+class WorkerReport(Struct, frozen=True):
     """What a process says of itself."""
 
     # Whether it is ready to serve.
@@ -64,7 +64,7 @@ _NUMBERS_EACH: Final = 2**32
 
 def main(text: str) -> int:
     """Do as ordered, in JSON; return the exit status."""
-    orders = decode(text, type=Orders)
+    orders = decode(text, type=WorkerOrders)
     # What the server starts has no business with it.
     os.set_inheritable(orders.control, False)
     reporter = _Reporter(socket.socket(fileno=orders.control))
@@ -73,25 +73,25 @@ def main(text: str) -> int:
     # after an edit it may be without being so.
     sys.dont_write_bytecode = True
     try:
-        target = target_of(options.target)
+        target = parse_app_target(options.target)
         reporter.folder = target.folder
         with stdout_on_stderr() if orders.listen is None else nullcontext():
-            app = load(target)
+            app = load_app(target)
         _serve(app, orders, options, reporter)
-    except LoadFailed as error:
+    except LoadError as error:
         print(error.trace, file=sys.stderr)
         reporter.files = error.files
-        return MISUSED
-    except Misuse as error:
+        return USAGE_ERROR
+    except UsageError as error:
         print(f"{options.prog}: {error}", file=sys.stderr)
-        return MISUSED
+        return USAGE_ERROR
     finally:
         # Whatever it was: a file that does not load, a port, a lifespan.
         reporter.tell_failure()
-    return FINE
+    return SUCCESS
 
 
-def _serve(app: Server, orders: Orders, options: Any, reporter: _Reporter) -> None:
+def _serve(app: Server, orders: WorkerOrders, options: Any, reporter: _Reporter) -> None:
     from ...server.runtime.run import run_listening, run_stdio
     from ..commands.serve import address_of, begin_log, limits_of, with_framing
 
@@ -128,20 +128,20 @@ class _Reporter:
         """Say that the server is ready, and what there is to know of it."""
         policy = app.policy
         size = policy.limits.message_size("stdio")
-        self._tell(Report(True, self._own_files(), policy.framing, size, app.limits.grace))
+        self._tell(WorkerReport(True, self._own_files(), policy.framing, size, app.limits.grace))
 
     def tell_failure(self) -> None:
         """Say that it is not, unless it was said that it is."""
         if not self._has_told:
-            self._tell(Report(False, self._own_files()))
+            self._tell(WorkerReport(False, self._own_files()))
 
-    def _tell(self, report: Report) -> None:
+    def _tell(self, report: WorkerReport) -> None:
         self._has_told = True
         try:
             self.control.sendall(encode(report) + b"\n")
         except OSError:
             # Whoever started us has ended, and so do we.
-            sys.exit(FINE)
+            sys.exit(SUCCESS)
 
     def _own_files(self) -> list[str]:
         """Return the files of modules that lie in the folder, and are its author's own."""

@@ -14,7 +14,7 @@ import pytest
 
 from trunkline import Server, SocketLimits, Tcp, Tls, Unix
 from trunkline.cli import main
-from trunkline.cli.command import Misuse, parser_of
+from trunkline.cli.command import UsageError, parser_of
 from trunkline.cli.commands.serve import address_of, begin_log, limits_of, with_framing
 
 
@@ -60,7 +60,7 @@ def test_the_options_name_an_address(words: list[str], address: Tcp | Unix | Non
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words: list[str], said: str) -> None:
-    with pytest.raises(Misuse, match=said):
+    with pytest.raises(UsageError, match=said):
         address_of(options(*words))
 
 

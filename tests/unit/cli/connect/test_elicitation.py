@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from trunkline.cli.command import Misuse
-from trunkline.cli.connect.elicitation import Asking
+from trunkline.cli.command import UsageError
+from trunkline.cli.connect.elicitation import ElicitationPrompt
 from trunkline.cli.output.progress import Console
 from trunkline.mcp import ElicitRequestParams
 
@@ -37,8 +37,8 @@ def type_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     os.close(ours)
 
 
-def asking(*answers: str) -> Asking:
-    made = Asking(Console(), answers)
+def asking(*answers: str) -> ElicitationPrompt:
+    made = ElicitationPrompt(Console(), answers)
     made.can_ask = True
     return made
 
@@ -159,8 +159,8 @@ def test_an_address_is_shown_with_its_host_in_plain_letters(
 
 @pytest.mark.parametrize("word", ["x", "=x", ""])
 def test_an_answer_in_advance_is_a_key_and_a_value(word: str) -> None:
-    with pytest.raises(Misuse):
-        Asking(Console(), [word])
+    with pytest.raises(UsageError):
+        ElicitationPrompt(Console(), [word])
 
 
 def test_nobody_listens_to_the_keyboard_between_questions(type_in: Callable[[str], None]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import pytest
 
-from trunkline.cli.command import Misuse
+from trunkline.cli.command import UsageError
 from trunkline.cli.connect import target
 from trunkline.cli.connect.target import address_of, target_of
 from trunkline.jsonrpc.framing import FramingName
@@ -85,7 +85,7 @@ def test_the_options_of_tls_are_used() -> None:
     ],
 )
 def test_what_is_no_target_is_misuse(given: dict[str, Any]) -> None:
-    with pytest.raises(Misuse):
+    with pytest.raises(UsageError):
         target_of(options(**given))
 
 

@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
-from trunkline.cli.command import Misuse
+from trunkline.cli.command import UsageError
 from trunkline.cli.connect import tool_arguments
-from trunkline.cli.connect.tool_arguments import Unfit, arguments, closest, coerce, kind_of
+from trunkline.cli.connect.tool_arguments import (
+    ArgumentMismatch,
+    closest_name,
+    coerce,
+    parse_arguments,
+    type_summary,
+)
 
 CANARY = "canary-4471"
 
@@ -22,12 +28,12 @@ def schema(
 
 
 def read(*words: str, **properties: Any) -> dict[str, Any]:
-    return arguments(words, schema(**properties), "the tool 'x'")
+    return parse_arguments(words, schema(**properties), "the tool 'x'")
 
 
 def fault(*words: str, within: dict[str, Any]) -> str:
-    with pytest.raises(Misuse) as raised:
-        arguments(words, within, "the tool 'x'")
+    with pytest.raises(UsageError) as raised:
+        parse_arguments(words, within, "the tool 'x'")
     return str(raised.value)
 
 
@@ -36,7 +42,7 @@ def fault(*words: str, within: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("kind", ["object", "integer", "boolean", "null"])
 def test_bytes_that_are_no_text_are_unfit(kind: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(ArgumentMismatch):
         coerce('{"a": "\udcff"}', {"type": kind})
 
 
@@ -89,7 +95,7 @@ def test_a_text_is_what_its_type_says(text: str, kind: str, value: Any) -> None:
     ],
 )
 def test_a_text_that_is_something_else_is_unfit(text: str, kind: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(ArgumentMismatch):
         coerce(text, {"type": kind})
 
 
@@ -98,9 +104,9 @@ def test_a_list_is_json_or_has_commas() -> None:
     assert coerce("1,2", numbers) == [1, 2]
     assert coerce("[1,2]", numbers) == [1, 2]
     assert coerce("a,b", {"type": "array", "items": {"type": "string"}}) == ["a", "b"]
-    with pytest.raises(Unfit, match="a list, each an integer"):
+    with pytest.raises(ArgumentMismatch, match="a list, each an integer"):
         coerce("1,x", numbers)
-    with pytest.raises(Unfit, match="as JSON"):
+    with pytest.raises(ArgumentMismatch, match="as JSON"):
         coerce("a", {"type": "array", "items": {"type": "object"}})
 
 
@@ -110,14 +116,14 @@ def test_what_may_be_several_things_is_the_first_that_fits_and_a_text_last() -> 
     assert coerce("null", either) is None
     assert coerce("three", either) == "three"
     assert coerce("3", {"type": ["string", "integer"]}) == 3
-    with pytest.raises(Unfit, match="true or false or an integer"):
+    with pytest.raises(ArgumentMismatch, match="true or false or an integer"):
         coerce("x", {"oneOf": [{"type": "integer"}, {"type": "boolean"}]})
 
 
 def test_a_choice_is_one_of_its_values() -> None:
     choice = {"enum": ["red", 3, True, None]}
     assert [coerce(text, choice) for text in ("red", "3", "true", "null")] == ["red", 3, True, None]
-    with pytest.raises(Unfit, match="one of red, 3, True, None"):
+    with pytest.raises(ArgumentMismatch, match="one of red, 3, True, None"):
         coerce("1", choice)
     assert coerce("7", {"const": 7}) == 7
     # As a text first, if it is one.
@@ -148,10 +154,10 @@ def test_choices_within_choices_come_to_an_end(monkeypatch: pytest.MonkeyPatch) 
     # Ten branches, each of which has ten, and so on.
     again = {"anyOf": [{"$ref": "#/$defs/a"}] * 10}
     root = {"$defs": {"a": again}, "properties": {"x": again}, "additionalProperties": False}
-    assert kind_of(again, root)
-    assert arguments(["x=1"], root, "it") == {"x": 1}
-    with pytest.raises(Misuse, match="given twice"):
-        arguments(["x=1", "x=2"], root, "it")
+    assert type_summary(again, root)
+    assert parse_arguments(["x=1"], root, "it") == {"x": 1}
+    with pytest.raises(UsageError, match="given twice"):
+        parse_arguments(["x=1", "x=2"], root, "it")
 
 
 def test_allof_goes_by_its_first() -> None:
@@ -208,7 +214,7 @@ def test_items_without_a_type_make_a_list() -> None:
     numbers = {"items": {"type": "integer"}}
     assert read("a=1", "a=2", a=numbers) == {"a": [1, 2]}
     assert coerce("1,2", numbers) == [1, 2]
-    assert kind_of(numbers) == "integer[]"
+    assert type_summary(numbers) == "integer[]"
 
 
 def test_a_single_value_cannot_be_given_twice() -> None:
@@ -258,7 +264,7 @@ def test_what_has_no_members_takes_none(given: dict[str, Any]) -> None:
 )
 def test_what_may_be_an_object_takes_members(given: Any) -> None:
     within = {**schema(a=given), "$defs": {"it": {"properties": {"b": {"type": "integer"}}}}}
-    assert arguments(["a.b=1"], within, "the tool 'x'") == {"a": {"b": 1}}
+    assert parse_arguments(["a.b=1"], within, "the tool 'x'") == {"a": {"b": 1}}
 
 
 def test_a_key_with_a_dot_goes_before_an_object() -> None:
@@ -287,9 +293,9 @@ def test_an_unknown_key_is_guessed_or_told_what_there_is() -> None:
 
 
 def test_an_unknown_key_is_sent_where_the_schema_is_open() -> None:
-    assert arguments(["a=1", "b=x"], schema(closed=False), "it") == {"a": 1, "b": "x"}
+    assert parse_arguments(["a=1", "b=x"], schema(closed=False), "it") == {"a": 1, "b": "x"}
     by = {"additionalProperties": {"type": "string"}}
-    assert arguments(["a=1"], by, "it") == {"a": "1"}
+    assert parse_arguments(["a=1"], by, "it") == {"a": "1"}
 
 
 def test_what_is_missing_is_named_with_its_description() -> None:
@@ -339,13 +345,13 @@ def test_what_was_typed_cannot_act_on_the_terminal() -> None:
     ],
 )
 def test_a_schema_in_short(given: Any, shown: str) -> None:
-    assert kind_of(given) == shown
+    assert type_summary(given) == shown
 
 
 # Names
 
 
 def test_a_misspelt_name_is_guessed_among_names_of_any_size() -> None:
-    assert closest("forcast", ["x" * 10_000_000, "forecast", "add"]) == "forecast"
-    assert closest("x" * 10_000_000, ["forecast"]) is None
-    assert closest("a", []) is None
+    assert closest_name("forcast", ["x" * 10_000_000, "forecast", "add"]) == "forecast"
+    assert closest_name("x" * 10_000_000, ["forecast"]) is None
+    assert closest_name("a", []) is None

@@ -14,7 +14,7 @@ from msgspec import Raw
 from msgspec.json import encode
 
 from trunkline.cli.output.content import (
-    Shelf,
+    SaveFolder,
     blocks_shown,
     contents_shown,
     json_text,
@@ -30,7 +30,7 @@ DATA = b64encode(b"bytes").decode()
 
 def shown(result: dict[str, Any], folder: Path) -> list[str]:
     answer = tool_result(Raw(encode({"content": [], **result})), None, "2025-11-25")
-    return result_shown(answer, Shelf(str(folder), "tool"))
+    return result_shown(answer, SaveFolder(str(folder), "tool"))
 
 
 def text(said: str) -> dict[str, str]:
@@ -109,7 +109,7 @@ def test_each_kind_of_block(tmp_path: Path) -> None:
         EmbeddedResource(ResourceContents("x:a", text="b")),
         EmbeddedResource(ResourceContents("x:a", blob=DATA, mime_type="application/x-odd")),
     ]
-    shelf = Shelf(str(tmp_path), "tool")
+    shelf = SaveFolder(str(tmp_path), "tool")
     assert list(blocks_shown(blocks, shelf)) == [
         "a",
         f"saved {tmp_path}/tool-1.png (image/png, 5 bytes)",
@@ -122,7 +122,7 @@ def test_each_kind_of_block(tmp_path: Path) -> None:
 
 
 def test_what_is_no_base64_is_not_saved(tmp_path: Path) -> None:
-    shelf = Shelf(str(tmp_path), "tool")
+    shelf = SaveFolder(str(tmp_path), "tool")
     (line,) = contents_shown([ResourceContents("x:a", blob="?")], shelf)
     assert line == "[bytes: not saved, it is no Base64]"
     assert not list(tmp_path.iterdir())
@@ -134,7 +134,7 @@ def test_what_is_no_base64_is_not_saved(tmp_path: Path) -> None:
 def test_no_file_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "tool-1.png").write_text("mine")
     (tmp_path / "tool-2.png").symlink_to(tmp_path / "elsewhere")
-    line = Shelf(str(tmp_path), "tool").save(DATA, "image/png")
+    line = SaveFolder(str(tmp_path), "tool").save(DATA, "image/png")
     assert "tool-3.png" in line
     assert (tmp_path / "tool-1.png").read_text() == "mine"
     assert not (tmp_path / "elsewhere").exists()
@@ -144,7 +144,7 @@ def test_no_file_is_written_over(tmp_path: Path) -> None:
 def test_no_name_leaves_the_folder(tmp_path: Path, stem: str) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
-    Shelf(str(folder), stem).save(DATA, "image/png")
+    SaveFolder(str(folder), stem).save(DATA, "image/png")
     (saved,) = tmp_path.rglob("*.png")
     assert saved.parent == folder
     assert saved.name.isascii()
@@ -153,7 +153,7 @@ def test_no_name_leaves_the_folder(tmp_path: Path, stem: str) -> None:
 def test_what_cannot_be_saved_is_told_in_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shelf = Shelf(str(tmp_path / "gone"), "tool")
+    shelf = SaveFolder(str(tmp_path / "gone"), "tool")
     blocks = [TextContent("a"), ImageContent(DATA, "image/png"), TextContent("b")]
     assert list(blocks_shown(blocks, shelf)) == ["a", "[image/png: not saved, 5 bytes]", "b"]
     assert shelf.status("prog") == 2
@@ -166,7 +166,7 @@ def test_half_a_file_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     # Or a module that is loaded meanwhile would have half its bytecode kept.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    shelf = Shelf(str(tmp_path), "tool")
+    shelf = SaveFolder(str(tmp_path), "tool")
     resource.setrlimit(resource.RLIMIT_FSIZE, (3, before[1]))
     try:
         line = shelf.save(DATA, "image/png")
@@ -178,6 +178,6 @@ def test_half_a_file_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_was_saved_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shelf = Shelf(str(tmp_path), "tool")
+    shelf = SaveFolder(str(tmp_path), "tool")
     shelf.save(DATA, "image/png")
     assert (shelf.status("prog"), capsys.readouterr().err) == (0, "")

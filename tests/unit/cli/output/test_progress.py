@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from trunkline.cli.output import progress
-from trunkline.cli.output.progress import Console, somebody_is_there
+from trunkline.cli.output.progress import Console, is_interactive
 from trunkline.mcp.types import LoggingMessageNotificationParams as Message
 
 CANARY = "canary-6105"
@@ -126,4 +126,4 @@ def test_closed_streams_are_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "stderr", None)
     console = Console()
     console.note("nobody hears this")
-    assert not somebody_is_there()
+    assert not is_interactive()

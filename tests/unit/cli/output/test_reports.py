@@ -10,7 +10,14 @@ from xml.etree import ElementTree
 import pytest
 
 from trunkline.cli import main
-from trunkline.cli.output.reports import FORMATS, Judged, Report, Seen, address, render
+from trunkline.cli.output.reports import (
+    FORMATS,
+    JudgedMessage,
+    LocatedFinding,
+    ValidationReport,
+    address,
+    render,
+)
 from trunkline.cli.output.reports.text import advice, excerpt_of, marker, sentence
 from trunkline.judge import Finding
 
@@ -36,11 +43,11 @@ def finding(level: Any = "error", **facts: Any) -> Finding:
     )
 
 
-def report(*found: Finding, strict: bool = False, message: Any = MESSAGE) -> Report:
-    seen = tuple(Seen(each, excerpt_of(message, each.where)) for each in found)
-    clean = Judged(1, "request tools/list", "tools/list", 1, "", ())
-    faulty = Judged(2, "request tools/call", "tools/call", 2, "client", seen)
-    return Report("a.jsonl", "lines", "2025-11-25", "as asked", strict, (clean, faulty))
+def report(*found: Finding, strict: bool = False, message: Any = MESSAGE) -> ValidationReport:
+    seen = tuple(LocatedFinding(each, excerpt_of(message, each.where)) for each in found)
+    clean = JudgedMessage(1, "request tools/list", "tools/list", 1, "", ())
+    faulty = JudgedMessage(2, "request tools/call", "tools/call", 2, "client", seen)
+    return ValidationReport("a.jsonl", "lines", "2025-11-25", "as asked", strict, (clean, faulty))
 
 
 # Places
@@ -250,7 +257,7 @@ def test_sarif_names_rules_and_places() -> None:
 
 
 def test_a_fingerprint_does_not_depend_on_the_line() -> None:
-    def prints(found: Report) -> list[str]:
+    def prints(found: ValidationReport) -> list[str]:
         results = json.loads(render(found, "sarif"))["runs"][0]["results"]
         return [each["partialFingerprints"]["trunklineFinding/v1"] for each in results]
 

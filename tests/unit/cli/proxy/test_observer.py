@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.cli.proxy.observer import Ear, Overhearing
+from trunkline.cli.proxy.observer import ConnectionObserver, ProxyObserver
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.judge.conversation import Conversation
 
@@ -25,8 +25,8 @@ class Listening:
 
     def __init__(self, number: int | None = None, **options: Any) -> None:
         self.said: list[str] = []
-        self.run = Overhearing(self.said.append, judges=True, **options)
-        self.ear: Ear = self.run.connection(number, "unix", "stdio")
+        self.run = ProxyObserver(self.said.append, judges=True, **options)
+        self.ear: ConnectionObserver = self.run.connection(number, "unix", "stdio")
 
 
 def test_a_finding_is_said_with_rule_level_place_message_and_sender() -> None:

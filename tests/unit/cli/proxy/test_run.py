@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.scene import nothing_left, until_async
 from trunkline.cli.command import parser_of
-from trunkline.cli.proxy.run import _Run
+from trunkline.cli.proxy.run import _ProxyRun
 from trunkline.transports.addresses import Unix
 
 WAIT = 30.0
@@ -23,10 +23,10 @@ def test_connections_are_numbered_from_one_in_the_order_in_which_they_come(
     source, target = Unix(str(tmp_path / "source")), Unix(str(tmp_path / "nothing"))
     options = parser_of("proxy").parse_args([str(source), str(target)])
     said: list[str] = []
-    monkeypatch.setattr(_Run, "say", lambda _, text: said.append(text))
+    monkeypatch.setattr(_ProxyRun, "say", lambda _, text: said.append(text))
 
     async def script() -> None:
-        running = asyncio.create_task(_Run(options, source, target, None).run())
+        running = asyncio.create_task(_ProxyRun(options, source, target, None).run())
         await until_async(lambda: said == [f"listening on {source}"])
         for count in (2, 3, 4):
             reader, writer = await asyncio.open_unix_connection(source.path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.cli.reload.file_watch import Watch, is_own
+from trunkline.cli.reload.file_watch import FileWatch, is_own
 
 # After whatever is written in these tests.
 LATER = 2**62
@@ -21,8 +21,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def watching(file: Path, *trees: Path) -> Watch:
-    watch = Watch(str(file.parent), [str(tree) for tree in trees])
+def watching(file: Path, *trees: Path) -> FileWatch:
+    watch = FileWatch(str(file.parent), [str(tree) for tree in trees])
     watch.expect([str(file)], LATER, is_complete=True)
     return watch
 
@@ -59,7 +59,7 @@ def test_a_file_that_goes_and_comes_back_has_changed_twice(file: Path) -> None:
 
 
 def test_a_change_while_it_was_loaded_is_not_missed(file: Path) -> None:
-    watch = Watch(str(file.parent))
+    watch = FileWatch(str(file.parent))
     before = time.time_ns() - 10**9
     watch.expect([str(file)], before, is_complete=True)
     assert watch.changes() == [str(file)]
@@ -97,7 +97,7 @@ def test_files_elsewhere_and_of_others_do_not_count(file: Path, tmp_path: Path) 
         assert not is_own(f"{folder}/{inside}", folder)
     assert not is_own(os.__file__, folder)
     assert not is_own(str(tmp_path.parent / "a.py"), folder)
-    watch = Watch(folder)
+    watch = FileWatch(folder)
     watch.expect([os.__file__], 0, is_complete=True)
     assert watch.changes() == []
 

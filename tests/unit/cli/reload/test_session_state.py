@@ -9,8 +9,8 @@ from msgspec import UNSET, Raw
 from msgspec.json import decode, encode
 
 from trunkline.cli.reload.session_state import (
-    Agreed,
-    Session,
+    NegotiatedFields,
+    ReplayedSession,
     cancelled_by,
     heads_of,
     kept,
@@ -48,7 +48,7 @@ def test_what_is_cancelled_is_named_in_the_params() -> None:
     assert cancelled_by(head) is None
 
 
-def hear(session: Session, method: str, **params: Any) -> bytes:
+def hear(session: ReplayedSession, method: str, **params: Any) -> bytes:
     frame = encode({"id": 1, "method": method, "params": params})
     ((head,), _) = heads_of(frame)
     session.hear(head, frame)
@@ -56,7 +56,7 @@ def hear(session: Session, method: str, **params: Any) -> bytes:
 
 
 def test_a_session_keeps_what_still_holds() -> None:
-    session = Session(key_of(1), b"")
+    session = ReplayedSession(key_of(1), b"")
     hear(session, "logging/setLevel", level="info")
     level = hear(session, "logging/setLevel", level="debug")
     hear(session, "resources/subscribe", uri="a:1")
@@ -68,7 +68,7 @@ def test_a_session_keeps_what_still_holds() -> None:
 
 
 def test_a_client_is_told_of_the_lists_it_was_told_may_change() -> None:
-    session = Session(key_of(1), b"")
+    session = ReplayedSession(key_of(1), b"")
     session.capabilities = {"tools": {"listChanged": True}, "prompts": {}, "resources": 1}
     assert session.changed_lists() == []
     hear(session, "notifications/initialized")
@@ -76,9 +76,12 @@ def test_a_client_is_told_of_the_lists_it_was_told_may_change() -> None:
 
 
 def test_a_result_that_is_something_else_is_read_as_an_empty_one() -> None:
-    assert read_as(Raw(b'{"protocolVersion": "x", "more": 1}'), Agreed).protocolVersion == "x"
+    assert (
+        read_as(Raw(b'{"protocolVersion": "x", "more": 1}'), NegotiatedFields).protocolVersion
+        == "x"
+    )
     for odd in (Raw(b"[1]"), Raw(b'{"capabilities": 3}'), UNSET):
-        assert read_as(odd, Agreed) == Agreed()
+        assert read_as(odd, NegotiatedFields) == NegotiatedFields()
 
 
 def test_what_is_kept_does_not_hold_the_frame() -> None:

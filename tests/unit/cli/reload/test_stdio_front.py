@@ -15,18 +15,18 @@ import pytest
 from msgspec.json import decode, encode
 
 from tests.faults.scene import nothing_left, until_async
-from trunkline.cli.exit_codes import MISUSED
+from trunkline.cli.exit_codes import USAGE_ERROR
 from trunkline.cli.reload import stdio_front
-from trunkline.cli.reload.stdio_front import StandIn, _Pipes
-from trunkline.cli.reload.supervisor import Rejected
-from trunkline.cli.reload.worker import Report
+from trunkline.cli.reload.stdio_front import StdioFront, _WorkerPipes
+from trunkline.cli.reload.supervisor import WorkerRejected
+from trunkline.cli.reload.worker import WorkerReport
 from trunkline.errors import TransportError
 from trunkline.jsonrpc.policy import Policy
 from trunkline.transports.base import HIGH_WATER, LOW_WATER
 
 WAIT = 30.0
 MUCH = HIGH_WATER + 1
-REPORT = Report(True, [])
+REPORT = WorkerReport(True, [])
 
 
 class Side:
@@ -112,8 +112,8 @@ class Scene:
         self.host = Side()
         self.pipes: list[Side] = []
         monkeypatch.setattr(stdio_front, "StdioServer", lambda _: self.host)
-        monkeypatch.setattr(stdio_front, "_Pipes", self._made)
-        self.front: Any = StandIn(None)
+        monkeypatch.setattr(stdio_front, "_WorkerPipes", self._made)
+        self.front: Any = StdioFront(None)
 
     def _made(self, *_: object) -> Side:
         self.pipes.append(Side())
@@ -176,7 +176,7 @@ def test_standard_streams_that_cannot_be_used_end_it_with_a_sentence(
         scene.front.on_end = ends.append
         monkeypatch.setattr(scene.host, "connect", refuse)
         await scene.front.wait_without()
-        assert ends == [MISUSED]
+        assert ends == [USAGE_ERROR]
 
     run(monkeypatch, script)
     assert capsys.readouterr().err == "trunkline serve: there is no standard input\n"
@@ -270,7 +270,7 @@ def test_what_was_held_back_goes_to_the_worker_before_if_the_next_fails(
         await until_async(lambda: after.methods[-1] == "logging/setLevel")
         scene.call(1, MUCH)
         worker.finish(3)
-        with pytest.raises(Rejected, match="ended with status 3"):
+        with pytest.raises(WorkerRejected, match="ended with status 3"):
             await adopting
         assert before.sent[-1]["id"] == 1
         before.drain()
@@ -461,7 +461,7 @@ def test_a_worker_that_ends_with_its_last_answer_does_not_take_over(
         after.answer()
         worker.finish(4)
         assert not scene.front.lost(worker, 4)
-        with pytest.raises(Rejected, match="ended with status 4"):
+        with pytest.raises(WorkerRejected, match="ended with status 4"):
             await adopting
         scene.call(1)
         assert before.sent[-1]["id"] == 1
@@ -476,7 +476,7 @@ def test_the_directions_of_pipes_end_one_by_one() -> None:
     async def script() -> None:
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
-        pipes = _Pipes(Policy(), (ours_in, ours_out))
+        pipes = _WorkerPipes(Policy(), (ours_in, ours_out))
         came = asyncio.Queue[Any]()
         pipes.on_message = lambda frame, _: came.put_nowait(frame)
         pipes.on_error = came.put_nowait
@@ -500,7 +500,7 @@ def test_a_pipe_that_breaks_has_nothing_left_to_write_and_says_so() -> None:
     async def script() -> None:
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
-        pipes = _Pipes(Policy(), (ours_in, ours_out))
+        pipes = _WorkerPipes(Policy(), (ours_in, ours_out))
         drained = asyncio.Event()
         pipes.on_drained = drained.set
         await pipes.connect()

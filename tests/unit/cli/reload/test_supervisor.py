@@ -17,8 +17,8 @@ from msgspec.json import decode, encode
 from tests.faults.scene import META, nothing_left, until_async
 from trunkline.cli.command import parser_of
 from trunkline.cli.reload import supervisor as reloading
-from trunkline.cli.reload.supervisor import Sockets, Supervisor, Worker, close_pipes
-from trunkline.cli.reload.worker import Orders, Report
+from trunkline.cli.reload.supervisor import SocketFront, Supervisor, Worker, close_pipes
+from trunkline.cli.reload.worker import WorkerOrders, WorkerReport
 from trunkline.errors import TransportError
 from trunkline.transports.addresses import Tcp, Unix
 from trunkline.transports.sockets import listener
@@ -43,8 +43,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def orders(file: Path, *words: str) -> Orders:
-    return Orders(vars(parser_of("serve").parse_args([str(file), *words])), -1, None, 0)
+def orders(file: Path, *words: str) -> WorkerOrders:
+    return WorkerOrders(vars(parser_of("serve").parse_args([str(file), *words])), -1, None, 0)
 
 
 def run(script: Callable[[], Awaitable[Any]]) -> None:
@@ -169,7 +169,7 @@ def test_a_socket_is_bound_once_and_its_port_is_handed_on(
 ) -> None:
     async def script() -> None:
         options: dict[str, Any] = {}
-        front = Sockets(Tcp("127.0.0.1", 0), options)
+        front = SocketFront(Tcp("127.0.0.1", 0), options)
         await front.open()
         assert front.listen is not None
         (listening,) = front.listen
@@ -196,9 +196,9 @@ def test_all_addresses_of_a_host_are_listened_on(
     monkeypatch.setattr(listener, "resolve", several)
 
     async def script() -> None:
-        front = Sockets(Tcp("localhost", 0), given := dict(orders(file).options))
+        front = SocketFront(Tcp("localhost", 0), given := dict(orders(file).options))
         await front.open()
-        worker = await Worker.start(Orders(given, -1, None, 0), front.listen)
+        worker = await Worker.start(WorkerOrders(given, -1, None, 0), front.listen)
         report = await worker.report
         assert report is not None
         await front.adopt(worker, report)
@@ -268,7 +268,7 @@ def test_who_was_let_in_last_by_the_worker_before_is_served_by_it(
     monkeypatch.chdir(tmp_path)
 
     async def script() -> None:
-        front = Sockets(Unix("s"), {})
+        front = SocketFront(Unix("s"), {})
         await front.open()
         assert front.listen is not None
         workers = []
@@ -304,7 +304,7 @@ def test_the_worker_before_ends_soon(
     monkeypatch.chdir(tmp_path)
 
     async def script() -> None:
-        front = Sockets(Unix("s"), {})
+        front = SocketFront(Unix("s"), {})
         await front.open()
         workers = []
         for _ in range(2):
@@ -324,7 +324,7 @@ def test_a_socket_file_is_gone_in_the_end(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
 
     async def script() -> None:
-        front = Sockets(Unix("s"), {})
+        front = SocketFront(Unix("s"), {})
         await front.open()
         assert os.path.exists("s")
         await front.close()
@@ -336,7 +336,7 @@ def test_a_socket_file_is_gone_in_the_end(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_port_in_use_is_a_sentence() -> None:
     async def script() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
-            front = Sockets(Tcp("127.0.0.1", taken.getsockname()[1]), {})
+            front = SocketFront(Tcp("127.0.0.1", taken.getsockname()[1]), {})
             with pytest.raises(TransportError, match="cannot be listened on"):
                 await front.open()
             await front.close()
@@ -351,9 +351,9 @@ def test_a_worker_that_has_ended_does_not_take_over(file: Path) -> None:
         worker = await Worker.start(orders(file), None)
         close_pipes(worker)
         await worker.end()
-        front = Sockets(Unix("s"), {})
-        with pytest.raises(reloading.Rejected, match="ended with status 5"):
-            await front.adopt(worker, Report(True, []))
+        front = SocketFront(Unix("s"), {})
+        with pytest.raises(reloading.WorkerRejected, match="ended with status 5"):
+            await front.adopt(worker, WorkerReport(True, []))
         assert not front.is_served
 
     run(script)

@@ -12,7 +12,7 @@ import pytest
 from msgspec.json import decode, encode
 
 from trunkline.cli.command import parser_of
-from trunkline.cli.reload.worker import Orders, Report
+from trunkline.cli.reload.worker import WorkerOrders, WorkerReport
 
 WAIT = 30
 START = "import sys; from trunkline.cli.reload.worker import main; sys.exit(main(sys.argv[1]))"
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 def started(file: Path, control: int, **options: Any) -> subprocess.Popen[bytes]:
     given = vars(parser_of("serve").parse_args([str(file), "--framing", "content-length"]))
-    orders = encode(Orders(given, control, None, 0)).decode()
+    orders = encode(WorkerOrders(given, control, None, 0)).decode()
     return subprocess.Popen(
         [sys.executable, "-c", START, orders],
         pass_fds=(control,),
@@ -39,7 +39,7 @@ def started(file: Path, control: int, **options: Any) -> subprocess.Popen[bytes]
     )
 
 
-def reported(file: Path) -> tuple[Report, int, bytes]:
+def reported(file: Path) -> tuple[WorkerReport, int, bytes]:
     """Return what a worker reports, its status, and what it says on standard error."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -51,13 +51,13 @@ def reported(file: Path) -> tuple[Report, int, bytes]:
         while data := ours.recv(65536):
             report += data
     assert report.count(b"\n") == 1
-    return decode(report, type=Report), process.returncode, said
+    return decode(report, type=WorkerReport), process.returncode, said
 
 
 def test_a_server_that_is_ready_says_what_there_is_to_know(file: Path) -> None:
     report, status, said = reported(file)
     files = [str(file.with_name("part.py")), str(file)]
-    assert report == Report(True, files, "content-length", 16 * 1024 * 1024, 2.5)
+    assert report == WorkerReport(True, files, "content-length", 16 * 1024 * 1024, 2.5)
     assert (status, said) == (0, b"")
 
 

@@ -20,7 +20,17 @@ from ..terminal import writing
 if TYPE_CHECKING:
     from ....judge.finding import Finding
 
-__all__ = ["FORMATS", "Excerpt", "Judged", "Report", "Seen", "address", "emit", "render", "visible"]
+__all__ = [
+    "FORMATS",
+    "Excerpt",
+    "JudgedMessage",
+    "LocatedFinding",
+    "ValidationReport",
+    "address",
+    "emit",
+    "render",
+    "visible",
+]
 
 FORMATS: Final = ("text", "json", "junit", "sarif", "markdown")
 
@@ -35,14 +45,14 @@ class Excerpt(NamedTuple):
     end: int
 
 
-class Seen(NamedTuple):
+class LocatedFinding(NamedTuple):
     """A finding and its place."""
 
     finding: Finding
     excerpt: Excerpt | None
 
 
-class Judged(NamedTuple):
+class JudgedMessage(NamedTuple):
     """One message and what was found about it."""
 
     # Counted from one, as people do.
@@ -52,10 +62,10 @@ class Judged(NamedTuple):
     method: str
     line: int | None
     sender: str
-    seen: tuple[Seen, ...]
+    seen: tuple[LocatedFinding, ...]
 
 
-class Report(NamedTuple):
+class ValidationReport(NamedTuple):
     """Everything that one run of `validate` has to say."""
 
     name: str
@@ -65,9 +75,9 @@ class Report(NamedTuple):
     # How the revision came to be this one.
     why: str
     strict: bool
-    messages: tuple[Judged, ...]
+    messages: tuple[JudgedMessage, ...]
 
-    def all_seen(self) -> Iterator[tuple[Judged, Seen]]:
+    def all_seen(self) -> Iterator[tuple[JudgedMessage, LocatedFinding]]:
         """Yield every finding, with its message."""
         return ((message, seen) for message in self.messages for seen in message.seen)
 
@@ -99,7 +109,7 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def render(report: Report, form: str) -> str:
+def render(report: ValidationReport, form: str) -> str:
     """Return a report in one of `FORMATS`."""
     text: str = import_module(f".{form}", __name__).render(report)
     return text

@@ -6,14 +6,14 @@ from json import dumps
 from typing import Any, Final
 
 from ....errors import show_pointer
-from . import Judged, Report, Seen, address
+from . import JudgedMessage, LocatedFinding, ValidationReport, address
 
 __all__ = ["FORMAT", "render"]
 
 FORMAT: Final = "trunkline.validate/1"
 
 
-def render(report: Report) -> str:
+def render(report: ValidationReport) -> str:
     """Return the whole report, messages in order and findings within them."""
     counts = report.counts()
     document = {
@@ -30,7 +30,7 @@ def render(report: Report) -> str:
     return dumps(document, ensure_ascii=False, indent=2)
 
 
-def _message(message: Judged) -> dict[str, Any]:
+def _message(message: JudgedMessage) -> dict[str, Any]:
     return {
         "number": message.number,
         "line": message.line,
@@ -41,7 +41,7 @@ def _message(message: Judged) -> dict[str, Any]:
     }
 
 
-def _finding(seen: Seen) -> dict[str, Any]:
+def _finding(seen: LocatedFinding) -> dict[str, Any]:
     finding = seen.finding
     return {
         "rule": finding.rule,

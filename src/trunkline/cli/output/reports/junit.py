@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from xml.sax.saxutils import escape
 
-from . import Judged, Report
+from . import JudgedMessage, ValidationReport
 from .text import advice, sentence, where_it_is
 
 __all__ = ["render"]
@@ -19,7 +19,7 @@ __all__ = ["render"]
 _FORBIDDEN: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(report: Report) -> str:
+def render(report: ValidationReport) -> str:
     """Return one test suite with a case for each message."""
     failures = sum(1 for message in report.messages if _failures(report, message))
     counts = {"tests": len(report.messages), "failures": failures, "errors": 0, "skipped": 0}
@@ -36,7 +36,7 @@ def render(report: Report) -> str:
     )
 
 
-def _case(report: Report, message: Judged) -> Iterator[str]:
+def _case(report: ValidationReport, message: JudgedMessage) -> Iterator[str]:
     facts = {"classname": report.name, "name": f"message {message.number}: {message.label}"}
     if message.line is not None:
         facts |= {"file": report.name, "line": str(message.line)}
@@ -55,15 +55,15 @@ def _case(report: Report, message: Judged) -> Iterator[str]:
     yield "</testcase>"
 
 
-def _failures(report: Report, message: Judged) -> list[str]:
+def _failures(report: ValidationReport, message: JudgedMessage) -> list[str]:
     return [line for fails, line in _lines(report, message) if fails]
 
 
-def _others(report: Report, message: Judged) -> list[str]:
+def _others(report: ValidationReport, message: JudgedMessage) -> list[str]:
     return [line for fails, line in _lines(report, message) if not fails]
 
 
-def _lines(report: Report, message: Judged) -> Iterator[tuple[bool, str]]:
+def _lines(report: ValidationReport, message: JudgedMessage) -> Iterator[tuple[bool, str]]:
     """Yield whether a finding fails the case, and what it says."""
     for finding, _ in message.seen:
         told = f"{finding.rule}: {sentence(finding)}; {advice(finding)} ({finding.source})"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from . import Judged, Report, Seen, address
+from . import JudgedMessage, LocatedFinding, ValidationReport, address
 from .text import advice, marker, sentence, where_it_is
 
 __all__ = ["render"]
@@ -15,7 +15,7 @@ __all__ = ["render"]
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()|~&])")
 
 
-def render(report: Report) -> str:
+def render(report: ValidationReport) -> str:
     """Return the report as a section of a page."""
     lines = [
         f"## {_plain(report.name)}",
@@ -26,7 +26,9 @@ def render(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _finding(report: Report, message: Judged, seen: Seen) -> Iterator[str]:
+def _finding(
+    report: ValidationReport, message: JudgedMessage, seen: LocatedFinding
+) -> Iterator[str]:
     finding = seen.finding
     yield ""
     yield f"### {finding.level}: {_plain(finding.rule)}"
@@ -42,7 +44,7 @@ def _finding(report: Report, message: Judged, seen: Seen) -> Iterator[str]:
         yield from _block(seen)
 
 
-def _block(seen: Seen) -> Iterator[str]:
+def _block(seen: LocatedFinding) -> Iterator[str]:
     """Yield the excerpt, indented: no text in it can end such a block, as a fence could."""
     excerpt = seen.excerpt
     for number, line in enumerate(excerpt.lines if excerpt else ()):

@@ -17,7 +17,7 @@ from ....judge.finding import Finding
 from ....spec.jsonrpc import RULES as JSONRPC_RULES
 from ....spec.mcp.rules import RULES as MCP_RULES
 from ....spec.requirements import UnknownRequirement, requirement
-from . import Judged, Report, Seen, address
+from . import JudgedMessage, LocatedFinding, ValidationReport, address
 from .text import advice, sentence
 
 __all__ = ["render"]
@@ -28,7 +28,7 @@ _SCHEMA: Final = (
 _LEVELS: Final = {"error": "error", "warn": "warning", "info": "note"}
 
 
-def render(report: Report) -> str:
+def render(report: ValidationReport) -> str:
     """Return a log of one run."""
     found = list(report.all_seen())
     rules: dict[str, dict[str, Any]] = {}
@@ -69,7 +69,9 @@ def _told(finding: Finding, revision: str) -> tuple[str, str]:
     return row.says, row.anchor
 
 
-def _result(report: Report, message: Judged, seen: Seen, order: dict[str, int]) -> dict[str, Any]:
+def _result(
+    report: ValidationReport, message: JudgedMessage, seen: LocatedFinding, order: dict[str, int]
+) -> dict[str, Any]:
     finding = seen.finding
     return {
         "ruleId": finding.rule,
@@ -82,7 +84,7 @@ def _result(report: Report, message: Judged, seen: Seen, order: dict[str, int]) 
     }
 
 
-def _location(report: Report, message: Judged, finding: Finding) -> dict[str, Any]:
+def _location(report: ValidationReport, message: JudgedMessage, finding: Finding) -> dict[str, Any]:
     pointer = show_pointer(finding.where)
     logical: list[dict[str, Any]] = [
         {"name": message.method or message.label, "kind": "function"},
@@ -95,7 +97,7 @@ def _location(report: Report, message: Judged, finding: Finding) -> dict[str, An
     return {"physicalLocation": physical, "logicalLocations": logical}
 
 
-def _fingerprint(message: Judged, finding: Finding) -> str:
+def _fingerprint(message: JudgedMessage, finding: Finding) -> str:
     """Return what stays the same when a finding moves to another line of the file."""
     facts = "\n".join((finding.rule, message.method, message.label, show_pointer(finding.where)))
     return sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:32]

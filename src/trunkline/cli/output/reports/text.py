@@ -15,7 +15,7 @@ from ....errors import show_pointer
 from ....judge.finding import Finding
 from ....redaction import HIDDEN, redact
 from ..terminal import bold, dim, paint
-from . import Excerpt, Judged, Report, Seen, visible
+from . import Excerpt, JudgedMessage, LocatedFinding, ValidationReport, visible
 
 __all__ = ["advice", "excerpt_of", "marker", "render", "sentence", "where_it_is"]
 
@@ -27,13 +27,13 @@ _LONGEST: Final = 60
 _DEEPEST: Final = 20
 
 
-def render(report: Report) -> str:
+def render(report: ValidationReport) -> str:
     """Return the findings one after another, then a summary in one line."""
     blocks = [_block(report, message, seen) for message, seen in report.all_seen()]
     return "\n\n".join([*blocks, f"{bold(report.name)}: {report.summary()}"])
 
 
-def _block(report: Report, message: Judged, seen: Seen) -> str:
+def _block(report: ValidationReport, message: JudgedMessage, seen: LocatedFinding) -> str:
     finding = seen.finding
     level = paint(_LEVELS[finding.level], _COLOURS[finding.level])
     place = bold(where_it_is(report, message))
@@ -47,7 +47,7 @@ def _block(report: Report, message: Judged, seen: Seen) -> str:
     return "\n".join(lines)
 
 
-def where_it_is(report: Report, message: Judged) -> str:
+def where_it_is(report: ValidationReport, message: JudgedMessage) -> str:
     """Return the file and, where it is known, the line."""
     return report.name if message.line is None else f"{report.name}:{message.line}"
 
@@ -66,7 +66,7 @@ def advice(finding: Finding) -> str:
     return says if says[:1].isupper() and says.endswith(".") else f"expected {says}" * bool(says)
 
 
-def _pointed_at(seen: Seen) -> Iterator[str]:
+def _pointed_at(seen: LocatedFinding) -> Iterator[str]:
     expected = advice(seen.finding)
     if seen.excerpt is None:
         if expected:
@@ -96,7 +96,7 @@ def _cells(text: str) -> int:
 # Excerpts
 
 
-class _Line(NamedTuple):
+class _ExcerptLine(NamedTuple):
     """A line of an excerpt, and the columns of what it is about."""
 
     text: str
@@ -116,7 +116,7 @@ def excerpt_of(message: Any, pointer: str) -> Excerpt | None:
     return Excerpt(lines, len(before), target.start, target.end)
 
 
-def _descend(value: Any, steps: list[str], before: list[str], after: list[str]) -> _Line:
+def _descend(value: Any, steps: list[str], before: list[str], after: list[str]) -> _ExcerptLine:
     """Go down to the last place there is; return its line, adding those around it."""
     prefix, label, comma, depth = "", "", "", 0
     shown = redact(value, depth=2)
@@ -140,7 +140,7 @@ def _descend(value: Any, steps: list[str], before: list[str], after: list[str]) 
         start, end = len(prefix), len(prefix) + len(label.removesuffix(": "))
     else:
         start, end = len(prefix + label), len(prefix + label + text)
-    return _Line(f"{prefix}{label}{text}{comma}", start, end)
+    return _ExcerptLine(f"{prefix}{label}{text}{comma}", start, end)
 
 
 def _comma(names: list[str], at: int) -> str:
