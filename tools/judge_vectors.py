@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from trunkline.spec import lookup
-from trunkline.spec.features import Method
 from trunkline.spec.mcp.methods import METHODS
 from trunkline.spec.revisions import REVISIONS
+from trunkline.spec.rows import Method
 from trunkline.spec.types import Expr, FieldView, need, parse, type_
 
 Json: TypeAlias = dict[str, Any]

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from trunkline.spec import lookup
-from trunkline.spec.features import Advice, Capability, Header, MetaKey, Method, Role
 from trunkline.spec.mcp.advice import ADVICE
 from trunkline.spec.mcp.capabilities import CAPABILITIES
 from trunkline.spec.mcp.headers import HEADERS
@@ -21,6 +20,7 @@ from trunkline.spec.mcp.transports import TRANSPORTS
 from trunkline.spec.meta_key_check import meta_grammar
 from trunkline.spec.revision_diff import diff
 from trunkline.spec.revisions import REVISIONS, V2024_11_05, V2025_11_25, V2026_07_28
+from trunkline.spec.rows import Advice, Capability, Header, MetaKey, Method, Role
 from trunkline.spec.types import TypeView, need, parse, type_
 
 FIRST: Final = REVISIONS[0]

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import pytest
 
-from trunkline.spec.features import Method
 from trunkline.spec.lookup import method, methods
 from trunkline.spec.mcp.methods import METHODS
 from trunkline.spec.revisions import (
@@ -22,6 +21,7 @@ from trunkline.spec.revisions import (
     V2025_11_25,
     V2026_07_28,
 )
+from trunkline.spec.rows import Method
 from trunkline.spec.types import Expr, need, parse, type_, types
 
 DIGESTS: Final[dict[str, dict[str, Any]]] = {

@@ -25,11 +25,11 @@ from ..jsonrpc.decode_errors import UNREADABLE
 from ..jsonrpc.encode_errors import UNWRITABLE
 from ..jsonrpc.policy import Policy
 from ..spec import lookup
-from ..spec.features import Role
 from ..spec.mcp.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..spec.mcp.methods import METHODS
 from ..spec.requirements import Requirement, requirements
 from ..spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28, Window
+from ..spec.rows import Role
 from .finding import Finding
 from .message import judge
 from .rules import (

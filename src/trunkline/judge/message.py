@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from ..jsonrpc.messages import Request
 from ..jsonrpc.policy import Policy
-from ..spec.features import Role
 from ..spec.mcp.rules import RULES
 from ..spec.revisions import LATEST
+from ..spec.rows import Role
 from ..spec.types import types
 from .finding import Finding
 from .messages.calls import judge_call

@@ -21,7 +21,7 @@ from msgspec.json import Decoder, Encoder
 from ..errors import NOTHING
 from ..jsonrpc.decode_errors import UNREADABLE
 from ..redaction import conceal
-from ..spec.features import Role
+from ..spec.rows import Role
 
 __all__ = [
     "HEADER",

@@ -29,7 +29,6 @@ from msgspec.json import Decoder, encode
 from ..jsonrpc.messages import Shown
 from ..redaction import show
 from ..spec.error_kinds import ErrorKind
-from ..spec.features import MetaKey
 from ..spec.lookup import meta_keys
 from ..spec.mcp.meta import (
     CLIENT_CAPABILITIES,
@@ -41,6 +40,7 @@ from ..spec.mcp.meta import (
     SERVER_INFO,
     SUBSCRIPTION_ID,
 )
+from ..spec.rows import MetaKey
 from .shaping import narrow
 from .types import ClientCapabilities, Implementation, LoggingLevel, ProgressToken
 

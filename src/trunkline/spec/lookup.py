@@ -15,11 +15,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from .features import Capability, Header, MetaKey, Method, Role, Status, Transport
 from .profiles import UnknownRevision
 from .profiles import profile as _profile
 from .revisions import LATEST, REVISIONS, Window
-from .rows import ErrorCode
+from .rows import Capability, ErrorCode, Header, MetaKey, Method, Role, Status, TransportRow
 
 __all__ = [
     "Specification",
@@ -97,7 +96,7 @@ _METHODS: Final[_Table[Method]] = _Table(".mcp.methods", "METHODS", lambda row: 
 _CAPABILITIES: Final[_Table[Capability]] = _Table(
     ".mcp.capabilities", "CAPABILITIES", lambda row: (row.name, row.role)
 )
-_TRANSPORTS: Final[_Table[Transport]] = _Table(
+_TRANSPORTS: Final[_Table[TransportRow]] = _Table(
     ".mcp.transports", "TRANSPORTS", lambda row: row.name
 )
 _HEADERS: Final[_Table[Header]] = _Table(".mcp.headers", "HEADERS", lambda row: row.name.lower())
@@ -237,7 +236,7 @@ def capabilities(revision: str = LATEST, role: Role | None = None) -> tuple[Capa
 # Transports, headers, keys
 
 
-def transport(name: str, revision: str = LATEST) -> Transport | None:
+def transport(name: str, revision: str = LATEST) -> TransportRow | None:
     """Return the transport called `name`, or None where `revision` has none.
 
     Raises:
@@ -246,7 +245,7 @@ def transport(name: str, revision: str = LATEST) -> Transport | None:
     return _TRANSPORTS.of(revision).by_key.get(name)
 
 
-def transports(revision: str = LATEST) -> tuple[Transport, ...]:
+def transports(revision: str = LATEST) -> tuple[TransportRow, ...]:
     """Return the transports of `revision`, then our own.
 
     Raises:
@@ -353,7 +352,7 @@ class Specification(NamedTuple):
     base: str
     methods: tuple[Method, ...]
     capabilities: tuple[Capability, ...]
-    transports: tuple[Transport, ...]
+    transports: tuple[TransportRow, ...]
     headers: tuple[Header, ...]
     meta_keys: tuple[MetaKey, ...]
     errors: tuple[ErrorCode, ...]

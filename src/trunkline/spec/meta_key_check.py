@@ -19,10 +19,10 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from .features import MetaGrammar
 from .lookup import meta_key, must_be_released
 from .mcp.meta import GRAMMARS
 from .revisions import LATEST, REVISIONS
+from .rows import MetaGrammar
 
 __all__ = ["KEY_RESERVED", "KEY_SYNTAX", "MetaProblem", "check_meta_key", "meta_grammar"]
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from .features import Advice, How, Subject
 from .lookup import (
     capabilities,
     error,
@@ -27,7 +26,7 @@ from .lookup import (
     transports,
 )
 from .mcp.advice import ADVICE
-from .rows import ErrorCode
+from .rows import Advice, ErrorCode, How, Subject
 from .types import FieldView, TypeView, types
 
 __all__ = ["Detail", "Diff", "SpecChange", "diff"]

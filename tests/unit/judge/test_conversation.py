@@ -12,9 +12,9 @@ from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation
 from trunkline.judge.rules.schema_check import fits
 from trunkline.judge.rules.state import Bounded, declares
 from trunkline.judge.trace import TraceEntry, TraceFault, read_trace, write_entry
-from trunkline.spec.features import Role
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.requirements import requirements
+from trunkline.spec.rows import Role
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -6,7 +6,6 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from trunkline.spec.features import How, Subject
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.revision_diff import Detail, SpecChange, diff
 from trunkline.spec.revisions import (
@@ -17,6 +16,7 @@ from trunkline.spec.revisions import (
     V2025_11_25,
     V2026_07_28,
 )
+from trunkline.spec.rows import How, Subject
 
 NEWEST = diff(V2025_11_25, V2026_07_28)
 

@@ -15,12 +15,11 @@ from textwrap import fill, indent
 from typing import Any, Final, NamedTuple
 
 from ... import spec
-from ...spec.features import Capability, Method
 from ...spec.profiles import PROFILE_NAMES, candidates
 from ...spec.requirements import ACTORS, JUDGES, LEVELS, requirement, requirements
 from ...spec.revision_diff import SpecChange
 from ...spec.revisions import LATEST, REVISIONS, Window
-from ...spec.rows import ErrorCode
+from ...spec.rows import Capability, ErrorCode, Method
 from ...spec.types import TypeView, need, parse
 from ..command import UsageError
 from ..exit_codes import SUCCESS

@@ -25,9 +25,9 @@ from ...judge.finding import Finding
 from ...judge.message import judge
 from ...judge.trace import HEADER, TraceEntry, TraceFault, read_trace
 from ...redaction import redact
-from ...spec.features import Role
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.revisions import LATEST, REVISIONS
+from ...spec.rows import Role
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS, UNREADABLE_INPUT
 from ..output.reports import (
     FORMATS,

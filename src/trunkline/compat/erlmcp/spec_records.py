@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING, RemoteProtocolError, TrunklineError, show_pointer
 from ...spec import lookup
-from ...spec.features import Capability, Method, Status, Transport
-from ...spec.rows import ErrorCode, Limits, Retry
+from ...spec.rows import Capability, ErrorCode, Limits, Method, Retry, Status, TransportRow
 from ...spec.types import FieldView
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ class transport_req(NamedTuple):
     multiplexing_support: bool
     required_features: tuple[str, ...]
     optional_features: tuple[str, ...]
-    row: Transport
+    row: TransportRow
 
 
 class capability_req(NamedTuple):

@@ -22,8 +22,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ...spec import lookup
-from ...spec.features import Capability, Method, Transport
-from ...spec.rows import ErrorCode
+from ...spec.rows import Capability, ErrorCode, Method, TransportRow
 from ...spec.types import Expr, FieldView, TypeView, need, parse
 from .spec_records import (
     Direction,
@@ -156,7 +155,7 @@ def error_record(row: ErrorCode, sharing: Iterable[ErrorCode]) -> error_code_req
     )
 
 
-def transport_record(row: Transport) -> transport_req:
+def transport_record(row: TransportRow) -> transport_req:
     """Return one transport in the words of the original."""
     return transport_req(
         row.name,

@@ -6,11 +6,11 @@ from functools import cache
 
 from ...mcp.names import official
 from ...spec import lookup
-from ...spec.features import MetaKey, Method, Place
 from ...spec.mcp.aliases import NOTIFICATION
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.mcp.methods import METHODS
 from ...spec.revisions import REVISIONS
+from ...spec.rows import MetaKey, Method, Place
 from ..types.hints import near, other_revision
 from ..types.type_checks import compiled
 from .collector import Path, Sink

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from ...jsonrpc.messages import Request, SentRequest
 from ...jsonrpc.policy import Policy
-from ...spec.features import Role
 from ...spec.mcp.meta import CLIENT_CAPABILITIES
+from ...spec.rows import Role
 
 __all__ = ["Asked", "Setting", "asked"]
 

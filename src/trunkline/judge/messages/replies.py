@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any, Final
 
 from ...spec import lookup
-from ...spec.features import Method
 from ...spec.mcp.rules import RULES
 from ...spec.mcp.tasks_extension import EXTENSION
+from ...spec.rows import Method
 from ...spec.types import TypeView, types
 from ..types.type_checks import compiled
 from .calls import judge_meta

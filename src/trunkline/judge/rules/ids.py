@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...spec.features import Role
+from ...spec.rows import Role
 from .notes import Notes
 from .state import Call, Seen, State, key_of
 

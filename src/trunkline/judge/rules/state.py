@@ -12,8 +12,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from msgspec.json import encode
 
 from ...jsonrpc.encode_errors import UNWRITABLE
-from ...spec.features import Method, Role
 from ...spec.mcp.meta import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION
+from ...spec.rows import Method, Role
 from ..trace import StreamId, TraceEntry
 
 __all__ = [

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from ...spec.features import MetaKey
 from ...spec.mcp.capabilities import CAPABILITIES
 from ...spec.mcp.meta import META_KEYS
 from ...spec.meta_key_check import KEY_SYNTAX, check_meta_key
 from ...spec.revisions import REVISIONS
+from ...spec.rows import MetaKey
 from ..messages.collector import Path, Sink
 from .checks import Check
 from .formats import is_traceparent

@@ -43,7 +43,7 @@ from ...spec.lookup import capability, methods
 from ...spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS
 from ...spec.mcp.levels import LOG_LEVELS
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
-from ...spec.profiles.sentences import lifecycle_sentence
+from ...spec.profiles.mcp import lifecycle_message
 from ...spec.types import type_
 from ..handlers.output import Output
 from ..settings import CacheHint
@@ -189,7 +189,7 @@ class Surface:
 
     def sentence(self, kind: str) -> str | None:
         """Return what the profile in use says of a lifecycle error, or None for its usual text."""
-        return lifecycle_sentence(self.policy.codes, kind)
+        return lifecycle_message(self.policy.codes, kind)
 
     def output_schema(self, output: Output) -> dict[str, Any] | UnsetType:
         """Return the output schema of a tool as this revision lists it."""

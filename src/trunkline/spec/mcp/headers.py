@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..features import Header, Mirror
 from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..rows import Header, Mirror
 from .tasks_extension import EXTENSION
 
 __all__ = ["FAMILIES", "HEADERS"]

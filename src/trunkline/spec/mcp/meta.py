@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..features import MetaGrammar, MetaKey, Place
 from ..revisions import V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..rows import MetaGrammar, MetaKey, Place
 
 __all__ = [
     "CLIENT_CAPABILITIES",

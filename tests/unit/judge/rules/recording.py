@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from trunkline.judge import Conversation, Finding, TraceEntry
 from trunkline.judge.trace import Http
-from trunkline.spec.features import Role
+from trunkline.spec.rows import Role
 
 PREFIX: Final = "io.modelcontextprotocol/"
 INFO: Final = {"name": "x", "version": "1"}

@@ -21,7 +21,7 @@ from tests.unit.judge.rules.recording import (
 )
 from trunkline.judge import Conversation, TraceEntry
 from trunkline.judge.rules.ids import other
-from trunkline.spec.features import Role
+from trunkline.spec.rows import Role
 
 ERROR = "error"
 PING, PONG = ask(1, "ping"), answer(1)

@@ -22,7 +22,7 @@ from tests.unit.judge.rules.recording import (
     tell,
 )
 from trunkline.judge import TraceEntry
-from trunkline.spec.features import Role
+from trunkline.spec.rows import Role
 
 ERROR = "error"
 WHEN = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
