@@ -36,17 +36,15 @@ from .rules import (
     elicitation,
     headers,
     http,
-    ids,
     lifecycle,
     lists,
+    messages,
     multi_round_trip,
     per_request,
     progress,
-    refusals,
     subscriptions,
     tasks,
 )
-from .rules.envelope import translate, watch_envelope, watch_line
 from .rules.notes import Notes
 from .rules.state import (
     Call,
@@ -122,8 +120,8 @@ _Watch: TypeAlias = Callable[[Seen, State, Notes], None]
 
 # In this order: what a rule notes of a request, a later one may read.
 _WATCHES: Final[tuple[_Watch, ...]] = (
-    watch_envelope,
-    ids.watch_ids,
+    messages.watch_envelope,
+    messages.watch_ids,
     lifecycle.watch_lifecycle,
     lifecycle.watch_negotiated,
     lifecycle.watch_capabilities,
@@ -144,7 +142,7 @@ _WATCHES: Final[tuple[_Watch, ...]] = (
     tasks.watch_tasks,
     headers.watch_headers,
     http.watch_stream,
-    refusals.watch_refusals,
+    messages.watch_refusals,
 )
 
 _read: Final = Decoder().decode
@@ -196,7 +194,7 @@ class Conversation:
         """Return what only the end shows: requests that nobody answered."""
         notes, state = self._notes, self._state
         notes.begin(self._count)
-        ids.watch_missing_replies(state, notes)
+        messages.watch_missing_replies(state, notes)
         left = [
             Finding(
                 "trace.unanswered",
@@ -250,7 +248,7 @@ class Conversation:
         kinds = [_opening(each) for each in seen]
         http.watch_exchange(entry, kinds, self._state, self._notes)
         if text is not NOTHING and text not in ("", b""):
-            watch_line(entry, bool(seen), self._notes)
+            messages.watch_line(entry, bool(seen), self._notes)
         self._judge_items(seen, type(value) is list)
         http.remember_exchange(entry, seen, self._state, revision)
         alone: list[Finding] = []
@@ -288,7 +286,7 @@ class Conversation:
         index = self._notes.index
         return [
             Finding(each.rule, each.level, each.where, each.got, each.expected, each.source, index)
-            for each in translate(found, self._notes)
+            for each in messages.translate(found, self._notes)
         ]
 
     def _judge_metadata(self, entry: TraceEntry, value: Any) -> list[Finding]:
@@ -310,7 +308,7 @@ class Conversation:
             entry = _with_sender(entry, sender)
         seen = Seen(members, entry, index, sender)
         if seen.kind == "reply":
-            key = key_of(ids.other(sender), seen.id)
+            key = key_of(messages.other(sender), seen.id)
             seen.call = None if key is None else self._state.open.get(key)
         seen.revision = self._revision_of(seen)
         if seen.method:

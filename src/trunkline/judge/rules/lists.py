@@ -5,8 +5,8 @@ from __future__ import annotations
 from binascii import Error, a2b_base64
 from typing import Any, Final
 
+from .messages import ANY
 from .notes import Notes
-from .refusals import ANY
 from .schema_check import fits
 from .state import Members, Seen, State, Tool, fingerprint, object_at
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ...spec.mcp.levels import LOG_LEVELS
 from ...spec.mcp.meta import LOG_LEVEL
-from .ids import other
+from .messages import other
 from .notes import Notes
 from .state import Call, Key, Progress, Seen, State, key_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...spec.mcp.tasks_extension import EXTENSION
-from .ids import other
+from .messages import other
 from .notes import Notes
 from .state import Call, Members, Seen, State, Task, declares, fingerprint, key_of, object_at
 
