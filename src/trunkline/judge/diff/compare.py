@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ...redaction import show
-from .cases import Budget
 from .change import Changes, Comparison
-from .deprecation import is_deprecated
+from .normal_form import Budget
+from .rules import is_deprecated
 from .schema_diff import compare_schemas
 from .schema_document import text_of
 

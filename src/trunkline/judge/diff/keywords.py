@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from .cases import ANYTHING, TYPES, Bound, Case, Part, Row, Shape, says_nothing, tighter
+from .normal_form import ANYTHING, TYPES, Bound, Case, Part, Row, Shape, says_nothing, tighter
 from .schema_document import LATEST, Document, Opaque, key_of, type_of
 
 __all__ = ["listed_values", "own_shape"]

@@ -1,240 +1,199 @@
-"""Schemas taken apart into cases, each about values of one JSON type.
+"""What a schema says, taken apart into cases, each about values of one JSON type.
 
-A schema is, for each type, a list of alternatives; references are followed, `allOf` is merged,
-`anyOf` and `oneOf` become alternatives. Two schemas in this form can be compared, however they
-were written. What cannot be taken apart is kept as an opaque condition.
-
-A schema is a stranger's: depth, the number of alternatives and the work as a whole are
-bounded, and what is beyond a bound becomes opaque.
+A case is a conjunction: bounds, values, members, items, and opaque conditions, which nobody
+takes apart. It allows what it says where its opaque conditions hold too; so whoever ignores
+them sees too much, and whoever demands them sees too little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Mapping
+from math import ceil, floor
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from msgspec.structs import replace
+from msgspec import Struct
 
-from ...errors import NOTHING
-from .cases import ANYTHING, TYPES, Budget, Case, Node, Shape, Sub, tighter
-from .keywords import listed_values, own_shape
-from .schema_document import MOST_HOPS, Opaque
+from .schema_document import Document, Opaque
 
-__all__ = ["expand"]
+__all__ = [
+    "ANYTHING",
+    "CONDITIONS",
+    "TYPES",
+    "Bound",
+    "Budget",
+    "Case",
+    "Node",
+    "Part",
+    "Row",
+    "Shape",
+    "Sub",
+    "is_open",
+    "says_nothing",
+    "tighter",
+    "whole_high",
+    "whole_low",
+]
 
-# A union of more alternatives than this is read by nobody, and its product with another is
-# what a hostile schema would have us work out.
-_MOST_CASES: Final = 48
-# How many schemas may speak of the members of one object, or of the items of one array.
-_MOST_PARTS: Final = 32
-# How many values, or names, are looked at for the price of one step.
-_FOR_ONE_STEP: Final = 50
+TYPES: Final = ("null", "boolean", "number", "string", "array", "object")
 
-_Item = TypeVar("_Item")
-
-# Sets of two and of one: whoever lists them says the same as whoever names the type.
-_FEW: Final = {
-    "null": Case(values={b"null": None}),
-    "boolean": Case(values={b"false": False, b"true": True}),
-}
-
-
-def expand(sub: Sub, budget: Budget) -> Shape:
-    """Return the cases of schemas that all hold."""
-    shape: Shape = {name: (_FEW.get(name, ANYTHING),) for name in TYPES}
-    for node in sub:
-        shape = _both(shape, _shape(node, budget, MOST_HOPS), node, budget)
-    return shape
-
-
-def _shape(node: Node, budget: Budget, hops: int) -> Shape:
-    """Return the cases of one schema, worked out once: many places may refer to it."""
-    known: dict[int, Shape] = node.document.shapes
-    key = id(node.schema)
-    if key not in known:
-        # A bound that cut this one short has made it opaque, which is right for others too.
-        known[key] = _worked_out(node, budget, hops)
-    return known[key]
-
-
-def _worked_out(node: Node, budget: Budget, hops: int) -> Shape:
-    """Return the cases of one schema, with all that stands in the same place."""
-    schema, document = node
-    if not document.draft:
-        return _opaque_shape(node)
-    if schema is True:
-        return dict.fromkeys(TYPES, (ANYTHING,))
-    if schema is False:
-        return {}
-    is_readable = isinstance(schema, dict) and not document.is_elsewhere(schema)
-    if not is_readable or not budget.spend() or hops == 0:
-        return _opaque_shape(node)
-    if "$ref" in schema:
-        target = document.target(schema["$ref"])
-        if target is NOTHING:
-            return _opaque_shape(node)
-        referred = _shape(Node(target, document), budget, hops - 1)
-        if document.ignores_siblings:
-            return referred
-        shape = _both(own_shape(schema, document), referred, node, budget)
-    else:
-        shape = own_shape(schema, document)
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        if keyword in schema:
-            shape = _both(shape, _combined(keyword, node, budget, hops - 1), node, budget)
-    return shape
-
-
-def _opaque_shape(node: Node) -> Shape:
-    case = Case(opaque=frozenset((node.document.schema(node.schema),)))
-    return dict.fromkeys(TYPES, (case,))
-
-
-def _combined(keyword: str, node: Node, budget: Budget, hops: int) -> Shape:
-    schema, document = node
-    members = schema[keyword]
-    if not isinstance(members, list) or not members or len(members) > _MOST_CASES:
-        return _opaque_shape(node)
-    shapes = [_shape(Node(member, document), budget, hops) for member in members]
-    if keyword == "allOf":
-        whole = shapes[0]
-        for shape in shapes[1:]:
-            whole = _both(whole, shape, node, budget)
-        return whole
-    either: Shape = {}
-    for shape in shapes:
-        for name, cases in shape.items():
-            either[name] = either.get(name, ()) + cases
-    either = {name: _each_once(cases) for name, cases in either.items()}
-    if keyword == "oneOf" and not _are_apart(shapes, budget):
-        # Where two of them hold the whole does not, and that is no alternative.
-        either = _with_opaque(either, document.opaque("oneOf", members))
-    if any(len(cases) > _MOST_CASES for cases in either.values()):
-        return _opaque_shape(node)
-    return either
-
-
-def _with_opaque(shape: Shape, opaque: Opaque) -> Shape:
-    return {name: _also(cases, opaque) for name, cases in shape.items()}
-
-
-def _also(cases: Iterable[Case], opaque: Opaque) -> tuple[Case, ...]:
-    return tuple(replace(case, opaque=case.opaque | {opaque}) for case in cases)
-
-
-def _each_once(items: Iterable[_Item]) -> tuple[_Item, ...]:
-    """Return items without those that are there already: a schema may be referred to often."""
-    return tuple({id(item): item for item in items}.values())
-
-
-def _both(one: Shape, other: Shape, node: Node, budget: Budget) -> Shape:
-    """Return the cases in which both hold; the other one is said by the node."""
-    shape: Shape = {}
-    for name in TYPES:
-        left, right = one.get(name, ()), other.get(name, ())
-        if left is right:
-            cases: tuple[Case, ...] | None = left
-        else:
-            cases = _products(left, right, budget)
-        if cases is None:
-            # Of the first, which may be more than this node says, nothing is lost.
-            cases = _also(left, node.document.schema(node.schema))
-        if possible := tuple(case for case in cases if case.values is None or case.values):
-            shape[name] = possible
-    return shape
-
-
-def _products(
-    left: tuple[Case, ...], right: tuple[Case, ...], budget: Budget
-) -> tuple[Case, ...] | None:
-    """Return each case with each; None where that is more than anybody reads."""
-    if len(left) * len(right) > _MOST_CASES:
-        return None
-    found: dict[tuple[int, int], Case] = {}
-    for a in left:
-        for b in right:
-            case = _merged(a, b, budget)
-            if case is None:
-                return None
-            found[id(a), id(b)] = case
-    return _each_once(found.values())
-
-
-def _merged(one: Case, other: Case, budget: Budget) -> Case | None:
-    """Return the case in which both hold; None where it would be too large."""
-    if one is ANYTHING or one is other:
-        return other
-    if other is ANYTHING:
-        return one
-    parts, rows = _each_once(one.parts + other.parts), _each_once(one.rows + other.rows)
-    if len(parts) > _MOST_PARTS or len(rows) > _MOST_PARTS:
-        return None
-    if not budget.spend((_weight(one) + _weight(other)) // _FOR_ONE_STEP):
-        return None
-    return Case(
-        _common(one.values, other.values),
-        one.is_integer or other.is_integer,
-        tighter(one.low, other.low, 1),
-        tighter(one.high, other.high, -1),
-        one.multiples | other.multiples,
-        max(one.least, other.least),
-        _smaller(one.most, other.most),
-        one.patterns | other.patterns,
-        one.formats | other.formats,
-        one.is_unique or other.is_unique,
-        one.required | other.required,
-        parts,
-        rows,
-        one.opaque | other.opaque,
+# What says something about a value. All else is for people, or unknown and means nothing.
+CONDITIONS: Final = frozenset(
+    (
+        *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if"),
+        *("then", "else", "minContains", "maxContains"),
+        *("type", "nullable", "enum", "const", "format", "pattern", "minLength", "maxLength"),
+        *("contentEncoding", "contentMediaType", "minimum", "maximum", "exclusiveMinimum"),
+        *("exclusiveMaximum", "multipleOf", "items", "prefixItems", "additionalItems"),
+        *("contains", "minItems", "maxItems", "uniqueItems", "unevaluatedItems", "properties"),
+        *("patternProperties", "additionalProperties", "propertyNames", "required"),
+        *("dependentRequired", "dependentSchemas", "dependencies", "minProperties"),
+        *("maxProperties", "unevaluatedProperties"),
     )
+)
 
 
-def _weight(case: Case) -> int:
-    sets = (case.multiples, case.patterns, case.formats, case.required, case.opaque)
-    return len(case.values or ()) + sum(map(len, sets))
+class Budget:
+    """How much work is left; whoever asks for more than there is gets opaque answers."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def spend(self, steps: int = 1) -> bool:
+        """Take a step, or several; say whether there were as many left."""
+        self.left -= steps
+        return self.left >= 0
 
 
-def _common(
-    one: Mapping[bytes, Any] | None, other: Mapping[bytes, Any] | None
-) -> Mapping[bytes, Any] | None:
+class Node(NamedTuple):
+    """A schema, and the document it is part of."""
+
+    schema: Any
+    document: Document
+
+
+# Schemas that all hold; none at all holds for everything.
+Sub: TypeAlias = tuple[Node, ...]
+
+
+class Bound(NamedTuple):
+    """A limit of numbers."""
+
+    value: float
+    is_exclusive: bool
+
+
+class Part(NamedTuple):
+    """What one schema says of the members of an object."""
+
+    # None where members have no names at all: then any name has a meaning.
+    properties: Mapping[str, Any] | None
+    additional: Any
+    # Whether names are also told by pattern; then `additional` is true, and the rest opaque.
+    has_patterns: bool
+    document: Document
+
+    def member(self, name: str) -> Any:
+        """Return the schema for a member."""
+        return (self.properties or {}).get(name, self.additional)
+
+
+class Row(NamedTuple):
+    """What one schema says of the items of an array."""
+
+    first: tuple[Any, ...]
+    rest: Any
+    document: Document
+
+    def item(self, place: int) -> Any:
+        """Return the schema for an item."""
+        return self.first[place] if place < len(self.first) else self.rest
+
+
+class Case(Struct, frozen=True):
+    """Conditions on values of one type; all of them hold."""
+
+    # By their canonical text. None where any value will do.
+    values: Mapping[bytes, Any] | None = None
+    is_integer: bool = False
+    low: Bound | None = None
+    high: Bound | None = None
+    multiples: frozenset[float] = frozenset()
+    # Of a text, an array or an object.
+    least: int = 0
+    most: int | None = None
+    patterns: frozenset[str] = frozenset()
+    formats: frozenset[str] = frozenset()
+    is_unique: bool = False
+    required: frozenset[str] = frozenset()
+    parts: tuple[Part, ...] = ()
+    rows: tuple[Row, ...] = ()
+    opaque: frozenset[Opaque] = frozenset()
+
+    def declared(self) -> frozenset[str]:
+        """Return the members that have a name here."""
+        return frozenset().union(*(part.properties or () for part in self.parts))
+
+    def member(self, name: str) -> Sub:
+        """Return what holds for a member."""
+        return _sub((part.member(name), part.document) for part in self.parts)
+
+    def additional(self) -> Sub:
+        """Return what holds for members that have no name here."""
+        return _sub((part.additional, part.document) for part in self.parts)
+
+    def is_unknown(self) -> bool:
+        """Say whether even the type of the value is not known."""
+        return any(keyword in ("schema", "type") for keyword, _ in self.opaque)
+
+    def names_members(self) -> bool:
+        """Say whether the members that have a meaning are those that have a name here."""
+        is_told = any(part.properties is not None for part in self.parts)
+        return is_told and not any(part.has_patterns for part in self.parts)
+
+    def named_items(self) -> int:
+        """Return how many places of an array have a schema of their own."""
+        return max((len(row.first) for row in self.rows), default=0)
+
+    def item(self, place: int) -> Sub:
+        """Return what holds for an item."""
+        return _sub((row.item(place), row.document) for row in self.rows)
+
+
+# For each type the alternatives; a type that is not there is not allowed.
+Shape: TypeAlias = dict[str, tuple[Case, ...]]
+
+ANYTHING: Final = Case()
+
+
+def _sub(pairs: Iterator[tuple[Any, Document]]) -> Sub:
+    return tuple(Node(schema, document) for schema, document in pairs if not says_nothing(schema))
+
+
+def is_open(sub: Sub) -> bool:
+    """Say whether everything is allowed, by the look of it."""
+    # Of a draft that nobody here knows, any keyword may be a condition.
+    return all(says_nothing(node.schema) and node.document.draft for node in sub)
+
+
+def says_nothing(schema: Any) -> bool:
+    """Say whether a schema has no condition in it."""
+    return schema is True or (isinstance(schema, dict) and CONDITIONS.isdisjoint(schema))
+
+
+def tighter(one: Bound | None, other: Bound | None, sign: int) -> Bound | None:
+    """Return the limit that leaves less; `sign` is 1 for lower limits and -1 for upper ones."""
     if one is None or other is None:
         return other if one is None else one
-    return {key: value for key, value in one.items() if key in other}
+    return max(one, other, key=lambda bound: (sign * bound.value, bound.is_exclusive))
 
 
-def _smaller(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
+def whole_low(bound: Bound) -> Bound:
+    """Return a lower limit as it holds for whole numbers."""
+    value = floor(bound.value) + 1 if bound.is_exclusive else ceil(bound.value)
+    return Bound(value, False)
 
 
-def _are_apart(shapes: list[Shape], budget: Budget) -> bool:
-    """Say whether no value can be in two of these, as far as a short look shows."""
-    for place, shape in enumerate(shapes):
-        for other in shapes[place + 1 :]:
-            for name in shape.keys() & other.keys():
-                if not all(_differ(a, b, budget) for a in shape[name] for b in other[name]):
-                    return False
-    return True
-
-
-def _differ(one: Case, other: Case, budget: Budget) -> bool:
-    if not budget.spend((_weight(one) + _weight(other)) // _FOR_ONE_STEP):
-        return False
-    if one.values is not None and other.values is not None:
-        return one.values.keys().isdisjoint(other.values)
-    # A tag: a member that both need, with different values.
-    for name in one.required & other.required:
-        ours, theirs = _tags(one, name), _tags(other, name)
-        if not budget.spend(1 + (len(ours) + len(theirs)) // _FOR_ONE_STEP):
-            return False
-        if ours and theirs and ours.isdisjoint(theirs):
-            return True
-    return False
-
-
-def _tags(case: Case, name: str) -> frozenset[bytes]:
-    for node in case.member(name):
-        if values := listed_values(node.schema, node.document):
-            return values
-    return frozenset()
+def whole_high(bound: Bound) -> Bound:
+    """Return an upper limit as it holds for whole numbers."""
+    value = ceil(bound.value) - 1 if bound.is_exclusive else floor(bound.value)
+    return Bound(value, False)

@@ -16,9 +16,10 @@ may promise more and not less. What nobody can decide counts as breaking.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+import re
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ["LEVELS", "RULES", "Level", "Rule"]
+__all__ = ["LEVELS", "RULES", "Level", "Rule", "is_deprecated"]
 
 Level: TypeAlias = Literal["breaking", "announced", "deprecated", "safe"]
 LEVELS: Final[tuple[Level, ...]] = ("breaking", "announced", "deprecated", "safe")
@@ -122,3 +123,26 @@ _ROWS: Final = (
 )  # fmt: skip
 
 RULES: Final = {row.id: row for row in _ROWS}
+
+
+# -- deprecation -----------------------------------------------------------------------------
+
+# The protocol has no member for it. A server marks an entry by a description that begins with
+# the word, as this library writes it, or by `"deprecated": true`, as in JSON Schema. The word
+# alone is not enough ("Deprecated packages, as a list"), and a hyphen counts as a dash only
+# with a blank beside it ("Deprecated-API scanner").
+_WORD: Final = re.compile(
+    r"\W{0,4}deprecated\b(?!-\w)\W{0,4}?"
+    r"(?:[:.,;!)\]*\u2013\u2014-]|\Z|since\b|use\b|in favou?r\b)",
+    re.IGNORECASE,
+)
+
+
+def is_deprecated(entry: Any) -> bool:
+    """Return True if an entry of a listing, or a schema, is marked as deprecated."""
+    if not isinstance(entry, dict):
+        return False
+    if entry.get("deprecated") is True:
+        return True
+    description = entry.get("description")
+    return isinstance(description, str) and _WORD.match(description) is not None

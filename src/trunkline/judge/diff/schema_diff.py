@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
-from .cases import Budget, Node, Sub
 from .change import Changes
-from .deprecation import is_deprecated
+from .normal_form import Budget, Node, Sub
+from .rules import is_deprecated
 from .schema_document import Document, key_of, text_of
 from .subschema import Inclusion, Obstacle
 

@@ -19,8 +19,8 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
-from .cases import CONDITIONS, Budget, Case, Shape, Sub, is_open, whole_high, whole_low
-from .normal_form import expand
+from .normal_form import CONDITIONS, Budget, Case, Shape, Sub, is_open, whole_high, whole_low
+from .normalize import expand
 
 __all__ = ["Inclusion", "Kind", "Obstacle", "Side"]
 

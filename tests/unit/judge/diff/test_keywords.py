@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trunkline.judge.diff.cases import CONDITIONS, Bound, Case, Shape
 from trunkline.judge.diff.keywords import listed_values, own_shape
+from trunkline.judge.diff.normal_form import CONDITIONS, Bound, Case, Shape
 from trunkline.judge.diff.schema_document import Document
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"

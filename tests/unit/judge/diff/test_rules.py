@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from trunkline.judge.diff import LEVELS, RULES
+from trunkline.judge.diff.rules import is_deprecated
 
 PAGE = Path(__file__).parents[4] / "docs" / "diff.md"
 ROW = re.compile(r"^\| `(listing\.[\w.-]+)` \| (\w+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -30,3 +34,45 @@ def test_what_was_announced_is_a_removal_that_also_comes_as_a_surprise() -> None
     for row in announced:
         assert row.id.endswith("-as-announced")
         assert RULES[row.id.removesuffix("-as-announced")].level == "breaking"
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "Deprecated: use sum.",
+        "deprecated",
+        "DEPRECATED. Use sum.",
+        "[Deprecated] Adds.",
+        "**Deprecated** - adds.",
+        "(deprecated) Adds.",
+        "Deprecated since 2.0: adds.",
+        "Deprecated in favour of sum.",
+        *(
+            "Deprecated - use sum.",
+            "Deprecated- use sum.",
+            "Deprecated -- adds.",
+            "Deprecated—adds.",
+        ),
+    ],
+)
+def test_a_description_that_begins_with_the_word_is_a_mark(description: str) -> None:
+    assert is_deprecated({"description": description})
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"description": "Deprecated packages, as a list."},
+        {"description": "Deprecated-API scanner."},
+        {"description": "Deprecated-use finder: lists them."},
+        {"description": "Lists what is deprecated."},
+        {"description": "Adds. Deprecated: no."},
+        *({"description": 5}, {"deprecated": "no"}, {}, None, True, 5),
+    ],
+)
+def test_nothing_else_is(entry: Any) -> None:
+    assert not is_deprecated(entry)
+
+
+def test_the_word_of_json_schema_is_a_mark() -> None:
+    assert is_deprecated({"type": "string", "deprecated": True})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trunkline.errors import NOTHING
-from trunkline.judge.diff.cases import CONDITIONS
+from trunkline.judge.diff.normal_form import CONDITIONS
 from trunkline.judge.diff.schema_document import Document, key_of, text_of
 
 

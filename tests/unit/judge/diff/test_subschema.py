@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trunkline.judge.diff.cases import Budget, Node
+from trunkline.judge.diff.normal_form import Budget, Node
 from trunkline.judge.diff.schema_document import Document
 from trunkline.judge.diff.subschema import Inclusion, Obstacle, Side
 
