@@ -16,9 +16,18 @@ DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 60
+# Processes that run tests. Some tests mostly wait: twice as many of those run at once.
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+PYTEST = $(BIN)/python -m pytest --terse -n $(JOBS)
+PYTEST_WAITING = $(BIN)/python -m pytest --terse -n $(shell expr 2 \* $(JOBS))
+TOGETHER = $(BIN)/python tools/side_by_side.py
+# Folders of tests that mostly wait: for processes, terminals and time.
+WAITING := faults terminal transports
+# Every process here keeps what it compiles: otherwise each that runs tests compiles all of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-full dist test check format lint types unit spec-check structs exports vectors requirements parity \
+.PHONY: help demo demo-full dist test test-all check format lint types unit spec-check structs exports vectors requirements parity \
 	prose census limits interop docs fuzz mutants bench bench-quick clean
 
 help: ## List every target
@@ -38,14 +47,12 @@ dist: $(READY) ## Build the sdist and the wheel into dist/
 	@ls dist/*
 
 test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, conversations, faults and the rest
-	@# Those in a terminal wait most of the time: they do so beside the others.
-	@$(BIN)/python -m pytest tests/terminal > $(VENV)/terminal.log 2>&1 & beside=$$!; failed=0; \
-	$(BIN)/python -m pytest tests/conversation || failed=1; \
-	$(BIN)/python -m pytest tests $(addprefix --ignore=tests/,unit tables conversation terminal) \
-		|| failed=1; \
-	wait $$beside || failed=1; cat $(VENV)/terminal.log; exit $$failed
+	@$(TOGETHER) \
+		"$(PYTEST) tests $(addprefix --ignore=tests/,unit tables $(WAITING))" \
+		"$(PYTEST_WAITING) $(addprefix tests/,$(WAITING))"
 
-check: lint types unit ## Format, lint, types, tables and unit tests, in a minute or two
+check: lint ## Format, lint, types, tables and unit tests, in a minute
+	@$(TOGETHER) "$(PYTEST) tests/unit tests/tables" "$(BIN)/mypy"
 
 lint: $(READY)
 	@$(BIN)/ruff format --check .
@@ -55,7 +62,7 @@ types: $(READY)
 	@$(BIN)/mypy
 
 unit: $(READY)
-	@$(BIN)/python -m pytest tests/unit tests/tables
+	@$(PYTEST) tests/unit tests/tables
 
 format: $(READY) ## Format the code and sort its imports
 	@$(BIN)/ruff check --select I --fix .

@@ -4,6 +4,31 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
+# Tests that pass, for each dot of `--terse`.
+_PER_DOT = 100
+
+_passed = 0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what the Makefile asks for."""
+    parser.addoption(
+        "--terse", action="store_true", help=f"print one dot for {_PER_DOT} tests that pass"
+    )
+
+
+def pytest_report_teststatus(
+    report: pytest.TestReport, config: pytest.Config
+) -> tuple[str, str, str] | None:
+    """Print few dots, and everything that is not a pass."""
+    global _passed
+    if not config.option.terse or not report.passed or report.when != "call":
+        return None
+    _passed += 1
+    return "passed", "" if _passed % _PER_DOT else ".", "PASSED"
+
 
 def pytest_configure() -> None:
     """Take signals as a terminal would send them, however this run was started.

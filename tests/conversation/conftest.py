@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Coroutine, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -17,6 +18,9 @@ import pytest
 from tests.conversation.journal import HANGS
 from tests.conversation.rules import Ruled
 from tests.conversation.talking import TRANSPORTS, Shared, Talk, bounded
+
+_HERE: Final = Path(__file__).parent
+_IS_FOLLOWED: Final = "_is_followed_by_a_script"
 
 
 class Loop:
@@ -39,11 +43,17 @@ class Loop:
 
 
 class Stage:
-    """The loop, and the connections that are open on it."""
+    """The loop, and the connections that are open on it. It can be opened again after `close`."""
 
     def __init__(self) -> None:
-        self.loop: Final = Loop()
+        self._loop: Loop | None = None
         self._shared: dict[tuple[str, str], Shared] = {}
+
+    @property
+    def loop(self) -> Loop:
+        if self._loop is None:
+            self._loop = Loop()
+        return self._loop
 
     def talk(self, transport: str, revision: str, ruled: Ruled) -> Talk:
         shared = self._shared.setdefault((transport, revision), Shared(transport, revision))
@@ -55,10 +65,14 @@ class Stage:
             for shared in self._shared.values():
                 await shared.close()
 
+        if self._loop is None:
+            return
         try:
-            self.loop.run(close_all())
+            self._loop.run(close_all())
         finally:
-            self.loop.close()
+            self._loop.close()
+            self._loop = None
+            self._shared.clear()
 
 
 @pytest.fixture(scope="session")
@@ -69,9 +83,18 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def talk(request: pytest.FixtureRequest, stage: Stage) -> Talk:
+def talk(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Talk]:
     transport, revision = request.param
-    return stage.talk(transport, revision, request.function.ruled)
+    yield stage.talk(transport, revision, request.function.ruled)
+    # The shared connections would count as leftovers of tests in other folders.
+    if not getattr(request.node, _IS_FOLLOWED):
+        stage.close()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Note whether the next test of this process is a script as well."""
+    is_followed = nextitem is not None and _HERE in nextitem.path.parents
+    setattr(item, _IS_FOLLOWED, is_followed)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,8 +13,9 @@ from typing import Final
 
 from trunkline import Context, Server
 
-# How long anything here waits before it gives up. Far beyond what a script needs.
-HANGS: Final = 15.0
+# How long anything here waits before it gives up, in seconds. Far beyond what a script needs, on a
+# busy machine too.
+HANGS: Final = 60.0
 
 
 class Journal:

@@ -712,10 +712,13 @@ class Shared:
 
     async def _open_raw(self) -> None:
         if self.raw is None or not self.raw.wire.is_open:
+            await _close(self.raw)
             self.raw = await open_raw(self.kind, self.revision)
 
     async def _open_client(self) -> None:
         if self.client is None or not self.client.is_connected:
+            if self.client is not None:
+                await self.client.close()
             self.client_record = Record(self.kind.name)
             address = Tap(self.kind.address("example"), self.client_record)
             self.client = Client(
@@ -727,6 +730,7 @@ class Shared:
         """Return the connection to a variant, which declares everything."""
         raw = self._lines.get(variant)
         if raw is None or not raw.wire.is_open:
+            await _close(raw)
             options = {"capabilities": everything(self.revision)}
             raw = self._lines[variant] = await open_raw(
                 self.kind, self.revision, variant, **options
@@ -738,6 +742,8 @@ class Shared:
         """Return the client of a variant, which answers everything."""
         standing = self._clients.get(variant)
         if standing is None or not standing.client.is_connected:
+            if standing is not None:
+                await standing.client.close()
             told, record = Told(), Record(self.kind.name)
             address = Tap(self.kind.address(variant), record)
             options = {**told.options(), **told.further_options(self.revision)}
@@ -756,6 +762,12 @@ class Shared:
             await self.client.close()
         if self.raw is not None:
             await self.raw.wire.close()
+
+
+async def _close(raw: Raw | None) -> None:
+    """Release what is left of a connection that the server has ended."""
+    if raw is not None:
+        await raw.wire.close()
 
 
 class Standing(NamedTuple):

@@ -17,7 +17,7 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
 }
 # Ends a test that hangs.
-WAIT = 10.0
+WAIT = 60.0
 
 
 class Wire:
