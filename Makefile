@@ -18,8 +18,8 @@ DOCS_READY := $(DOCS_VENV)/.ready
 FUZZ_SECONDS ?= 60
 # Processes that run tests. Some tests mostly wait: twice as many of those run at once.
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
-PYTEST = $(BIN)/python -m pytest --terse -n $(JOBS)
-PYTEST_WAITING = $(BIN)/python -m pytest --terse -n $(shell expr 2 \* $(JOBS))
+PYTEST = $(BIN)/python -m pytest --terse $(EFFORT) -n $(JOBS)
+PYTEST_WAITING = $(BIN)/python -m pytest --terse $(EFFORT) -n $(shell expr 2 \* $(JOBS))
 TOGETHER = $(BIN)/python tools/side_by_side.py
 # Folders of tests that mostly wait: for processes, terminals and time.
 WAITING := faults terminal transports
@@ -50,6 +50,9 @@ test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, con
 	@$(TOGETHER) \
 		"$(PYTEST) tests $(addprefix --ignore=tests/,unit tables $(WAITING))" \
 		"$(PYTEST_WAITING) $(addprefix tests/,$(WAITING))"
+
+test-all: EFFORT := --full
+test-all: test ## The same with every transport in every revision, and every example
 
 check: lint ## Format, lint, types, tables and unit tests, in a minute
 	@$(TOGETHER) "$(PYTEST) tests/unit tests/tables" "$(BIN)/mypy"

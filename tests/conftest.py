@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from tests import effort
+
 # Tests that pass, for each dot of `--terse`.
 _PER_DOT = 100
 
@@ -14,6 +16,11 @@ _passed = 0
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what the Makefile asks for."""
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="play every script over every transport in every revision, and try every example",
+    )
     parser.addoption(
         "--terse", action="store_true", help=f"print one dot for {_PER_DOT} tests that pass"
     )
@@ -30,12 +37,13 @@ def pytest_report_teststatus(
     return "passed", "" if _passed % _PER_DOT else ".", "PASSED"
 
 
-def pytest_configure() -> None:
-    """Take signals as a terminal would send them, however this run was started.
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how much is tried, and take signals as a terminal would send them.
 
-    Whoever starts a program in the background, or with nohup, may have it ignore SIGINT or SIGHUP.
-    It would hand that on to every process that a test starts to interrupt it.
+    A program that was started in the background, or with nohup, may ignore SIGINT or SIGHUP. So
+    would every process that a test starts to interrupt it.
     """
+    effort.choose(full=config.option.full)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

@@ -1,5 +1,6 @@
-"""Plays each script over every transport, in every revision that its rule is in.
+"""Plays each script over every transport, in revisions that its rule is in.
 
+In memory, and with `--full` over every transport, those are all revisions that the rule is in.
 All scripts run on one event loop, which has a thread to itself: connections outlive a
 script, and are shared by all of the same transport and revision.
 """
@@ -105,13 +106,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         raise LookupError(f"{metafunc.function.__name__} names no rule: mark it with @rule")
     places = [
         (transport, revision)
-        for transport, kind in TRANSPORTS.items()
+        for transport in TRANSPORTS
         if not ruled.over or transport in ruled.over
-        for revision in (
-            ruled.revisions if kind.is_cheap or not ruled.is_fresh else ruled.revisions[-1:]
-        )
+        for revision in _revisions(ruled, transport, full=metafunc.config.option.full)
     ]
     metafunc.parametrize("talk", places, ids=["-".join(place) for place in places], indirect=True)
+
+
+def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
+    """Return the revisions in which a script is played over a transport.
+
+    In memory that is each of them. What carries the messages knows no revision, so over the other
+    transports the oldest and the newest do, unless the run is full.
+    """
+    found = ruled.revisions
+    if not TRANSPORTS[transport].is_cheap and ruled.is_fresh:
+        return found[-1:]
+    return found if full or transport == "memory" else (*found[:1], *found[1:][-1:])
 
 
 @pytest.hookimpl(tryfirst=True)

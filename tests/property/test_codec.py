@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw, Struct
 
+from tests.effort import examples
 from tests.fuzz.fuzz_decode import check, outcome
 from trunkline.errors import LocalProtocolError
 from trunkline.jsonrpc import (
@@ -36,8 +37,10 @@ from trunkline.jsonrpc.messages import SentRequest
 from trunkline.spec.profiles import profile
 
 # Where CI is set hypothesis is deterministic by itself, and a slow machine is no failure.
-quickly = settings(max_examples=100, deadline=None)
-thoroughly = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quickly = settings(max_examples=examples(100), deadline=None)
+thoroughly = settings(
+    max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 CORPUS = Path(__file__).resolve().parents[1] / "fuzz" / "corpus" / "decode"
 

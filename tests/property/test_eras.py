@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from tests.effort import examples
 from trunkline import Context, Server
 from trunkline.server import ServerLimits
 from trunkline.testing import AskedQuestion, ErasDiffer, run_in_both_eras_sync
@@ -120,7 +121,7 @@ def server(program: Program, done: list[str], careless: list[str] | None = None)
     return app
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(program=programs(), is_remade=some.booleans())
 def test_a_program_is_the_same_in_both_eras_and_does_nothing_twice(
     program: Program, is_remade: bool
@@ -139,7 +140,7 @@ def test_a_program_is_the_same_in_both_eras_and_does_nothing_twice(
     assert both.rounds <= len(asked) + 1
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(program=programs(depth=1))
 def test_what_a_program_does_outside_of_once_before_it_asks_is_found_out(program: Program) -> None:
     careless: list[str] = []

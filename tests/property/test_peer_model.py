@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import UNSET
 from msgspec.json import encode
 
+from tests.effort import examples
 from trunkline.errors import InvalidMessage, LocalProtocolError
 from trunkline.jsonrpc import (
     Codec,
@@ -365,7 +366,9 @@ class OpenIdsMachine(PeersMachine):
         return id
 
 
-steps = settings(max_examples=150, stateful_step_count=30, deadline=None, derandomize=True)
+steps = settings(
+    max_examples=examples(150), stateful_step_count=30, deadline=None, derandomize=True
+)
 TestIdsLastASession = PeersMachine.TestCase
 TestIdsLastASession.settings = steps
 TestIdsLastWhileOpen = OpenIdsMachine.TestCase

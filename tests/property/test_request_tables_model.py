@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.effort import examples
 from trunkline.errors import LocalProtocolError
 from trunkline.jsonrpc import (
     IncomingRequest,
@@ -25,7 +26,9 @@ from trunkline.jsonrpc import outgoing as outgoing_module
 # Few ids, so that they are used again; of both kinds, so that they could be confused.
 ids: st.SearchStrategy[RequestId] = st.sampled_from([0, 1, 2, "0", "1", "2"])
 times = st.integers(0, 8).map(float)
-steps = settings(max_examples=150, stateful_step_count=60, deadline=None, derandomize=True)
+steps = settings(
+    max_examples=examples(150), stateful_step_count=60, deadline=None, derandomize=True
+)
 
 CLOSED_KEPT = 3
 STALE_KEPT = 2

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.effort import examples
 from trunkline.store import Cursor, Key, Lease, MemoryStore, Retention, StoreLimits
 
 Result = TypeVar("Result")
@@ -226,5 +227,5 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestTheStoreAgreesWithDicts = StoreMachine.TestCase
 TestTheStoreAgreesWithDicts.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True
+    max_examples=examples(60), stateful_step_count=40, deadline=None, derandomize=True
 )

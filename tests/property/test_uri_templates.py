@@ -7,9 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from trunkline.server.registry.uri_template import UriTemplate
 
-quickly = settings(max_examples=300, deadline=None)
+quickly = settings(max_examples=examples(300), deadline=None)
 
 # A value can be read back where what follows it cannot begin inside of it. So literals, names
 # and values have letters of their own; what an operator encodes may be in any value.

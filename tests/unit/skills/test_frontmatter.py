@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from trunkline.skills.frontmatter import FrontmatterError, read
 
 
@@ -190,7 +191,7 @@ def test_what_is_nested_too_deep_is_refused(yaml: str) -> None:
 PIECES = """a|b: |- |  |: |'x'|"y"|'|"|[|]|{|}|, | #|#|1|true|?|&|\\|\\u12|é"""
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(
     st.lists(st.sampled_from([*PIECES.split("|"), "|", ">", "\n", "\n  ", "\n- ", "\t", "\x85"]))
 )
