@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
 import pytest
@@ -24,6 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--terse", action="store_true", help=f"print one dot for {_PER_DOT} tests that pass"
     )
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every further search for garbage: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_teststatus(

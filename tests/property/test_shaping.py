@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import fields
 
+from tests.cases import for_each
 from trunkline.jsonrpc import ErrorObject
 from trunkline.judge import judge_type
 from trunkline.mcp import types as wire
@@ -30,7 +31,7 @@ STRUCTS: Final[dict[str, type[Struct]]] = {
 }
 BLOCKS: Final = (wire.AudioContent, wire.ResourceLink, wire.ToolUseContent, wire.ToolResultContent)
 CASES: Final = [(name, v) for name in STRUCTS for v in REVISIONS if knows(name, v)]
-each_case = pytest.mark.parametrize(("name", "revision"), CASES)
+each_case = for_each(("name", "revision"), CASES)
 quickly = settings(
     max_examples=8,
     deadline=None,

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from tests.cases import for_each
 from trunkline.spec import lookup
 from trunkline.spec.mcp.advice import ADVICE
 from trunkline.spec.mcp.capabilities import CAPABILITIES
@@ -73,7 +74,7 @@ EVERY_ROW: Final = [
     for row in table.rows
 ]
 
-each_row = pytest.mark.parametrize(("table", "row"), EVERY_ROW)
+each_row = for_each(("table", "row"), EVERY_ROW)
 each_table = pytest.mark.parametrize("table", [*TABLES.values()], ids=[*TABLES])
 each_revision = pytest.mark.parametrize("revision", REVISIONS)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.cases import for_each
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "trunkline"
 
@@ -53,6 +54,7 @@ def part_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
+@cache
 def imports_of(path: Path) -> list[str]:
     """Return the absolute names of the modules that one file imports, wherever it does so."""
     package = ["trunkline", *path.relative_to(SOURCE).parent.parts]
@@ -68,7 +70,7 @@ def imports_of(path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+@for_each("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_module_imports_only_what_its_part_may(path: Path) -> None:
     part = part_of(path)
     inner = {name.split(".")[1] for name in imports_of(path) if name.startswith("trunkline.")}
@@ -76,7 +78,7 @@ def test_a_module_imports_only_what_its_part_may(path: Path) -> None:
     assert inner - {part, "__version__", "_lazy_exports"} <= ALLOWED[part]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+@for_each("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_the_core_does_not_touch_the_outside_world(path: Path) -> None:
     if part_of(path) in SANS_IO:
         assert not {name.split(".")[0] for name in imports_of(path)} & OUTSIDE_WORLD

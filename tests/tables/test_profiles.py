@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from tests.cases import for_each
 from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.profiles import PROFILE_NAMES, Profile, UnknownSymbol, candidates, profile
 from trunkline.spec.profiles import erlmcp as erlmcp_rows
@@ -48,7 +49,7 @@ def first_row(owner: Profile, number: int, revision: str) -> ErrorCode:
 # --- every row
 
 
-@pytest.mark.parametrize(("name", "row"), ROWS)
+@for_each(("name", "row"), ROWS)
 def test_a_row_is_found_both_ways_where_it_holds(name: str, row: ErrorCode) -> None:
     owner = profile(name)
     for revision in filter(row.when.holds, REVISIONS):
@@ -62,7 +63,7 @@ def test_a_row_is_found_both_ways_where_it_holds(name: str, row: ErrorCode) -> N
                 owner.number(row.symbol, revision)
 
 
-@pytest.mark.parametrize(("name", "row"), ROWS)
+@for_each(("name", "row"), ROWS)
 def test_a_number_is_accepted_where_a_row_that_holds_may_be_sent(name: str, row: ErrorCode) -> None:
     owner = profile(name)
     for revision in filter(row.when.holds, REVISIONS):

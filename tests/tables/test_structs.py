@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from tests.cases import for_each
 from tools import generate_structs as generator
 from tools.generate_structs import ELSEWHERE, META, PLAIN, CannotExpress, Column, Model, Shape
 from trunkline.mcp import types as wire
@@ -34,7 +35,7 @@ STRUCTS: Final[dict[str, type[Struct]]] = {
     # Another name for a Struct is an alias.
     and value.__name__ == name
 }
-each_struct = pytest.mark.parametrize("name", STRUCTS)
+each_struct = for_each("name", STRUCTS)
 
 
 def parts(struct: str, revision: str) -> list[Type]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.cases import for_each
 from trunkline.spec.mcp import tasks_extension
 from trunkline.spec.mcp.types import TYPES
 from trunkline.spec.revisions import LATEST, REVISIONS, Window
@@ -224,7 +225,7 @@ def test_no_two_rows_hold_for_one_name(revision: str) -> None:
         assert len(set(names)) == len(names), row.name
 
 
-@pytest.mark.parametrize("row", EVERY_ROW, ids=lambda row: f"{row.name}-{row.when.since}")
+@for_each("row", EVERY_ROW, ids=lambda row: f"{row.name}-{row.when.since}")
 def test_a_row_has_the_parts_of_its_kind(row: Type) -> None:
     for revision in filter(row.when.holds, REVISIONS):
         members = [parse(part.type) for part in row.of if part.when.holds(revision)]
@@ -244,7 +245,7 @@ def spans(row: Type) -> Iterator[tuple[str, Window, Window | bool | None]]:
         yield f"{row.name} | {part.type}", part.when, None
 
 
-@pytest.mark.parametrize("row", EVERY_ROW, ids=lambda row: f"{row.name}-{row.when.since}")
+@for_each("row", EVERY_ROW, ids=lambda row: f"{row.name}-{row.when.since}")
 def test_no_window_is_empty_or_idle(row: Type) -> None:
     span = [revision for revision in REVISIONS if row.when.holds(revision)]
     for name, window, inner in spans(row):

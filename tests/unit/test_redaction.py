@@ -19,6 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec import field as named
 from msgspec import json as msgspec_json
 
+from tests.cases import for_each
 from trunkline import redaction
 from trunkline.errors import InvalidMessage, LocalProtocolError, RemoteProtocolError
 from trunkline.jsonrpc import (
@@ -231,20 +232,20 @@ def printed(thing: Any) -> str:
     return "\n".join([*texts, stream.getvalue(), *rich])
 
 
-@pytest.mark.parametrize("value", PLACES, ids=range(len(PLACES)))
+@for_each("value", PLACES, ids=range(len(PLACES)))
 def test_a_canary_is_hidden_in_every_place(value: Any) -> None:
     assert CANARY not in repr(redact(value))
     assert CANARY not in show(value)
 
 
-@pytest.mark.parametrize("value", PLACES, ids=range(len(PLACES)))
+@for_each("value", PLACES, ids=range(len(PLACES)))
 def test_no_message_prints_a_canary(value: Any) -> None:
     for message in messages_with(value):
         assert CANARY not in printed(message)
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy.pierre(), Policy.jsonrpc()])
-@pytest.mark.parametrize("value", PLACES, ids=range(len(PLACES)))
+@for_each("value", PLACES, ids=range(len(PLACES)))
 def test_no_codec_describes_a_canary(value: Any, policy: Policy) -> None:
     codec = Codec(policy)
     for message in messages_with(value):
@@ -252,7 +253,7 @@ def test_no_codec_describes_a_canary(value: Any, policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("kind", [LocalProtocolError, RemoteProtocolError, InvalidMessage])
-@pytest.mark.parametrize("value", PLACES, ids=range(len(PLACES)))
+@for_each("value", PLACES, ids=range(len(PLACES)))
 def test_no_error_prints_a_canary(kind: Any, value: Any) -> None:
     facts = {"code": -32600, "message": "x"} if kind is InvalidMessage else {}
     error = kind("a.rule", got=value, where="/params", **facts)
@@ -344,7 +345,7 @@ POLICIES = [
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=range(len(POLICIES)))
-@pytest.mark.parametrize("text", TEXTS_WITH_A_CANARY)
+@for_each("text", TEXTS_WITH_A_CANARY)
 def test_a_fault_tells_nobody_what_was_in_the_message(text: str, policy: Policy) -> None:
     codec = Codec(policy)
     data = text.replace("CANARY", CANARY).encode()
@@ -502,7 +503,7 @@ def secret_part(credential: str) -> str:
     return BODY if BODY in credential else credential
 
 
-@pytest.mark.parametrize("credential", CREDENTIALS)
+@for_each("credential", CREDENTIALS)
 @pytest.mark.parametrize(
     "text",
     ["{}", "it is {} indeed", "({})", '"{}"', "a={}&b=1", "x_{}", "/{}/", "{},{}", "\n{}\n"],
@@ -516,7 +517,7 @@ def test_a_credential_in_free_text_is_hidden(credential: str, text: str) -> None
     assert secret_part(credential) not in str(LocalProtocolError("a.rule", got=written))
 
 
-@pytest.mark.parametrize("credential", CREDENTIALS)
+@for_each("credential", CREDENTIALS)
 @pytest.mark.parametrize("before", [0, 100, 150, 180, 195, 199, 200, 250])
 def test_a_credential_at_the_edge_of_what_is_shown_is_hidden(credential: str, before: int) -> None:
     text = ". " * (before // 2) + credential + " and so on" * 100
@@ -525,7 +526,7 @@ def test_a_credential_at_the_edge_of_what_is_shown_is_hidden(credential: str, be
     assert all(part[at : at + 9] not in shown for at in range(len(part) - 8))
 
 
-@pytest.mark.parametrize("credential", CREDENTIALS)
+@for_each("credential", CREDENTIALS)
 def test_what_was_hidden_makes_no_room_for_what_comes_after(credential: str) -> None:
     # The first takes most of what is looked at and shrinks to a word; the second is cut in two.
     text = f"Bearer {'x' * 360} {credential}" + " tail" * 100
@@ -774,7 +775,7 @@ def test_a_canary_is_concealed_in_every_place(value: Any) -> None:
     assert HIDDEN in repr(concealed)
 
 
-@pytest.mark.parametrize("credential", CREDENTIALS)
+@for_each("credential", CREDENTIALS)
 @pytest.mark.parametrize("before", [0, 1, 1000, 1015, 1023, 1024, 1025, 2040, 5000])
 def test_a_credential_anywhere_in_a_long_text_is_concealed(credential: str, before: int) -> None:
     text = ". " * (before // 2) + "." * (before % 2) + credential + " and so on" * 500

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from trunkline.errors import NOTHING, InvalidMessage
 from trunkline.jsonrpc import Batch, Codec, Limits, Policy
 from trunkline.jsonrpc.decode_errors import Diagnosis, elements_of, kind_of
@@ -36,7 +37,7 @@ def answer_of(fault: InvalidMessage) -> Any:
 # Making a fault
 
 
-@pytest.mark.parametrize("rule", RULES)
+@for_each("rule", RULES)
 def test_a_fault_has_the_facts_of_its_row(rule: str) -> None:
     fault = Diagnosis(OPEN).fault(rule, where="/x", got="y", id=7)
     row = RULES[rule]
@@ -46,7 +47,7 @@ def test_a_fault_has_the_facts_of_its_row(rule: str) -> None:
     assert fault.data == {"rule": rule, "at": "/x", "expected": row.expected}
 
 
-@pytest.mark.parametrize("rule", RULES)
+@for_each("rule", RULES)
 @pytest.mark.parametrize("name", PROFILE_NAMES)
 def test_every_rule_is_answered_under_every_profile_and_revision(name: str, rule: str) -> None:
     for revision in REVISIONS:
@@ -133,7 +134,7 @@ def test_size_comes_before_text() -> None:
 # Ids are salvaged from the top level alone
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=range(len(POLICIES)))
+@for_each("policy", POLICIES, ids=range(len(POLICIES)))
 @pytest.mark.parametrize(
     "data",
     [
@@ -156,7 +157,7 @@ def test_an_id_that_is_not_the_messages_is_not_used(data: bytes, policy: Policy)
     assert fault_of(data, policy).id is None
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=range(len(POLICIES)))
+@for_each("policy", POLICIES, ids=range(len(POLICIES)))
 @pytest.mark.parametrize("id", [0, 8, -8, 10**30, "", "8", "é"])
 def test_an_id_that_is_the_messages_is_used(id: int | str, policy: Policy) -> None:
     text = json.dumps(id).encode()
@@ -242,7 +243,7 @@ NOTES = [
 ]
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=range(len(POLICIES)))
+@for_each("policy", POLICIES, ids=range(len(POLICIES)))
 @pytest.mark.parametrize("data", REPLIES + NOTES)
 def test_a_faulty_reply_or_notification_is_not_answered(data: bytes, policy: Policy) -> None:
     fault = fault_of(data, policy)
@@ -254,7 +255,7 @@ def test_a_faulty_reply_or_notification_is_not_answered(data: bytes, policy: Pol
     assert in_batch.answer() is None
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=range(len(POLICIES)))
+@for_each("policy", POLICIES, ids=range(len(POLICIES)))
 @pytest.mark.parametrize(
     "data",
     [

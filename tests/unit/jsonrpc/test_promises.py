@@ -17,6 +17,7 @@ import tomllib
 import weakref
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -594,6 +595,7 @@ def test_the_tree_of_errors_is_shallow_and_has_no_class_per_code() -> None:
     assert len({fault.rule for fault in faults}) == 3
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Return the names of the packages that one file imports from outside its own."""
     found = set()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.effort import examples
 from trunkline.jsonrpc import Request
 from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation
 from trunkline.judge.rules.schema_check import fits
@@ -275,7 +276,7 @@ def any_message(chance: random.Random) -> Any:
     return message
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_whatever_is_said_is_judged(seed: int) -> None:
     chance = random.Random(seed)
     talk = Conversation(chance.choice([None, "2025-11-25", "2026-07-28"]))

@@ -13,6 +13,7 @@ import pytest
 from msgspec import UNSET, Struct, ValidationError
 
 import trunkline.mcp
+from tests.cases import for_each
 from trunkline.mcp import tables
 from trunkline.mcp import types as wire
 from trunkline.mcp.types import (
@@ -50,7 +51,7 @@ STRUCTS: Final[dict[str, type[Struct]]] = {
     for name in wire.__all__
     if isinstance(value := getattr(wire, name), type) and issubclass(value, Struct)
 }
-each_struct = pytest.mark.parametrize("name", STRUCTS)
+each_struct = for_each("name", STRUCTS)
 
 # Sample values, made from the rows
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.effort import examples
 from trunkline.skills.frontmatter import FrontmatterError, read
 
@@ -76,7 +77,7 @@ READ: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("yaml", "value"), READ, ids=range(len(READ)))
+@for_each(("yaml", "value"), READ, ids=range(len(READ)))
 def test_what_people_write_is_read(yaml: str, value: Any) -> None:
     # As JSON, because true is 1 to Python.
     numbers = {"parse_int": float}
@@ -149,7 +150,7 @@ REFUSED: list[tuple[str, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("yaml", "line", "why"), REFUSED, ids=range(len(REFUSED)))
+@for_each(("yaml", "line", "why"), REFUSED, ids=range(len(REFUSED)))
 def test_anything_else_is_refused_by_file_and_line(yaml: str, line: int, why: str) -> None:
     with pytest.raises(FrontmatterError, match=why) as caught:
         read(f"---\n{yaml}\n---\n", "skills/pdf/SKILL.md")

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 import pytest
 
+from tests.cases import for_each
 from trunkline.judge.diff import RULES, compare
 
 CASES: Final[list[dict[str, Any]]] = json.loads(
@@ -28,7 +29,7 @@ def rules(old: Any, new: Any, direction: Literal["input", "output"]) -> list[str
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
+@for_each("case", CASES, ids=lambda case: str(case["name"]))
 def test_a_pair_is_told_as_its_vector_says(
     case: dict[str, Any], direction: Literal["input", "output"]
 ) -> None:
@@ -36,7 +37,7 @@ def test_a_pair_is_told_as_its_vector_says(
     assert sorted(rules(case["old"], case["new"], direction)) == sorted(expected), case["why"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
+@for_each("case", CASES, ids=lambda case: str(case["name"]))
 def test_a_schema_is_compatible_with_itself(case: dict[str, Any]) -> None:
     for direction in DIRECTIONS:
         for schema in (case["old"], case["new"]):

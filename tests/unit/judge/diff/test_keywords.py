@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from trunkline.judge.diff.keywords import listed_values, own_shape
 from trunkline.judge.diff.normal_form import CONDITIONS, Bound, Case, Shape
 from trunkline.judge.diff.schema_document import Document
@@ -61,7 +62,7 @@ def test_every_keyword_has_a_malformed_value() -> None:
     assert MALFORMED.keys() | ELSEWHERE | APART == CONDITIONS
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("keyword", "said"),
     [(keyword, each) for keyword, values in MALFORMED.items() for each in values],
 )
@@ -77,7 +78,7 @@ def test_a_malformed_keyword_counts_beside_any_type(keyword: str) -> None:
     assert case_of({"type": "string", keyword: "x"}, "string").opaque
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("draft", "schema"),
     [
         (DRAFT_4, {"const": 1}),
@@ -143,7 +144,7 @@ def test_a_whole_number_of_draft_4_is_another() -> None:
     assert not case_of({"type": "integer"}, "number", DRAFT_7).opaque
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("draft", "schema", "count"),
     [
         (None, {"enum": [1, "a"]}, 2),
