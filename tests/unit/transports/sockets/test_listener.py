@@ -306,7 +306,7 @@ def test_closing_while_nothing_is_accepted_leaves_no_timer(
 STARVED = """
 import asyncio, resource, socket, os, logging
 from trunkline.jsonrpc import Policy
-from trunkline.transports import listener as module
+from trunkline.transports.sockets import listener as module
 from trunkline.transports.addresses import Tcp
 from trunkline.transports.sockets.listener import Listener
 
