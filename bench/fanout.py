@@ -88,7 +88,7 @@ class Crowd:
         self.received = 0
         self.last = b""
         self.app = Server("bench")
-        self.app.add_resource(URI, lambda: "hello")
+        self.app.add_resource(lambda: "hello", URI)
         self._kept: list[Any] = []
 
     async def gather(self) -> None:

@@ -96,7 +96,7 @@ def with_tools(count: int) -> tuple[TrunklineServer, float]:
     app = TrunklineServer("bench")
     began = time.process_time_ns()
     for number in range(count):
-        app.add_tool(f"tool_{number}", _new_tool())
+        app.add_tool(_new_tool(), f"tool_{number}")
     return app, (time.process_time_ns() - began) / count / 1000
 
 

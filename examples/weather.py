@@ -95,7 +95,7 @@ def report(city: str, tone: Literal["dry", "warm"] = "dry") -> str:
     return f"Write a {tone} weather report for {city}."
 
 
-@app.complete(prompt="report", argument="city")
+@app.completion(prompt="report", argument="city")
 def cities_that_begin(typed: str) -> list[str]:
     """Suggest cities."""
     return [city for city in CITIES if city.startswith(typed)]

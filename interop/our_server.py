@@ -160,9 +160,9 @@ def given_up() -> int:
 @app.tool
 async def grow() -> str:
     """Add a tool, a prompt and a resource."""
-    app.add_tool("grown", add)
-    app.add_prompt("grown", plain)
-    app.add_resource("note://grown", more)
+    app.add_tool(add, "grown")
+    app.add_prompt(plain, "grown")
+    app.add_resource(more, "note://grown")
     return "grown"
 
 
@@ -425,13 +425,13 @@ async def guide(ctx: Context) -> str:
     return f"Guide me through {answer.content and answer.content.city}."
 
 
-@app.complete(prompt="review", argument="style")
+@app.completion(prompt="review", argument="style")
 def styles(typed: str) -> list[str]:
     """Complete a style."""
     return [each for each in STYLES if each.startswith(typed)]
 
 
-@app.complete(resource="city://{name}", argument="name")
+@app.completion(resource="city://{name}", argument="name")
 def cities(typed: str) -> list[str]:
     """Complete the name of a city."""
     return [each for each in ("Oslo", "Ottawa", "Rome") if each.startswith(typed)]

@@ -158,7 +158,7 @@ def add_plain_tools(app: Server) -> None:
     async def verbatim(arguments: dict[str, Any]) -> str:
         return f"size {arguments['size']}"
 
-    app.add_tool("verbatim", verbatim, input_schema=VERBATIM, description="A schema of one's own")
+    app.add_tool(verbatim, "verbatim", input_schema=VERBATIM, description="A schema of one's own")
 
     @app.tool(deprecated="use echo.")
     async def parrot(text: str) -> str:
@@ -176,7 +176,7 @@ def add_plain_tools(app: Server) -> None:
             "id": ctx.request_id,
             "headers": ctx.headers,
             "state": ctx.state,
-            "what": ctx.what,
+            "what": ctx.name,
             "method": ctx.method,
         }
 
@@ -324,9 +324,9 @@ def add_changing_tools(app: Server) -> None:
             return "extra"
 
         add: dict[str, Callable[[str], None]] = {
-            "tool": lambda name: app.add_tool(name, extra),
-            "prompt": lambda name: app.add_prompt(name, extra),
-            "resource": lambda name: app.add_resource(f"extra://{name}", extra, name=name),
+            "tool": lambda name: app.add_tool(extra, name),
+            "prompt": lambda name: app.add_prompt(extra, name),
+            "resource": lambda name: app.add_resource(extra, f"extra://{name}", name=name),
         }
         for name in names:
             add[kind](name)
@@ -394,10 +394,10 @@ def add_resources(app: Server) -> None:
 
     @app.resource("note://caller")
     async def caller(ctx: Context) -> dict[str, Any]:
-        return {"revision": ctx.revision, "what": ctx.what}
+        return {"revision": ctx.revision, "what": ctx.name}
 
     for number in range(3):
-        app.add_resource(f"filler://{number}", text, name=f"filler-{number}")
+        app.add_resource(text, f"filler://{number}", name=f"filler-{number}")
 
     @app.resource("city://{country}/{name}", mime_type="text/plain")
     async def city(country: str, name: str) -> str:
@@ -407,7 +407,7 @@ def add_resources(app: Server) -> None:
     async def number(value: int) -> dict[str, int]:
         return {"value": value}
 
-    @app.complete(resource="city://{country}/{name}", argument="name")
+    @app.completion(resource="city://{country}/{name}", argument="name")
     async def cities(typed: str, others: dict[str, str]) -> list[str]:
         country = others.get("country", "")
         return [each for each in CITIES if each.startswith(country) and typed in each]
@@ -438,7 +438,7 @@ def add_prompts(app: Server) -> None:
         """Raise what nobody expected."""
         raise RuntimeError(f"the password is {CANARY}")
 
-    @app.complete(prompt="review", argument="style")
+    @app.completion(prompt="review", argument="style")
     def styles(typed: str) -> list[str]:
         return [each for each in ("short", "shorter", "long") if each.startswith(typed)]
 
@@ -473,7 +473,7 @@ def arithmetic() -> Server:
     @app.tool
     async def state(ctx: Context) -> str:
         """Give what the lifespan of this server gave."""
-        return f"{ctx.state} as {ctx.what}"
+        return f"{ctx.state} as {ctx.name}"
 
     @app.prompt
     async def sum_up() -> str:
@@ -483,7 +483,7 @@ def arithmetic() -> Server:
     @app.middleware
     async def doubled(ctx: Context, proceed: Any) -> Any:
         value = await proceed()
-        return value * 2 if ctx.what.endswith("times") else value
+        return value * 2 if ctx.name.endswith("times") else value
 
     return app
 
@@ -495,8 +495,8 @@ def wrapped() -> Server:
 
     @app.middleware
     async def outer(ctx: Context, proceed: Any) -> Any:
-        order.append(f"outer {ctx.what}")
-        if ctx.what == "closed":
+        order.append(f"outer {ctx.name}")
+        if ctx.name == "closed":
             raise RequestError("INVALID_REQUEST", "Closed today")
         value = await proceed()
         order.append("outer again")

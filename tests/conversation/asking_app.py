@@ -187,9 +187,9 @@ def add_rounds(app: Server, journal: Journal) -> None:
     async def as_able(ctx: Context) -> list[str]:
         """Ask all that the client can be asked."""
         asked = []
-        if ctx.client.can("elicitation"):
+        if ctx.client.supports("elicitation"):
             asked.append(ctx.elicit("What is your name?", User))
-        if ctx.client.can("sampling"):
+        if ctx.client.supports("sampling"):
             asked.append(ctx.sample("Greet them.", max_tokens=20))
         await asyncio.gather(*asked)
         return ["asked"]
@@ -208,6 +208,6 @@ def add_others(app: Server) -> None:
         answer = await ctx.elicit("Who goes there?", User, key="who")
         return f"for {answer.content.name}" if answer.content else "for nobody"
 
-    @app.complete(prompt="briefing", argument="topic")
+    @app.completion(prompt="briefing", argument="topic")
     async def topics(typed: str) -> list[str]:
         return [typed]

@@ -50,8 +50,7 @@ from trunkline import (
     TooManyRoundTrips,
     TrunklineError,
 )
-from trunkline.server.client_requests.multi_round_trip import RoundTrip, RoundTrips
-from trunkline.server.client_requests.request_state import StateSealer
+from trunkline.server.client_requests.multi_round_trip import RoundTrip
 from trunkline.server.dispatch.connection import Connection
 from trunkline.server.dispatch.handler_run import Course
 
@@ -214,10 +213,10 @@ def test_a_client_that_leaves_while_it_is_asked_ends_the_handler_with_that(tool:
         server = Interviewer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             await server.question(wire, 1, tool)
-            assert server.app.in_flight == 1
+            assert server.app._core.in_flight == 1
         assert server.ended == ["ConnectionLost"]
-        assert server.app.in_flight == 0
-        assert not server.app.connections
+        assert server.app._core.in_flight == 0
+        assert not server.app._core.connections
 
     run(script, timers_too=True)
 
@@ -243,7 +242,7 @@ def test_nothing_is_kept_of_a_client_that_leaves_between_two_rounds() -> None:
             for n in range(50):
                 reply = await attempt(wire, n, {"name": "counts"})
                 assert reply["result"]["resultType"] == "input_required"
-            assert server.app.in_flight == 0
+            assert server.app._core.in_flight == 0
             assert alive(Context, Course, RoundTrip) == []
         del wire
         assert alive(Context, Course, RoundTrip, Connection) == []
@@ -317,7 +316,7 @@ def test_garbage_for_an_answer_ends_the_call_with_an_answer(tool: str, what: str
             # It is asked no more, and a better answer is late.
             wire.send(answer(asked["id"]))
             await server.still_serves(wire)
-            assert server.app.in_flight == 0
+            assert server.app._core.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -331,7 +330,7 @@ def test_an_answer_after_the_call_was_cancelled_is_dropped(
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, tool)
             cancel(wire, 1)
-            await until_async(lambda: server.app.in_flight == 0)
+            await until_async(lambda: server.app._core.in_flight == 0)
             wire.send(answer(asked["id"]))
             await server.still_serves(wire)
             assert 1 not in replies(wire)
@@ -339,7 +338,7 @@ def test_an_answer_after_the_call_was_cancelled_is_dropped(
             asked = await server.question(wire, 2, tool)
             cancel(wire, 2)
             wire.send(answer(asked["id"]))
-            await until_async(lambda: server.app.in_flight == 0)
+            await until_async(lambda: server.app._core.in_flight == 0)
             await server.still_serves(wire)
             assert 2 not in replies(wire)
 
@@ -372,7 +371,7 @@ def test_a_call_that_is_cancelled_while_it_asks_is_not_answered_and_asks_no_more
             asked = await server.question(wire, 1, tool)
             cancel(wire, 1)
             cancel(wire, 1)
-            await until_async(lambda: server.app.in_flight == 0)
+            await until_async(lambda: server.app._core.in_flight == 0)
             await until_async(lambda: server.ended == ["CancelledError"])
             # The client is told that its user need not think any longer.
             told = [each for each in wire.got if each.get("method") == "notifications/cancelled"]
@@ -394,7 +393,7 @@ def test_a_call_that_is_cancelled_while_it_asks_and_works_leaves_neither(revisio
             wire.ask(1, "tools/call", params)
             await asyncio.wait_for(server.begun.wait(), 5)
             cancel(wire, 1)
-            await until_async(lambda: server.app.in_flight == 0)
+            await until_async(lambda: server.app._core.in_flight == 0)
             await until_async(lambda: server.ended == ["CancelledError"])
             await server.still_serves(wire)
             assert 1 not in replies(wire)
@@ -411,7 +410,7 @@ def test_a_thread_that_works_once_ends_though_nobody_waits_for_it(how: str) -> N
             await asyncio.wait_for(server.begun.wait(), 5)
             if how == "cancel":
                 cancel(wire, 1)
-                await until_async(lambda: server.app.in_flight == 0)
+                await until_async(lambda: server.app._core.in_flight == 0)
                 await server.still_serves(wire)
                 assert 1 not in replies(wire)
         server.release.set()
@@ -624,7 +623,9 @@ def test_our_client_says_clearly_that_a_restarted_server_knows_nothing_of_its_st
 
         async def on_elicit(_: Any) -> dict[str, Any]:
             # As after a restart, with keys that were drawn anew.
-            server.app.rounds = RoundTrips(StateSealer([os.urandom(32)]), server.app.limits)
+            server.app._core.rounds = RoundTrips(
+                StateSealer([os.urandom(32)]), server.app._core.limits
+            )
             return {"value": "Ada"}
 
         async with Client(server.app, on_elicit=on_elicit) as client:
@@ -725,7 +726,7 @@ def test_hostile_answers_are_answered_and_nothing_of_them_is_kept(what: str) -> 
             wire.near.send((head + params + "}").encode())
             # What cannot be read has no id.
             await until_async(lambda: any(each.get("id") in (2, None) for each in wire.got))
-            assert server.app.in_flight == 0
+            assert server.app._core.in_flight == 0
             await server.still_serves(wire)
             wire.got.clear()
             assert alive(Context, Course, RoundTrip) == []
@@ -856,7 +857,7 @@ def test_a_handler_that_asks_a_thousand_questions_at_once_gets_an_end(revision: 
                     await client.call_tool("many", {"number": 1000})
             assert (await client.call_tool("many", {"number": 90})).text == "90"
             assert most <= 100
-            assert server.app.in_flight == 0
+            assert server.app._core.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -876,7 +877,7 @@ def test_a_thousand_questions_can_be_answered_by_a_client_that_has_so_many_users
             wire.call(2, "many", number=1000)
             for each in list(await wire.until(1000))[:500]:
                 wire.send(answer(each["id"]))
-        assert server.app.in_flight == 0
+        assert server.app._core.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -911,7 +912,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_and_its_questions
                 reply = await attempt(wire, n, {"name": "never_ends"})
                 assert reply["result"]["resultType"] == "input_required"
             assert server.ended == ["at last"] * 3
-            assert server.app.in_flight == 0
+            assert server.app._core.in_flight == 0
             wire.got.clear()
             assert alive(Context, Course, RoundTrip) == []
 
@@ -927,7 +928,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_like_any_other(ho
             await asyncio.wait_for(server.begun.wait(), 5)
             if how == "cancel":
                 cancel(wire, 1)
-                await until_async(lambda: server.app.in_flight == 0)
+                await until_async(lambda: server.app._core.in_flight == 0)
                 await server.still_serves(wire)
                 assert 1 not in replies(wire)
             elif how.startswith("stop"):
@@ -937,7 +938,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_like_any_other(ho
                 assert ("error" in reply) != ("result" in reply)
                 assert replies(wire) == [1]
         assert server.ended == ["at last"]
-        assert server.app.in_flight == 0
+        assert server.app._core.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -1003,7 +1004,7 @@ def test_nothing_is_kept_of_calls_that_are_cancelled_as_their_round_ends() -> No
                 # Its question is put, and not yet sent.
                 await soon(insists)
                 cancel(wire, n)
-                await soon(lambda: server.app.in_flight == 0)
+                await soon(lambda: server.app._core.in_flight == 0)
                 assert not insists()
             assert replies(wire) == []
             for _ in range(3):  # the last of them is still being let go of
@@ -1102,11 +1103,11 @@ def test_in_whatever_order_a_client_calls_cancels_and_answers_nothing_is_left(se
                 server.app.stop(at_once=how != "stop")
                 await until_async(lambda: wire.ended)
         # No thread asks on when the loop is gone.
-        await until_async(lambda: not server.app.workers._calls)
+        await until_async(lambda: not server.app._core.workers._calls)
         answered = replies(wire)
         assert len(answered) == len(set(map(str, answered)))
-        assert server.app.in_flight == 0
-        assert not server.app.connections
+        assert server.app._core.in_flight == 0
+        assert not server.app._core.connections
 
     run(script, timers_too=True)
 
@@ -1135,7 +1136,7 @@ def test_no_canary_of_questions_answers_and_keys_is_seen(
         async def careful(ctx: Context) -> str:
             kept = await ctx.once("ticket", ticket, secret=True)
             answer = await ctx.elicit("Password?", str, key="password")
-            shown.extend([ctx, ctx._course, app, app.rounds, app.rounds.seal])
+            shown.extend([ctx, ctx._course, app, app._core.rounds, app._core.rounds.seal])
             assert kept["ticket"].endswith("once")
             assert answer.content is not None
             return str(len(answer.content))
@@ -1580,7 +1581,7 @@ def test_a_client_closes_though_the_handler_of_a_question_hangs(
         with pytest.raises(RequestAborted):
             await call
         assert not client.is_connected
-        await until_async(lambda: server.app.in_flight == 0)
+        await until_async(lambda: server.app._core.in_flight == 0)
         go.set()
         release.set()
 

@@ -231,7 +231,7 @@ def test_no_canary_of_an_envelope_with_credentials_is_seen(seen: Any) -> None:
         raise RuntimeError("failed")
 
     async def script() -> None:
-        near = app.transport(app.policy)
+        near = app.transport(app._core.policy)
         answers: list[Any] = []
         near.on_message = lambda frame, _: answers.append(json.loads(frame))
         near.on_error = lambda _: None

@@ -380,7 +380,7 @@ def test_five_hundred_clients_at_once_are_served_and_leave_nothing(path: Path) -
             everybody.set()
             assert await asyncio.gather(*crowd) == [str(n) for n in range(500)]
             await until_async(lambda: server.connections == 0)
-            assert app.connections == set()
+            assert app._core.connections == set()
 
     run(script, timers_too=True)
     kinds = (Connection, Session, KeepAlive, AcceptedSocket, DialledSocket)
@@ -405,7 +405,7 @@ def test_connections_that_come_and_go_grow_nothing(path: Path, kind: str) -> Non
                     async with Client(server.address) as client:
                         await client.call_tool("echo", {"text": "x"})
                 else:
-                    transport = server.address.transport(app.policy)
+                    transport = server.address.transport(app._core.policy)
                     await transport.connect()
                     await transport.close()
                 await until_async(lambda: server.connections == 0)

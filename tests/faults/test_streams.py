@@ -55,8 +55,8 @@ LISTS: dict[str, Any] = {"toolsListChanged": True}
 
 def make(**limits: Any) -> Server:
     app = Server("streams", limits=ServerLimits(**{"grace": 0.05, **limits}))
-    app.add_tool("first", lambda: 1)
-    app.add_resource("note://{n}", lambda n: n)
+    app.add_tool(lambda: 1, "first")
+    app.add_resource(lambda n: n, "note://{n}")
     return app
 
 
@@ -86,7 +86,7 @@ def updates(wire: Wire) -> list[Any]:
 
 
 def is_forgotten(app: Server) -> bool:
-    return not app.streams._listeners and not app.streams._ears
+    return not app._core.streams._listeners and not app._core.streams._ears
 
 
 # Clients that do not read
@@ -183,14 +183,14 @@ def test_a_thousand_streams_whose_connections_are_gone_at_once_leave_nothing() -
                 assert len(alive(FanoutListener)) == 1000
                 # They leave while they are being told.
                 app.notify_resource_updated("note://1")
-                app.add_tool("more", lambda: 1)
+                app.add_tool(lambda: 1, "more")
                 await asyncio.sleep(0)
             app.remove_tool("more")
 
         for _ in range(2):
             await crowd()
             assert is_forgotten(app)
-            await until_async(lambda: not app.streams._fanout._is_busy)  # type: ignore[union-attr]  # made by the first
+            await until_async(lambda: not app._core.streams._fanout._is_busy)  # type: ignore[union-attr]  # made by the first
             assert alive(FanoutListener, Connection) == []
         # Nobody is told, and that is no fault.
         app.notify_resource_updated("note://1")
@@ -272,7 +272,7 @@ def test_a_stream_that_is_cancelled_twice_or_by_another_name_ends_once() -> None
             await until_async(lambda: updates(wire))
             assert updates(wire) == [7]
             cancel(wire, 7)
-            assert not app.streams._listeners
+            assert not app._core.streams._listeners
 
     run(script, timers_too=True)
 
@@ -310,7 +310,7 @@ def test_a_storm_of_subscribing_and_leaving_keeps_nothing(revision: str) -> None
                 else:
                     listen(wire, n, resourceSubscriptions=[uri], **LISTS)
                     app.notify_resource_updated(uri)
-                    app.changed("tools")
+                    app._core.notify_list_changed("tools")
                     cancel(wire, n)
                 if n % 50 == 0:
                     await asyncio.sleep(0)
@@ -319,7 +319,7 @@ def test_a_storm_of_subscribing_and_leaving_keeps_nothing(revision: str) -> None
             assert await grown(come_and_go, 2000, first=1000) < 500
             for _ in range(5):
                 await asyncio.sleep(0.01)
-            fanout = app.streams._fanout
+            fanout = app._core.streams._fanout
             assert fanout is not None
             assert not fanout._waiting
             assert not fanout._gathered
@@ -341,7 +341,7 @@ def test_threads_may_tell_of_changes_while_who_listens_comes_and_goes(
             try:
                 while not stop.is_set():
                     app.notify_resource_updated(f"note://{number % 3}")
-                    app.changed("tools")
+                    app._core.notify_list_changed("tools")
                     stop.wait(0.0005)
             except BaseException as error:
                 raised.append(error)
@@ -389,7 +389,7 @@ def test_a_thread_may_tell_of_changes_when_the_loop_is_gone() -> None:
     for _ in range(2):
         run(script)
         app.notify_resource_updated("note://1")
-        app.changed("tools")
+        app._core.notify_list_changed("tools")
         thread = threading.Thread(target=app.notify_resource_updated, args=("note://1",))
         thread.start()
         thread.join()

@@ -142,8 +142,8 @@ class Workshop:
                 raise
             return "done"
 
-        app.add_tool("work", work, task="optional")
-        app.add_tool("long_only", work, task="required")
+        app.add_tool(work, "work", task="optional")
+        app.add_tool(work, "long_only", task="required")
 
         @app.tool(task="optional")
         async def quick() -> str:
@@ -169,7 +169,7 @@ class Workshop:
             return text
 
     def is_idle(self) -> bool:
-        return not self.app.tasks.running and not len(self.app.tasks.waiting)
+        return not self.app._core.tasks.running and not len(self.app._core.tasks.waiting)
 
     async def still_serves(self, talk: Talk) -> None:
         result = await talk.ask("tools/call", name="echo", arguments={"text": "on"})
@@ -240,7 +240,7 @@ def test_a_store_that_fails_when_it_is_read_has_every_request_answered(
                     params["inputResponses"] = {}
                 assert is_temporary(await talk.refused(method, **params)), method
             await shop.still_serves(talk)
-            assert shop.app.in_flight == 0
+            assert shop.app._core.in_flight == 0
             shop.store.fails.clear()
             shop.gate.set()
             assert (await talk.until(task))["status"] == "completed"
@@ -357,7 +357,7 @@ def test_a_store_that_hangs_when_a_task_ends_does_not_hold_up_the_end_of_the_ser
             await until_async(lambda: shop.store.failed)
             shop.app.stop(at_once=at_once)
             await until_async(lambda: talk.wire.ended)
-        await until_async(lambda: not shop.app.is_open)
+        await until_async(lambda: not shop.app._core.is_open)
 
     run(script, timers_too=True)
 
@@ -379,13 +379,13 @@ def test_a_store_that_hangs_when_a_task_is_made_keeps_nobody(
             await shop.still_serves(talk)
             if how == "cancel":
                 talk.wire.tell("notifications/cancelled", {"requestId": id})
-                await until_async(lambda: shop.app.in_flight == 0)
+                await until_async(lambda: shop.app._core.in_flight == 0)
                 await shop.still_serves(talk)
                 assert not [each for each in talk.wire.got if each.get("id") == id]
             elif how == "stop":
                 shop.app.stop()
                 assert is_temporary((await talk.wire.answer(id))["error"])
-        await until_async(lambda: not shop.app.is_open)
+        await until_async(lambda: not shop.app._core.is_open)
         assert shop.begun == 0
         assert shop.is_idle()
         assert await shop.store.names() == []
@@ -555,7 +555,7 @@ def test_a_task_whose_server_is_dead_has_failed_for_who_asks_another(revision: s
                 # As if it had been killed: it gives no sign of life any more.
                 (runner,) = {
                     name for kind, name in await store.names() if kind == "task-runner"
-                } - {other.app.tasks._runner.name}
+                } - {other.app._core.tasks._runner.name}
                 await store.delete(Key("", "task-runner", runner))
                 with pytest.raises(PeerError, match="has ended"):
                     await waiting
@@ -587,7 +587,7 @@ def test_a_task_goes_on_without_its_client_and_can_be_come_back_to(revision: str
         await client.close()
         with pytest.raises(RequestAborted):
             await waiting
-        await until_async(lambda: not shop.app.connections)
+        await until_async(lambda: not shop.app._core.connections)
         assert (shop.begun, shop.ended) == (1, [])
         async with Client(shop.app, revision=revision) as another:
             again = another.task(call.id)
@@ -632,13 +632,13 @@ def test_a_thousand_calls_that_wait_for_results_are_gone_with_their_client() -> 
             for task in tasks:
                 for _ in range(100):
                     talk.send("tasks/result", taskId=task["taskId"])
-            await until_async(lambda: len(shop.app.tasks.waiting) == 1000)
-        await until_async(lambda: not len(shop.app.tasks.waiting))
-        assert len(shop.app.tasks.running) == 10
+            await until_async(lambda: len(shop.app._core.tasks.waiting) == 1000)
+        await until_async(lambda: not len(shop.app._core.tasks.waiting))
+        assert len(shop.app._core.tasks.running) == 10
         # Others may wait in their place.
         async with talking(shop.app, HANDSHAKE) as talk:
             waiting = talk.send("tasks/result", taskId=tasks[0]["taskId"])
-            await until_async(lambda: len(shop.app.tasks.waiting) == 1)
+            await until_async(lambda: len(shop.app._core.tasks.waiting) == 1)
             shop.gate.set()
             assert "result" in await talk.wire.answer(waiting)
         await until_async(shop.is_idle)
@@ -655,7 +655,7 @@ def test_a_server_that_was_stopped_takes_tasks_when_it_is_served_again(revision:
                 task = await talk.begin("work")
                 shop.app.stop()
                 await until_async(lambda talk=talk: talk.wire.ended)  # type: ignore[misc]  # bound to this one
-            await until_async(lambda: not shop.app.is_open)
+            await until_async(lambda: not shop.app._core.is_open)
             async with talking(shop.app, revision) as talk:
                 found = await talk.ask("tasks/get", taskId=task["taskId"])
                 assert found["status"] == "failed"
@@ -771,7 +771,7 @@ def test_many_cancels_and_looks_at_once_are_all_answered(revision: str) -> None:
             for task in tasks:
                 assert (await talk.until(task))["status"] in OVER
             await until_async(shop.is_idle)
-            assert shop.app.in_flight == 0
+            assert shop.app._core.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -786,7 +786,7 @@ def test_tasks_and_waiting_results_beyond_the_limits_are_refused_with_when_to_co
                 assert is_temporary(error)
             id = tasks[0]["taskId"]
             waiting = [talk.send("tasks/result", taskId=id) for _ in range(10)]
-            await until_async(lambda: len(shop.app.tasks.waiting) == 10)
+            await until_async(lambda: len(shop.app._core.tasks.waiting) == 10)
             assert is_temporary(await talk.refused("tasks/result", taskId=id))
             # Whoever cancels makes room.
             talk.wire.tell("notifications/cancelled", {"requestId": waiting.pop()})
@@ -815,7 +815,7 @@ def test_a_task_that_never_ends_does_not_hold_up_the_end_of_its_server(
                 task = await talk.begin("stubborn")
                 shop.app.stop(at_once=at_once)
                 await until_async(lambda: talk.wire.ended)
-            await until_async(lambda: not shop.app.is_open)
+            await until_async(lambda: not shop.app._core.is_open)
             stored = await shop.store.get(Key("", "task", task["taskId"]))
             assert b'"failed"' in stored.value
             assert {kind for kind, _ in await shop.store.names()} <= {"task", "task-of"}
@@ -841,7 +841,7 @@ def test_a_server_may_be_stopped_at_the_very_moment_when_its_last_task_ends(
             for _ in range(ticks):
                 await asyncio.sleep(0)
             shop.app.stop()
-            await until_async(lambda shop=shop: not shop.app.is_open)  # type: ignore[misc]  # bound to this one
+            await until_async(lambda shop=shop: not shop.app._core.is_open)  # type: ignore[misc]  # bound to this one
 
     run(script, timers_too=True)
     gc.collect()
@@ -912,7 +912,7 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
                 async with asyncio.timeout(10):
                     while not [each for each in talk.wire.got if each.get("id") == id]:
                         await asyncio.sleep(0)
-                    while shop.app.tasks.running:
+                    while shop.app._core.tasks.running:
                         await asyncio.sleep(0)
 
             async def expire() -> None:
@@ -929,7 +929,7 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
                 await expire()
                 if n + 1 in (first, first + times):
                     # Memory is measured now.
-                    await until_async(lambda: not len(shop.app.tasks.kept))
+                    await until_async(lambda: not len(shop.app._core.tasks.kept))
 
             # One thing that is kept of each would be a thousand.
             assert await grown(many, times, first=first) < 500
@@ -1030,11 +1030,11 @@ def test_in_whatever_order_tasks_are_begun_looked_at_and_cancelled_nothing_is_le
                 shop.app.stop(at_once=how != "stop")
                 await until_async(lambda: talk.wire.ended)
         shop.app.stop()
-        await until_async(lambda: not shop.app.is_open)
+        await until_async(lambda: not shop.app._core.is_open)
         answered = [each["id"] for each in talk.wire.got if "method" not in each]
         assert len(answered) == len(set(answered))
         assert shop.is_idle()
-        assert shop.app.in_flight == 0
+        assert shop.app._core.in_flight == 0
         # Whoever asks another server of what is kept learns that nobody works at it any more.
         kept = [name for kind, name in await store.names() if kind == "task"]
         async with talking(Workshop(store).app, revision) as talk:

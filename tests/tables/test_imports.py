@@ -14,6 +14,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "trunkline"
 ALLOWED: dict[str, set[str]] = {
     "_lazy_exports": set(),
     "redaction": set(),
+    "migration_hints": set(),
     "errors": {"redaction"},
     "concurrency": {"errors"},
     "spec": set(),
@@ -24,9 +25,11 @@ ALLOWED: dict[str, set[str]] = {
     "transports": {"errors", "redaction", "concurrency", "spec", "jsonrpc"},
     "server": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
+        "migration_hints",
     },
     "client": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "transports"),
+        "migration_hints",
     },
     "skills": {"errors", "redaction", "spec", "jsonrpc", "mcp", "server"},
     "testing": {

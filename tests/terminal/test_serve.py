@@ -329,7 +329,7 @@ def test_a_lifespan_that_fails_leaves_the_server_before(file: Path, session: boo
     async def never(_):
         raise RuntimeError("no database")
         yield
-    app._lifespan = never
+    app._core._lifespan = never
     """
     with serving(file, "--reload") as server:
         if session:
@@ -575,7 +575,7 @@ def test_an_edit_of_the_same_second_and_size_is_not_taken_for_what_was_compiled(
 ) -> None:
     part = file.with_name("part.py")
     part.write_text("NAME = 'one'")
-    file.write_text(source("one", "import part\napp.add_tool('name', lambda: part.NAME)"))
+    file.write_text(source("one", "import part\napp.add_tool(lambda: part.NAME, 'name')"))
     compiling = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with serving(file, "--reload", env=compiling) as server:
         assert text_of(server.answer(server.call("name"))) == "one"
@@ -597,7 +597,7 @@ def test_the_server_before_serves_while_the_next_one_begins(file: Path, tmp_path
         while not os.path.exists({str(gate)!r}):
             await asyncio.sleep(0.01)
         yield
-    app._lifespan = slow
+    app._core._lifespan = slow
     """
     for session in (True, False):
         file.write_text(source("one"))
@@ -626,7 +626,10 @@ def test_more_folders_can_be_watched(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_message_that_is_too_large_is_answered_as_without_reloading(file: Path) -> None:
-    more = "app.policy = app.policy.replace(limits=type(app.policy.limits)(stdio=2000))\n"
+    more = (
+        "core = app._core\n"
+        "core.policy = core.policy.replace(limits=type(core.policy.limits)(stdio=2000))\n"
+    )
     file.write_text(source("one") + more)
     answers = []
     for words in ([], ["--reload"]):

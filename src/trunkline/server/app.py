@@ -1,8 +1,6 @@
-"""What an author writes a server with: register, mount, run.
+"""The `Server` class: register tools, resources and prompts, mount other servers, run.
 
-A `Server` is the same for every revision and every transport. It holds what was registered
-and what is set for all; what happens on a connection is in `connection.py`, how a revision
-puts things in `surface.py`, what serves a method in `serving.py`.
+A `Server` is the same for every revision and every transport.
 
     app = Server("weather", version="1.0.0")
 
@@ -14,64 +12,69 @@ puts things in `surface.py`, what serves a method in `serving.py`.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
-from ..concurrency.thread_pool import ThreadPool
 from ..jsonrpc.policy import Policy
-from ..mcp.meta import Caller, CallerMemo
-from ..mcp.types import (
-    Annotations,
-    Icon,
-    Implementation,
-    ToolAnnotations,
+from ..mcp.types import Annotations, Icon, Implementation, ToolAnnotations
+from ..migration_hints import (
+    MOUNT_OPTIONS,
+    PROMPT_OPTIONS,
+    RESOURCE_OPTIONS,
+    RUN_OPTIONS,
+    RUN_TRANSPORTS,
+    SERVER_ATTRIBUTES,
+    SERVER_OPTIONS,
+    TOOL_OPTIONS,
+    missing_attribute,
+    with_hints,
 )
 from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..spec.revisions import REVISIONS
-from .client_requests.request_state import StateSealer
+from .core import Lifespan, ServerCore
 from .dispatch import extension_methods
-from .dispatch.connection import Connection
-from .dispatch.methods import HEARD, SERVED, Hear, OwnMethod
+from .dispatch.methods import OwnMethod
 from .dispatch.middleware import Middleware
-from .dispatch.revision import Serve, Surface
-from .extensions import Extended, Extension
+from .extensions import Extension
 from .handlers.output import DERIVE
-from .registry import register as registration
-from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
-from .registry.paged_list import Catalogue
-from .runtime.lifespan import SharedLifespan
+from .registry import register
+from .registry.entries import icons_of
 from .settings import CacheHint, ServerLimits, SocketLimits, TaskSettings
-from .subscriptions.registry import SubscriptionRegistry
 
 if TYPE_CHECKING:
     import socket
 
-    from ..jsonrpc.incoming import IncomingRequest
     from ..store.base import Store
     from ..transports.addresses import Tcp, Unix
     from ..transports.base import Transport
-    from .client_requests.multi_round_trip import RoundTrips
     from .runtime.listener import ServerListener
-    from .tasks.lifecycle import Tasks
 
 __all__ = ["Server"]
 
-_log: Final = logging.getLogger("trunkline.server")
-
 F = TypeVar("F", bound=Callable[..., Any])
-Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+
+
+def _options_of(function: Callable[..., Any]) -> Callable[[F], F]:
+    """Show the options of `function` as those of a decorator that passes them on."""
+
+    def show(decorator: F) -> F:
+        own = list(signature(decorator).parameters.values())[:2]
+        options = signature(function).parameters.values()
+        keywords = [each for each in options if each.kind is Parameter.KEYWORD_ONLY]
+        shown = signature(decorator).replace(parameters=[*own, *keywords])
+        decorator.__signature__ = shown  # type: ignore[attr-defined]  # read by `inspect`
+        return decorator
+
+    return show
 
 
 class Server:
     """An MCP server: what it offers, to any client, in any revision, on any transport."""
 
+    @with_hints(SERVER_OPTIONS)
     def __init__(
         self,
         name: str,
@@ -94,8 +97,29 @@ class Server:
         store: Store | None = None,
         tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
     ) -> None:
-        self.name = name
-        self.info = Implementation(
+        """Make a server: `Server("weather", version="1.0.0")`.
+
+        Options:
+            version, title, description, website_url, icons: how the server introduces itself.
+            instructions: how a model should use the server, as a text for its prompt.
+            revisions: the revisions of MCP to serve; all five by default.
+            policy: how messages are written and read, for peers with quirks.
+            page_size: entries on one page of a list.
+            cache: how long clients may cache lists and results, unless an entry has its own.
+            lifespan: a function of the server that returns an async context manager, entered
+                before the first connection; what it yields is `ctx.state`.
+            limits: bounds on requests, threads and waiting times.
+            state_keys: keys for the state that clients carry between round trips; give the same
+                keys to all processes that serve the same clients.
+            experimental: experimental capabilities to declare.
+            extensions: extensions to add, as `add_extension` does.
+            store: where tasks are kept; memory by default.
+            tasks: how long tasks are kept and how many may run.
+
+        Raises:
+            ValueError: an unknown revision, or an extension that cannot be added.
+        """
+        info = Implementation(
             name,
             version,
             description=description or UNSET,
@@ -103,72 +127,58 @@ class Server:
             title=title or UNSET,
             website_url=website_url or UNSET,
         )
-        self.instructions = instructions
-        # Newest first: what is offered to a client that asks for none of them.
-        self.revisions = tuple(sorted(set(revisions), reverse=True))
-        registration.check_revisions(self.revisions)
-        self.policy = Policy.mcp(self.revisions[0]) if policy is None else policy
-        self.cache = cache
-        self.limits = limits
-        self.experimental = dict(experimental or {})
-        # What the lifespan gave, while it lasts.
-        self.state: Any = None
-        self._lifespan = lifespan
-        # Drawn now, before any fork, so that all workers of one program share it.
-        self._seal = StateSealer(state_keys)
-        self._cursor_key = self._seal.first
-        make = registration.catalogue_maker(page_size, self._cursor_key, self)
-        self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
-        self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())
-        self.templates: Catalogue[ResourceEntry] = make(
-            "resourceTemplates", lambda each, _: each.row()
+        self._core = ServerCore(
+            self,
+            info,
+            instructions=instructions,
+            revisions=revisions,
+            policy=policy,
+            page_size=page_size,
+            cache=cache,
+            lifespan=lifespan,
+            limits=limits,
+            state_keys=state_keys,
+            experimental=dict(experimental or {}),
+            store=store,
+            tasks=tasks,
         )
-        self.prompts: Catalogue[PromptEntry] = make("prompts", lambda each, _: each.row())
-        # By ("prompt" or "resource", name or template, argument).
-        self.completions: dict[tuple[str, str, str], Completer] = {}
-        self.own_methods: dict[str, Serve] = {}
-        self.own_notifications: dict[str, Hear] = {}
-        # By id, our own and those of mounted servers, and what serves their methods.
-        self.extensions: dict[str, Extended] = {}
-        self.extension_methods: dict[str, Serve] = {}
-        self.chain: tuple[Middleware, ...] = ()
-        # Who takes our entries over under other names, and whose we took over.
-        self._mounted_in: list[Callable[[str], None]] = []
-        self._mounts: list[Server] = []
-        # Whether there ever was such a thing: what was announced stays announced.
-        self.has_tools: bool = False
-        self.has_resources: bool = False
-        self.has_prompts: bool = False
-        # Of all connections.
-        self.connections: set[Connection] = set()
-        # What listens for more of them.
-        self.listeners: set[ServerListener] = set()
-        self.streams = SubscriptionRegistry(self)
-        self.streams.honoured_task_ids = self._honoured_task_ids
-        # What outlives a request; made when it is first needed, where none was given.
-        self._store = store
-        self._task_settings = tasks
-        self._tasks: Tasks | None = None
-        self.in_flight = 0
-        self.workers = ThreadPool(
-            limits.threads, limits.waiting_for_thread, name="trunkline-handler"
-        )
-        self.callers = CallerMemo()
-        self.heard = HEARD
-        self._surfaces: dict[str, Surface] = {}
-        # How long each list may be kept, until it changes.
-        self._kept: dict[int, CacheHint] = {}
-        self._life = SharedLifespan(f"<Server {name!r}>", self._enter)
-        self._serving: set[asyncio.Task[None]] = set()
-        self._hearing: set[asyncio.Task[None]] = set()
-        self._warned: set[str] = set()
         for extension in extensions:
-            self.extend(extension)
+            self.add_extension(extension)
 
     def __repr__(self) -> str:
-        return f"<Server {self.name!r}, {len(self.tools)} tools>"
+        return repr(self._core)
 
-    # -- registering -------------------------------------------------------------------------
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute("Server", name, SERVER_ATTRIBUTES)
+
+    @property
+    def name(self) -> str:
+        """The name of the server."""
+        return self._core.name
+
+    @property
+    def info(self) -> Implementation:
+        """How the server introduces itself: name, version, title, icons."""
+        return self._core.info
+
+    @property
+    def instructions(self) -> str | None:
+        """How a model should use the server."""
+        return self._core.instructions
+
+    @property
+    def revisions(self) -> tuple[str, ...]:
+        """The revisions of MCP that are served, newest first."""
+        return self._core.revisions
+
+    @property
+    def state(self) -> Any:
+        """What the lifespan yielded; None without a lifespan and while nothing is served."""
+        return self._core.state
+
+    # -- tools -------------------------------------------------------------------------------
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -196,61 +206,108 @@ class Server:
     def tool(self, name: Any = None, **options: Any) -> Any:
         """Register a function as a tool: `@app.tool`, or `@app.tool("name", timeout=5)`.
 
-        The function is returned unchanged. Its arguments become the tool's arguments, its
+        The function is returned unchanged. Its parameters become the tool's arguments, its
         docstring the description, its return type the output schema.
 
-        With `task="optional"` a call may go on as a task, for clients that can follow one;
-        with "required" it has to. It is one from the start, or with `task_start="handler"`
-        from where the handler awaits `context.become_task()`.
+            @app.tool(title="Weather forecast", annotations={"readOnlyHint": True}, timeout=10)
+            async def forecast(city: str, days: int = 3) -> Forecast: ...
+
+        Options:
+            name: the tool's name; the function's by default.
+            title: a name for people.
+            description: what the tool does; the docstring by default.
+            annotations: hints such as `{"readOnlyHint": True}`, or a `ToolAnnotations`.
+            icons: addresses of icons, or `Icon`s.
+            meta: the `_meta` of the tool in lists.
+            input_schema: a JSON Schema in place of the signature; the handler then takes one
+                dict, and the context if it has a parameter for it. Needs the `schema` extra.
+            output_schema: a type or JSON Schema for structured output; None for text only.
+            inline: run a plain function on the event loop, not on a thread; it must be quick.
+            timeout: seconds until the handler is cancelled.
+            cache: how long clients may cache the list entry.
+            deprecated: True, or what to use instead; it is put before the description.
+            task: "optional" allows clients to run calls as tasks, "required" demands it.
+            task_start: "handler" makes a call a task when it awaits `ctx.become_task()`.
 
         Raises:
-            TypeError: the signature cannot be a tool's; the text says which part and why.
-            ValueError: there is a tool of that name, or the name cannot be one.
+            TypeError: the signature cannot be a tool's, or an option has the wrong type.
+            ValueError: a tool of that name exists, or the name is not valid.
         """
         if callable(name):
-            self.add_tool(None, name, **options)
+            self.add_tool(name, **options)
             return name
 
-        def register(handler: F) -> F:
-            self.add_tool(name, handler, **options)
+        def decorate(handler: F) -> F:
+            self.add_tool(handler, name, **options)
             return handler
 
-        return register
+        return decorate
 
+    @with_hints(TOOL_OPTIONS)
     def add_tool(
         self,
-        name: str | None,
         handler: Callable[..., Any],
+        name: str | None = None,
         *,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
+        icons: Iterable[Icon | str] = (),
+        meta: dict[str, Any] | None = None,
         input_schema: dict[str, Any] | None = None,
-        **options: Any,
+        output_schema: Any = DERIVE,
+        inline: bool = False,
+        timeout: float | None = None,
+        cache: CacheHint | None = None,
+        deprecated: bool | str = False,
+        task: Literal["never", "optional", "required"] = "never",
+        task_start: Literal["call", "handler"] = "call",
     ) -> None:
-        """Register a tool; `input_schema` takes a raw JSON Schema in place of a signature.
+        """Register a tool without a decorator; the options are those of `tool`.
 
-        With a schema of its own a handler is called with one argument, the dict of what was
-        sent (and with the context, if it wants that), after it was checked. The schema is
-        listed exactly as it is. The `schema` extra is needed for the check.
+            app.add_tool(forecast, title="Weather forecast")
+            app.add_tool(lookup, "lookup", input_schema={"type": "object", ...})
+
+        Connected clients are notified that the list of tools has changed.
 
         Raises:
-            TypeError: the signature, or an option, cannot be a tool's.
-            ValueError: there is a tool of that name, or the name cannot be one.
+            TypeError: the signature cannot be a tool's, or an option has the wrong type.
+            ValueError: a tool of that name exists, or the name is not valid.
         """
-        entry = registration.tool(self, name, handler, input_schema, options)
-        if entry.task != "never" and TASKS not in self.extensions:
+        core = self._core
+        entry = register.tool(
+            core,
+            handler,
+            name,
+            annotations=annotations,
+            input_schema=input_schema,
+            output_schema=output_schema,
+            deprecated=deprecated,
+            task=task,
+            task_start=task_start,
+            shared=register.SharedOptions(title, description, icons, meta, inline, timeout, cache),
+        )
+        if entry.task != "never" and TASKS not in core.extensions:
             from .tasks.methods import tasks_extension
 
-            self.extend(tasks_extension())
-        self.has_tools = True
-        self.tools.add(entry.name, entry)
+            self.add_extension(tasks_extension())
+        core.has_tools = True
+        core.tools.add(entry.name, entry)
+
+    if not TYPE_CHECKING:  # shows in `help`; a type checker reads the overload
+        tool = _options_of(add_tool)(tool)
 
     def remove_tool(self, name: str) -> None:
-        """Take a tool away; clients are told.
+        """Remove a tool; connected clients are notified.
 
         Raises:
-            LookupError: there is no such tool.
+            LookupError: no tool has that name.
         """
-        registration.remove(self.tools, name, "tool")
+        register.remove(self._core.tools, name, "tool")
 
+    # -- resources ---------------------------------------------------------------------------
+
+    @with_hints(RESOURCE_OPTIONS)
     def resource(
         self,
         uri: str,
@@ -270,45 +327,102 @@ class Server:
     ) -> Callable[[F], F]:
         """Register a function as a resource; `{name}` in the URI makes it a template.
 
-        Raises:
-            TypeError: the signature does not fit the template; the text says how.
-            ValueError: there is such a resource already, or the URI cannot be one.
-        """
-        registration.must_be_name(uri, "@app.resource")
-        options: dict[str, Any] = {
-            "name": name,
-            "title": title,
-            "description": description,
-            "mime_type": mime_type,
-            "size": size,
-            "annotations": annotations,
-            "icons": icons,
-            "meta": meta,
-            "inline": inline,
-            "timeout": timeout,
-            "cache": cache,
-        }
+            @app.resource("city://{name}", mime_type="text/plain")
+            def city(name: str) -> str: ...
 
-        def register(handler: F) -> F:
-            self.add_resource(uri, handler, **options)
+        Options:
+            name: the resource's name in lists; the function's by default.
+            title: a name for people.
+            description: what the resource holds; the docstring by default.
+            mime_type: the type of the content; by default that of a text, of JSON or of bytes.
+            size: bytes of the content, if known.
+            annotations: hints such as `{"audience": ["user"]}`, or an `Annotations`.
+            icons: addresses of icons, or `Icon`s.
+            meta: the `_meta` of the resource in lists.
+            inline: run a plain function on the event loop, not on a thread; it must be quick.
+            timeout: seconds until the handler is cancelled.
+            cache: how long clients may cache the content.
+
+        Raises:
+            TypeError: the parameters are not the variables of the template.
+            ValueError: a resource of that URI exists, or the URI is not valid.
+        """
+        register.check_name_given(uri, "@app.resource")
+
+        def decorate(handler: F) -> F:
+            self.add_resource(
+                handler,
+                uri,
+                name=name,
+                title=title,
+                description=description,
+                mime_type=mime_type,
+                size=size,
+                annotations=annotations,
+                icons=icons,
+                meta=meta,
+                inline=inline,
+                timeout=timeout,
+                cache=cache,
+            )
             return handler
 
-        return register
+        return decorate
 
-    def add_resource(self, uri: str, handler: Callable[..., Any], **options: Any) -> None:
-        """Register a resource or a template; the same as `resource`, without the decorator."""
-        entry = registration.resource(self, uri, handler, options)
-        self.has_resources = True
-        (self.resources if entry.template is None else self.templates).add(uri, entry)
+    @with_hints(RESOURCE_OPTIONS)
+    def add_resource(
+        self,
+        handler: Callable[..., Any],
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | Mapping[str, Any] | None = None,
+        icons: Iterable[Icon | str] = (),
+        meta: dict[str, Any] | None = None,
+        inline: bool = False,
+        timeout: float | None = None,
+        cache: CacheHint | None = None,
+    ) -> None:
+        """Register a resource or a template without a decorator; options as for `resource`.
 
-    def remove_resource(self, uri: str) -> None:
-        """Take a resource, or a template, away; clients are told.
+            app.add_resource(read_city, "city://{name}", mime_type="text/plain")
+
+        Connected clients are notified that the list of resources has changed.
 
         Raises:
-            LookupError: there is none of that URI.
+            TypeError: the parameters are not the variables of the template.
+            ValueError: a resource of that URI exists, or the URI is not valid.
         """
-        where = self.templates if uri in self.templates else self.resources
-        registration.remove(where, uri, "resource")
+        core = self._core
+        entry = register.resource(
+            core,
+            handler,
+            uri,
+            name=name,
+            mime_type=mime_type,
+            size=size,
+            annotations=annotations,
+            shared=register.SharedOptions(title, description, icons, meta, inline, timeout, cache),
+        )
+        core.has_resources = True
+        (core.resources if entry.template is None else core.templates).add(uri, entry)
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template; connected clients are notified.
+
+        Raises:
+            LookupError: no resource or template has that URI.
+        """
+        core = self._core
+        register.remove(
+            core.templates if uri in core.templates else core.resources, uri, "resource"
+        )
+
+    # -- prompts and completion --------------------------------------------------------------
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -329,35 +443,75 @@ class Server:
     def prompt(self, name: Any = None, **options: Any) -> Any:
         """Register a function as a prompt: `@app.prompt`, or `@app.prompt("name", title="…")`.
 
+        The function returns a text, or messages. Its parameters become the prompt's arguments.
+
+            @app.prompt(title="Compare two cities")
+            def compare(one: str, other: str) -> str: ...
+
+        Options:
+            name: the prompt's name; the function's by default.
+            title: a name for people.
+            description: what the prompt is for; the docstring by default.
+            icons: addresses of icons, or `Icon`s.
+            meta: the `_meta` of the prompt in lists.
+            inline: run a plain function on the event loop, not on a thread; it must be quick.
+            timeout: seconds until the handler is cancelled.
+
         Raises:
             TypeError: the signature cannot be a prompt's.
-            ValueError: there is a prompt of that name.
+            ValueError: a prompt of that name exists, or the name is not valid.
         """
         if callable(name):
-            self.add_prompt(None, name, **options)
+            self.add_prompt(name, **options)
             return name
 
-        def register(handler: F) -> F:
-            self.add_prompt(name, handler, **options)
+        def decorate(handler: F) -> F:
+            self.add_prompt(handler, name, **options)
             return handler
 
-        return register
+        return decorate
 
-    def add_prompt(self, name: str | None, handler: Callable[..., Any], **options: Any) -> None:
-        """Register a prompt; the same as `prompt`, without the decorator."""
-        entry = registration.prompt(self, name, handler, options)
-        self.has_prompts = True
-        self.prompts.add(entry.name, entry)
+    @with_hints(PROMPT_OPTIONS)
+    def add_prompt(
+        self,
+        handler: Callable[..., Any],
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Iterable[Icon | str] = (),
+        meta: dict[str, Any] | None = None,
+        inline: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Register a prompt without a decorator; the options are those of `prompt`.
 
-    def remove_prompt(self, name: str) -> None:
-        """Take a prompt away; clients are told.
+            app.add_prompt(compare, title="Compare two cities")
+
+        Connected clients are notified that the list of prompts has changed.
 
         Raises:
-            LookupError: there is no such prompt.
+            TypeError: the signature cannot be a prompt's.
+            ValueError: a prompt of that name exists, or the name is not valid.
         """
-        registration.remove(self.prompts, name, "prompt")
+        core = self._core
+        shared = register.SharedOptions(title, description, icons, meta, inline, timeout)
+        entry = register.prompt(core, handler, name, shared=shared)
+        core.has_prompts = True
+        core.prompts.add(entry.name, entry)
 
-    def complete(
+    if not TYPE_CHECKING:  # as above
+        prompt = _options_of(add_prompt)(prompt)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt; connected clients are notified.
+
+        Raises:
+            LookupError: no prompt has that name.
+        """
+        register.remove(self._core.prompts, name, "prompt")
+
+    def completion(
         self,
         *,
         argument: str,
@@ -366,215 +520,147 @@ class Server:
         inline: bool = False,
         timeout: float | None = None,
     ) -> Callable[[F], F]:
-        """Register a function that suggests values for an argument of a prompt or a template.
+        """Register a function that completes an argument of a prompt or of a URI template.
 
-        It is called with what was typed so far and, if it takes a second argument, with a
-        dict of the arguments that are filled in already. It returns texts, as many as it has.
+            @app.completion(prompt="compare", argument="one")
+            def cities(typed: str) -> list[str]: ...
+
+        The function gets the text typed so far and, if it has a second parameter, a dict of the
+        arguments that are filled in already. It returns any number of texts.
+
+        Options:
+            argument: the argument to complete.
+            prompt, resource: the name of the prompt, or the URI template, that has the argument.
+            inline: run a plain function on the event loop, not on a thread; it must be quick.
+            timeout: seconds until the handler is cancelled.
 
         Raises:
-            TypeError: name either a prompt or a resource, or the signature does not fit.
+            TypeError: not exactly one of prompt and resource is given, or the signature is wrong.
+            ValueError: the argument has a completion already.
         """
 
-        def register(handler: F) -> F:
-            key, completer = registration.completer(
-                self, handler, argument, prompt, resource, inline, timeout
+        def decorate(handler: F) -> F:
+            key, completer = register.completer(
+                self._core, handler, argument, prompt, resource, inline, timeout
             )
-            self.completions[key] = completer
+            self._core.completions[key] = completer
             return handler
 
-        return register
+        return decorate
+
+    # -- methods, extensions, middleware, mounting -------------------------------------------
 
     def method(self, name: str, /, *, inline: bool = False) -> Callable[[F], F]:
         """Register a function as a method outside the specification, in every revision.
 
+            @app.method("stars/list")
+            async def list_stars(limit: int = 10) -> list[Star]: ...
+
+        `inline` runs a plain function on the event loop, not on a thread; it must be quick.
+
         Raises:
             TypeError: the signature cannot be a method's.
-            ValueError: MCP has a method of that name.
+            ValueError: MCP has a method of that name, or it is registered already.
         """
+        register.check_name_given(name, "@app.method")
 
-        registration.must_be_name(name, "@app.method")
-
-        def register(handler: F) -> F:
-            self.own_methods[name] = OwnMethod(registration.own_method(self, name, handler, inline))
+        def decorate(handler: F) -> F:
+            entry = register.own_method(self._core, name, handler, inline)
+            self._core.own_methods[name] = OwnMethod(entry)
             return handler
 
-        return register
+        return decorate
 
     def notification(self, name: str, /) -> Callable[[F], F]:
         """Register a function that is called with the params of a notification, as a dict.
 
-        Raises:
-            ValueError: MCP has a notification of that name, or there is a function for it.
-        """
-        registration.must_be_name(name, "@app.notification")
+            @app.notification("notifications/stars/moved")
+            async def moved(params: dict[str, Any]) -> None: ...
 
-        def register(handler: F) -> F:
-            self.own_notifications[name] = registration.own_notification(self, name, handler)
+        Raises:
+            ValueError: MCP has a notification of that name, or it is registered already.
+        """
+        register.check_name_given(name, "@app.notification")
+
+        def decorate(handler: F) -> F:
+            hear = register.own_notification(self._core, name, handler)
+            self._core.own_notifications[name] = hear
             return handler
 
-        return register
+        return decorate
 
-    def extend(self, extension: Extension) -> None:
-        """Take an extension: it is advertised, and its methods are served to who declares it.
+    def add_extension(self, extension: Extension) -> None:
+        """Add an extension: it is advertised, and its methods serve clients that declare it.
 
-        Only revisions that have extensions know of it; in others its methods do not exist.
+        In revisions without extensions its methods do not exist.
 
         Raises:
-            ValueError: there is one of that id, or a method or result type of it is taken.
+            ValueError: an extension of that id, or one with the same method or result type, was
+                added before.
         """
-        extension_methods.extend(self, extension)
+        extension_methods.extend(self._core, extension)
 
     def middleware(self, function: Middleware) -> Middleware:
-        """Put a function around every handler: `async def timed(context, proceed): ...`.
+        """Wrap every handler in a function: `async def timed(context, proceed): ...`.
 
         `await proceed()` runs the rest and returns what the handler returned; what the
         function returns takes its place. The first one registered is the outermost.
 
         Raises:
-            TypeError: it is no coroutine function.
+            TypeError: it is not a coroutine function.
         """
-        registration.check_middleware(function)
-        self.chain = (*self.chain, function)
+        register.check_middleware(function)
+        self._core.chain = (*self._core.chain, function)
         return function
 
+    @with_hints(MOUNT_OPTIONS)
     def mount(self, other: Server, *, prefix: str = "") -> None:
         """Offer what another server offers, its tools and prompts under `prefix_`.
 
-        URIs stay as they are. What the other one registers or removes later shows up, or
-        goes, here too; its handlers keep its middleware, its lifespan and its state.
+        URIs stay as they are. What the other server registers or removes later is added or
+        removed here too; its handlers keep its middleware, its lifespan and its state.
 
-        Its extensions come along, and are advertised here too. Its own methods and
-        notifications stay with it.
+        Its extensions are advertised here too. Its own methods and notifications are not.
 
         Raises:
-            ValueError: something of that name is here already, or the two mount each other,
-                or both have an extension of one id and the two differ.
-            RuntimeError: this server is being served, and the other has a lifespan to begin.
+            ValueError: a name is taken, the two mount each other, or both have an extension of
+                one id and the two differ.
+            RuntimeError: this server is being served, and the other has a lifespan to enter.
         """
-        registration.mount(self, other, prefix)
-
-    # -- what was registered -----------------------------------------------------------------
-
-    def find_resources(self, uri: str) -> Iterator[tuple[ResourceEntry, dict[str, str]]]:
-        """Yield what a URI may name, and the values of its variables; the first is the best."""
-        entry = self.resources.get(uri)
-        if entry is not None:
-            yield entry, {}
-        for entry in self.templates:
-            if entry.template is not None and (values := entry.template.match(uri)) is not None:
-                yield entry, values
-
-    def knows_resource(self, uri: str) -> bool:
-        """Say whether a URI, or a template as text, is offered."""
-        return uri in self.templates or next(self.find_resources(uri), None) is not None
-
-    @property
-    def has_completions(self) -> bool:
-        """Whether values are suggested for some argument, here or in what is mounted."""
-        return bool(self.completions) or any(each.has_completions for each in self._mounts)
-
-    def completer(self, kind: str, name: str, argument: str) -> Completer | None:
-        """Return what suggests values for an argument, or None."""
-        entries: Iterable[Entry]
-        if kind == "prompt":
-            prompt = self.prompts.get(name)
-            entries = [] if prompt is None else [prompt]
-        else:
-            template = self.templates.get(name)
-            found = (entry for entry, _ in self.find_resources(name))
-            entries = found if template is None else [template]
-        for entry in entries:
-            own = entry.uri if isinstance(entry, ResourceEntry) else entry.own_name or entry.name
-            owner: Server = entry.owner
-            completer = owner.completions.get((kind, own, argument))
-            if completer is not None:
-                # It goes through what is around the thing that it completes.
-                return replace(completer, path=entry.path) if entry.path else completer
-        return None
-
-    def extension_settings(self) -> dict[str, dict[str, Any]]:
-        """Return what clients are told of extensions: their settings by id."""
-        return {id: taken.extension.settings for id, taken in self.extensions.items()}
-
-    def cache_of(self, catalogue: Catalogue[Any]) -> CacheHint:
-        """Return how long a list may be kept: as long as each thing on it allows."""
-        found = self._kept.get(id(catalogue))
-        if found is None:
-            found = self._kept[id(catalogue)] = registration.cache_of(catalogue, self.cache)
-        return found
-
-    def warn_deprecated(self, entry: ToolEntry) -> None:
-        """Log, once per tool, that a deprecated one is in use."""
-        if entry.name not in self._warned:
-            self._warned.add(entry.name)
-            _log.warning("tool %r is deprecated and in use: %s", entry.name, entry.deprecated)
-
-    def _tool_row(self, entry: ToolEntry, revision: str) -> Any:
-        return entry.row(self.surface(revision).output_schema(entry.output))
-
-    # -- revisions ---------------------------------------------------------------------------
-
-    def surface(self, revision: str) -> Surface:
-        """Return what this server looks like in one of its revisions."""
-        found = self._surfaces.get(revision)
-        if found is None:
-            found = self._surfaces.setdefault(revision, Surface(self, revision, SERVED))
-        return found
-
-    @property
-    def newest(self) -> Surface:
-        """The surface of the newest revision."""
-        return self.surface(self.revisions[0])
-
-    @property
-    def opening(self) -> Surface | None:
-        """The surface of the newest revision that opens with a handshake, if any."""
-        for revision in self.revisions:
-            if self.surface(revision).has_handshake:
-                return self.surface(revision)
-        return None
-
-    # -- telling clients ---------------------------------------------------------------------
+        register.mount(self._core, other._core, prefix)
 
     def notify_resource_updated(self, uri: str) -> None:
-        """Tell the clients that subscribed to a resource, or listen to it, that it has changed.
+        """Notify clients that are subscribed to a resource that it has changed.
 
-        Those of a server that this one is mounted in are told too. May be called from any
-        thread, and while nobody is served.
+        Clients of a server that this one is mounted in are notified too. May be called from any
+        thread, and while nothing is served. Changes of lists are announced by themselves.
         """
-        self.streams.resource_updated(uri)
-
-    def changed(self, what: str) -> None:
-        """Tell clients, soon and once, that a list has changed. May be called from any thread."""
-        self._kept.clear()
-        for follow in self._mounted_in:
-            follow(what)
-        self.streams.list_changed(what)
-
-    def _on_loops(self, act: Callable[[Connection], object]) -> None:
-        """Do something for each connection, on its own loop."""
-        for connection in list(self.connections):
-            try:
-                connection.loop.call_soon_threadsafe(act, connection)
-            except RuntimeError:
-                # Its loop was closed under it.
-                self.connections.discard(connection)
+        self._core.streams.resource_updated(uri)
 
     # -- running -----------------------------------------------------------------------------
 
+    @with_hints(RUN_OPTIONS)
     def run(
         self, address: str | Tcp | Unix | None = None, *, limits: SocketLimits | None = None
     ) -> None:
-        """Serve this process' standard streams until the client ends, or a signal does.
+        """Serve until the client ends the connection, or SIGTERM or SIGINT comes.
 
-        With an address, such as "tcp://127.0.0.1:9000" or "unix:/run/weather.sock", listen there
-        until a signal comes. Returns after everything owed was answered. SIGTERM and SIGINT end
-        it in order.
+            app.run()                               standard input and output; also "stdio"
+            app.run("tcp://127.0.0.1:9000")         a TCP port
+            app.run("unix:/run/weather.sock")       a Unix socket
+
+        Returns after open requests were answered. `limits` bounds the connections of a socket.
+
+        Raises:
+            ValueError: the text is not an address.
+            RuntimeError: an event loop is running; use `serve` or `listen` there.
         """
         from .runtime import run
 
-        if address is None:
+        if address is None or address == "stdio":
             run.run_stdio(self)
+        elif isinstance(address, str) and address in RUN_TRANSPORTS:
+            raise ValueError(f"cannot run on {address!r}: {RUN_TRANSPORTS[address]}")
         else:
             run.run_listening(self, address, limits or SocketLimits())
 
@@ -585,155 +671,36 @@ class Server:
         limits: SocketLimits = SocketLimits(),  # noqa: B008  # immutable
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> ServerListener:
-        """Listen on an address for the time of an `async with`, beside whatever else runs.
+        """Listen on an address inside an `async with`, beside other tasks of the event loop.
 
-        `sock` is a bound socket of the caller's to listen on in place of a new one, or several.
+        `sock` is a bound socket to listen on in place of a new one, or several.
 
         Raises:
-            ValueError: the text names no address, or there is no socket in `sock`.
+            ValueError: the text is not an address, or `sock` holds no socket.
         """
         # Imported here: a server on standard streams has no sockets.
         from .runtime.listener import ServerListener
 
-        return ServerListener(self, address, limits, sock)
+        return ServerListener(self._core, address, limits, sock)
 
     async def serve(self, transport: Transport) -> None:
-        """Serve one connection until it ends; return when everything owed is done.
+        """Serve one connection until it ends; return after open requests were answered.
 
         Raises:
-            TransportError: there was nothing to connect to.
+            TransportError: the transport could not connect.
         """
-        async with self.opened():
-            await self.converse(Connection(self, transport))
-
-    async def converse(self, connection: Connection) -> None:
-        """Serve one connection of a server that is open, until it ends."""
-        self.connections.add(connection)
-        try:
-            await connection.run()
-        finally:
-            self.connections.discard(connection)
+        await self._core.serve(transport)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Begin to end every connection: nothing new is begun, what is at work may finish.
+        """Begin to end every connection: new requests are refused, running handlers may finish.
 
-        `at_once` cancels what is at work. May be called from any thread.
+        `at_once` cancels the handlers. May be called from any thread.
         """
-        for each in list(self.listeners):
-            each.stop(at_once=at_once)
-        self._on_loops(lambda connection: connection.stop(at_once=at_once))
-        if self._tasks is not None:
-            self._tasks.stop_soon(at_once=at_once)
+        self._core.stop(at_once=at_once)
 
     def transport(self, policy: Policy) -> Transport:
         """Return the client's end of a new connection to this server, in this process.
 
         It makes a server an address: `Client(app)`.
         """
-        from ..transports.memory import memory_pair
-
-        near, far = memory_pair()
-        task = asyncio.get_running_loop().create_task(self._serve_here(far))
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
-        return near
-
-    async def _serve_here(self, transport: Transport) -> None:
-        try:
-            await self.serve(transport)
-        except Exception as error:  # noqa: BLE001  # the lifespan's; the client sees the end
-            from .errors import as_redacted
-
-            _log.error("an in-process connection failed\n%s", as_redacted(error))
-            await transport.close()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether somebody is being served."""
-        return self._life.is_held
-
-    @property
-    def has_lifespan(self) -> bool:
-        """Whether something has to begin before anybody is served, here or in what is mounted."""
-        return self._lifespan is not None or any(each.has_lifespan for each in self._mounts)
-
-    @property
-    def was_opened(self) -> bool:
-        """Whether somebody was ever served."""
-        return self._life.was_entered
-
-    def opened(self) -> AbstractAsyncContextManager[None]:
-        """Hold the lifespan open: entered for the first connection, left after the last."""
-        return self._life.held()
-
-    async def _enter(self, stack: AsyncExitStack) -> None:
-        for mounted in self._mounts:
-            await stack.enter_async_context(mounted.opened())
-        if self._lifespan is not None:
-            self.state = await stack.enter_async_context(self._lifespan(self))
-        stack.push_async_callback(self._end_tasks)
-        stack.callback(self.workers.close)
-        stack.callback(self._forget)
-
-    def _forget(self) -> None:
-        self.state = None
-
-    # -- tasks -------------------------------------------------------------------------------
-
-    @property
-    def store(self) -> Store:
-        """What outlives a request; in the memory of this process, where none was given."""
-        if self._store is None:
-            from ..store.memory import MemoryStore
-
-            self._store = MemoryStore()
-        return self._store
-
-    @cached_property
-    def rounds(self) -> RoundTrips:
-        """How handlers ask where a server sends no requests."""
-        from .client_requests.multi_round_trip import RoundTrips  # here: most servers never ask
-
-        return RoundTrips(self._seal, self.limits, server=self.name)
-
-    @property
-    def tasks(self) -> Tasks:
-        """The calls that go on as tasks."""
-        if self._tasks is None:
-            from .tasks.lifecycle import Tasks
-
-            self._tasks = Tasks(self, self.store, self._task_settings, self._cursor_key)
-        return self._tasks
-
-    def release(self, connection: Connection) -> None:
-        """Let a connection go, which ends, of whatever waits on it."""
-        if self._tasks is not None:
-            self._tasks.release(connection)
-
-    def give_up(self, asked: IncomingRequest) -> None:
-        """Let a request go, which its client has cancelled, of whatever waits for it."""
-        if self._tasks is not None:
-            self._tasks.give_up(asked)
-
-    async def finish_results(self, connection: Connection, seconds: float) -> None:
-        """Let the calls of a connection that wait for tasks to end do so, for a while."""
-        if self._tasks is not None:
-            await self._tasks.finish_results(connection, seconds)
-
-    async def finish_tasks(self) -> None:
-        """Let tasks go on for a moment after the last connection, then stop them."""
-        if self._tasks is not None:
-            limits, tasks = self.limits, self._tasks
-            seconds = limits.grace if tasks.is_stopping else limits.linger
-            await tasks.finish(max(0, seconds - tasks.waited))
-
-    async def _end_tasks(self) -> None:
-        if self._tasks is not None:
-            await self._tasks.close()
-
-    def _honoured_task_ids(
-        self, connection: Connection, caller: Caller | None, ids: list[str]
-    ) -> list[str]:
-        if TASKS not in self.extensions:
-            return []
-        return self.tasks.honoured_task_ids(connection, caller, ids)
+        return self._core.connect_in_process()

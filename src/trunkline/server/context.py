@@ -26,6 +26,13 @@ from msgspec import UNSET, Struct
 
 from ..jsonrpc.messages import RequestId
 from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
+from ..migration_hints import (
+    CONTEXT_ATTRIBUTES,
+    ELICIT_OPTIONS,
+    LOG_OPTIONS,
+    missing_attribute,
+    with_hints,
+)
 from ..redaction import show
 from .extensions import declared
 
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
     from ..mcp.types import CreateMessageResult, Root
     from .app import Server
     from .client_requests.client_request import ClientRequest, ElicitationResult
+    from .core import ServerCore
     from .dispatch.connection import Connection
     from .dispatch.handler_run import Course
     from .dispatch.revision import Surface
@@ -63,8 +71,8 @@ class ClientFacts:
         """The name the client gave, or "" if none."""
         return "" if self.info is None else self.info.name
 
-    def can(self, capability: str) -> bool:
-        """Say whether the client declared a capability, such as "sampling.tools"."""
+    def supports(self, capability: str) -> bool:
+        """Return True if the client declared a capability, such as "sampling.tools"."""
         from .client_requests.capabilities import declares  # here, as below: most servers never ask
 
         return declares(self.capabilities, capability, self._revision)
@@ -98,10 +106,10 @@ class Context(Struct, eq=False):
     _asked: IncomingRequest
     _surface: Surface
     _caller: Caller | None
-    # The server the handler was registered with: of a mounted one, that one.
-    app: Server
-    # The tool, resource, prompt or method that is served, by name.
-    what: str
+    # Of the server the handler was registered with: of a mounted one, that one.
+    _core: ServerCore
+    # The tool, prompt or method that is served; of a resource its URI.
+    name: str
     # Whether nobody waits any more: the client gave up, time is over, or the server ends.
     # A handler on a thread has to look; others are cancelled.
     cancelled: bool = False
@@ -117,13 +125,23 @@ class Context(Struct, eq=False):
 
     def __repr__(self) -> str:
         state = ", cancelled" if self.cancelled else ""
-        what, id = show(self.what), show(self.request_id)
-        return f"<Context of {show(self.method)} {what}, id {id}{state}>"
+        name, id = show(self.name), show(self.request_id)
+        return f"<Context of {show(self.method)} {name}, id {id}{state}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         return [("", repr(self))]  # a Struct's own would show all that it holds
 
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute("Context", name, CONTEXT_ATTRIBUTES)
+
     # -- what was asked, and by whom ---------------------------------------------------------
+
+    @property
+    def app(self) -> Server:
+        """The server that the handler was registered with."""
+        return self._core.app
 
     @property
     def request_id(self) -> RequestId | None:
@@ -178,7 +196,7 @@ class Context(Struct, eq=False):
     @property
     def state(self) -> Any:
         """What the lifespan of the server gave; None where there is no lifespan."""
-        return self.app.state
+        return self._core.state
 
     def extension(self, id: str) -> dict[str, Any] | None:
         """The settings with which the client declared an extension; None where it did not."""
@@ -211,6 +229,7 @@ class Context(Struct, eq=False):
         self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
     ) -> ClientRequest[ElicitationResult[Any]]: ...
 
+    @with_hints(ELICIT_OPTIONS)
     def elicit(
         self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
     ) -> ClientRequest[ElicitationResult[Any]]:
@@ -406,6 +425,32 @@ class Context(Struct, eq=False):
             return _DONE
         return self._say(self._send_log, params)
 
+    def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> _Sent:
+        """Report progress: the same as `progress`."""
+        return self.progress(progress, total, message)
+
+    @with_hints(LOG_OPTIONS)
+    def debug(self, message: Any, logger: str | None = None) -> _Sent:
+        """Send a log line of level "debug"; see `log`."""
+        return self.log("debug", message, logger)
+
+    @with_hints(LOG_OPTIONS)
+    def info(self, message: Any, logger: str | None = None) -> _Sent:
+        """Send a log line of level "info"; see `log`."""
+        return self.log("info", message, logger)
+
+    @with_hints(LOG_OPTIONS)
+    def warning(self, message: Any, logger: str | None = None) -> _Sent:
+        """Send a log line of level "warning"; see `log`."""
+        return self.log("warning", message, logger)
+
+    @with_hints(LOG_OPTIONS)
+    def error(self, message: Any, logger: str | None = None) -> _Sent:
+        """Send a log line of level "error"; see `log`."""
+        return self.log("error", message, logger)
+
     def _was_heard(self) -> bool:
         """Say whether this report went out already, when the handler ran before; count it."""
         self._said += 1
@@ -457,10 +502,3 @@ class Context(Struct, eq=False):
         client_capabilities.check(self._connection.session, self._surface, method, params)
         raw = await self._connection.ask(self._asked, self._surface, method, params, timeout)
         return client_capabilities.read(raw, self._surface, method)
-
-    def close_stream(self, retry: float | None = None) -> bool:
-        """Let the client come back for the answer, in `retry` seconds; say whether it will.
-
-        Only a transport that gives each request a stream of its own can do so.
-        """
-        return False

@@ -71,16 +71,16 @@ def tool_failure(error: BaseException, context: Context) -> CallToolResult:
     if isinstance(error, ToolError):
         return failed(str(error) or "The tool failed.")
     if isinstance(error, RanOut):
-        return failed(f"The tool {context.what!r} ran out of time.")
+        return failed(f"The tool {context.name!r} ran out of time.")
     if _is_unanswered(error):
         _log_unanswered(error, context)
-        return failed(f"The tool {context.what!r} did not get an answer to its question.")
+        return failed(f"The tool {context.name!r} did not get an answer to its question.")
     reference = _reference(error, context)
     # A result that was not what the tool promises is told apart: its author's next question.
     how = (
         "returned an invalid result" if isinstance(error, OutputMismatch) else "failed unexpectedly"
     )
-    return failed(f"The tool {context.what!r} {how} (reference {reference}).")
+    return failed(f"The tool {context.name!r} {how} (reference {reference}).")
 
 
 def _is_unanswered(error: BaseException) -> bool:
@@ -90,7 +90,7 @@ def _is_unanswered(error: BaseException) -> bool:
 
 def _log_unanswered(error: BaseException, context: Context) -> None:
     # Without a traceback: it is the client's doing, which could fill a disk with them.
-    what = show(context.what)
+    what = show(context.name)
     _log.warning("%s %s got no answer to its question: %s", context.method, what, error)
 
 
@@ -103,7 +103,7 @@ def _reference(error: BaseException, context: Context) -> str:
     """Log what was raised; return what the log can be searched for."""
     reference = os.urandom(4).hex()
     trace = as_redacted(error)
-    what = show(context.what)  # it may be a URI, with whatever its author put in there
+    what = show(context.name)  # it may be a URI, with whatever its author put in there
     _log.error("%s %s failed (reference %s)\n%s", context.method, what, reference, trace)
     return reference
 

@@ -5,7 +5,7 @@
     @stars.method("stars/list")
     async def list_stars(context: Context, limit: int = 10) -> list[Star]: ...
 
-    app.extend(stars)
+    app.add_extension(stars)
 
 An `Extension` holds what its author registered with it. Which revisions have extensions at all
 is a row of the specification, and a `Surface` looks there; what an id looks like is in
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.incoming import IncomingRequest
     from .app import Server
     from .context import Context
+    from .core import ServerCore
     from .dispatch.connection import Connection
     from .dispatch.revision import Serve, Surface
 
@@ -125,7 +126,7 @@ class Extension:
         self.methods: dict[str, ExtensionMethod] = {}
         # Who is to learn of a method that is registered after the server was extended. Spelt so
         # that classes made of this one do not hide it by accident.
-        self.__servers: WeakSet[Server] = WeakSet()
+        self.__servers: WeakSet[ServerCore] = WeakSet()
 
     def __repr__(self) -> str:
         return f"<Extension {self.id!r}, {len(self.methods)} methods>"
@@ -205,9 +206,9 @@ class Extension:
         for server in servers:
             refresh(server)
 
-    def joins(self, app: Server) -> None:
+    def joins(self, core: ServerCore) -> None:
         """Take note of a server that has taken it."""
-        self.__servers.add(app)
+        self.__servers.add(core)
 
     def is_same(self, other: Extension) -> bool:
         """Say whether it makes no difference which of two a server has.
@@ -292,10 +293,10 @@ def sent(value: ExtensionResult, context: Context) -> dict[str, Any]:
         OutputMismatch: the client did not declare the extension, or the server lacks it.
     """
     kind = f"a result of type {value.result_type!r}, of the extension {value.extension}"
-    if value.extension not in context._connection.app.extensions:
-        raise OutputMismatch(f"{context.what!r} returned {kind}, which this server does not have")
+    if value.extension not in context._connection.core.extensions:
+        raise OutputMismatch(f"{context.name!r} returned {kind}, which this server does not have")
     if not declares(context._caller, value.extension):
-        raise OutputMismatch(f"{context.what!r} returned {kind}, which the client did not declare")
+        raise OutputMismatch(f"{context.name!r} returned {kind}, which the client did not declare")
     always: dict[str, Any] = {**context._surface.empty(), "resultType": value.result_type}
     own = value.members.get("_meta")
     if own and always.get("_meta", UNSET) is not UNSET:

@@ -1,6 +1,6 @@
 """Skills over MCP: folders of instructions that a server publishes and a client checks.
 
-    app.extend(Skills("skills/"))               a server
+    app.add_extension(Skills("skills/"))               a server
     verify(entry, await client.read_resource(entry["uri"]))     a client
 
 It is the extension io.modelcontextprotocol/skills, made with what any author has: `Extension`,

@@ -1,4 +1,4 @@
-"""Publishing skills: `app.extend(Skills("skills/"))`.
+"""Publishing skills: `app.add_extension(Skills("skills/"))`.
 
 What is served is what is on the disk. Whoever asks for skills or folders has it looked at anew;
 a file is read when it is asked for, and one that is unknown, or not what was listed, has the
@@ -91,8 +91,8 @@ class Skills(Extension):
         added: list[str] = []
         try:
             app.add_resource(
-                _ANY_FILE,
                 self._read_file,
+                _ANY_FILE,
                 name="skill-file",
                 description=_ABOUT_FILES,
                 cache=self._cache,
@@ -136,17 +136,17 @@ class Skills(Extension):
         return {"resources": [_resource(shelf, child) for child in children]}
 
     def _kept(self, context: Context) -> dict[str, Any]:
-        cache = context.app.cache if self._cache is None else self._cache
+        cache = context._core.cache if self._cache is None else self._cache
         return {"ttlMs": cache.milliseconds, "cacheScope": cache.scope}
 
     # -- files -------------------------------------------------------------------------------
 
     def _read_skill(self, context: Context) -> ResourceContents | None:
-        return self._content(context.what)
+        return self._content(context.name)
 
     def _read_file(self, context: Context, path: str) -> ResourceContents | None:
         # By the URI as it came: what was decoded of it could be spelt in many ways.
-        return self._content(context.what)
+        return self._content(context.name)
 
     def _content(self, uri: str) -> ResourceContents | None:
         """Return what a file holds, or None where no such file is served."""
@@ -201,12 +201,12 @@ class Skills(Extension):
         row = _listed(shelf, uri)
         assert row is not None
         app.add_resource(
-            uri,
             self._read_skill,
+            uri,
             name=row.name,
-            description=row.description,
-            mime_type=row.mime_type,
-            size=row.size,
+            description=row.description or None,
+            mime_type=row.mime_type or None,
+            size=None if row.size is UNSET else row.size,
             cache=self._cache,
         )
 

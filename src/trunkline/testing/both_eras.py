@@ -255,7 +255,7 @@ class _EraScript:
         """
         app = self.make()
         self.entry(app)
-        surfaces = [app.surface(revision) for revision in app.revisions]
+        surfaces = [app._core.surface(revision) for revision in app.revisions]
         handshake = [each.revision for each in surfaces if each.has_handshake]
         rounds = [each.revision for each in surfaces if each.asks_in_results]
         if not handshake or not rounds:
@@ -270,9 +270,10 @@ class _EraScript:
         """
         entry: Any
         if self.what == "resource":
-            entry = next((found for found, _ in app.find_resources(self.name)), None)
+            entry = next((found for found, _ in app._core.find_resources(self.name)), None)
         else:
-            entry = (app.tools if self.what == "tool" else app.prompts).get(self.name)
+            lists = app._core.tools if self.what == "tool" else app._core.prompts
+            entry = lists.get(self.name)
         if entry is None:
             raise ValueError(f"{app!r} has no {self.what} {self.name!r}")
         if getattr(entry, "task", None) == "required":
@@ -398,11 +399,11 @@ async def _named(app: Server, line: RawConnection) -> AsyncIterator[dict[str, de
             course_of(context).asker = _KeyRecordingAsker(context, keys)
         return await proceed()
 
-    app.chain = (name, *app.chain)
+    app._core.chain = (name, *app._core.chain)
     try:
         yield keys
     finally:
-        app.chain = tuple(each for each in app.chain if each is not name)
+        app._core.chain = tuple(each for each in app._core.chain if each is not name)
 
 
 class _KeyRecordingAsker(WireAsker):
@@ -436,8 +437,8 @@ async def _play_rounds(script: _EraScript, run: EraRun) -> None:
         if app is script.app:
             await stack.enter_async_context(_kept_open(app, run))
         # A round more than the server allows, so that its own answer to that is seen.
-        for _ in range(first.limits.rounds + 1):
-            app.rounds.seal = first.rounds.seal
+        for _ in range(first._core.limits.rounds + 1):
+            app._core.rounds.seal = first._core.rounds.seal
             async with script.run(app, run) as line:
                 reply = await line.call(script.method, {**script.params, **more})
             result = reply.get("result", {})

@@ -80,7 +80,7 @@ def test_nothing_is_advertised_where_there_is_none() -> None:
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
 def test_a_handshake_does_not_speak_of_extensions(revision: str) -> None:
     app = Server("a", extensions=[stars()])
-    assert app.surface(revision).initialized().capabilities.extensions is UNSET
+    assert app._core.surface(revision).initialized().capabilities.extensions is UNSET
 
 
 # -- who is served ---------------------------------------------------------------------------
@@ -138,9 +138,9 @@ def test_a_server_that_was_not_extended_has_no_such_method() -> None:
 def test_what_the_specification_gives_an_extension_is_not_there_without_it() -> None:
     served: dict[str, Any] = {"tasks/get": print, "tools/list": print}
     app = Server("a")
-    assert list(Surface(app, PER_REQUEST, served).methods) == ["tools/list"]
+    assert list(Surface(app._core, PER_REQUEST, served).methods) == ["tools/list"]
     # In the revision whose core has it, it is served like the rest.
-    assert set(Surface(app, "2025-11-25", served).methods) == set(served)
+    assert set(Surface(app._core, "2025-11-25", served).methods) == set(served)
 
 
 def test_a_server_can_be_extended_and_an_extension_grow_while_it_is_served() -> None:
@@ -149,7 +149,7 @@ def test_a_server_can_be_extended_and_an_extension_grow_while_it_is_served() -> 
         async with connected(app, PER_REQUEST) as wire:
             wire.ask(1, "stars/late", {"_meta": meta(stars={})})
             assert (await wire.answer(1))["error"]["code"] == -32601
-            app.extend(extension)
+            app.add_extension(extension)
 
             @extension.method("stars/late")
             async def late() -> dict[str, bool]:
@@ -181,7 +181,7 @@ def test_a_handler_may_refuse_and_middleware_is_around_it() -> None:
 
     @app.middleware
     async def watch(context: Context, proceed: Any) -> Any:
-        seen.append(context.what)
+        seen.append(context.name)
         return await proceed()
 
     error = asked(app, "stars/none", _meta=meta(stars={}))["error"]
@@ -293,7 +293,7 @@ def test_a_server_that_lacks_the_extension_does_not_send_its_types(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     extension, app = stars(), Server("a")
-    app.add_tool("star", lambda: extension.result("starred"))
+    app.add_tool(lambda: extension.result("starred"), "star")
     result = asked(app, "tools/call", name="star", _meta=meta(stars={}))["result"]
     assert result["isError"] is True
     assert "which this server does not have" in caplog.text

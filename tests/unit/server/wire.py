@@ -89,4 +89,4 @@ async def connected(
     finally:
         await wire.near.close()
         await asyncio.wait_for(serving, WAIT)
-    assert app.in_flight == 0
+    assert app._core.in_flight == 0

@@ -247,7 +247,7 @@ def test_skills_that_come_and_go_change_the_list_of_resources(tmp_path: Path) ->
             skill(tmp_path, "new", "A new one.")
             write(home, {"SKILL.md": "---\nname: pdf\ndescription: Changed.\n---\n"})
             # Whoever lists skills has the folders looked at.
-            await asyncio.to_thread(app.extensions[SKILLS].extension._look)  # type: ignore[attr-defined]  # ours
+            await asyncio.to_thread(app._core.extensions[SKILLS].extension._look)  # type: ignore[attr-defined]  # ours
             await wire.until(1)
             assert wire.got[0]["method"] == "notifications/resources/list_changed"
             wire.ask(1, "resources/list")
@@ -378,12 +378,12 @@ def test_a_link_to_what_begins_with_a_dot_is_said_when_it_is_made(tmp_path: Path
 def test_a_resource_that_is_taken_leaves_the_server_as_it_was(tmp_path: Path) -> None:
     skill(tmp_path)
     app = Server("a")
-    app.add_resource(URI, lambda: "mine")
+    app.add_resource(lambda: "mine", URI)
     with pytest.raises(ValueError, match="already"):
-        app.extend(Skills(tmp_path))
-    assert app.extensions == {}
-    assert len(app.templates) == 0
-    assert len(app.resources) == 1
+        app.add_extension(Skills(tmp_path))
+    assert app._core.extensions == {}
+    assert len(app._core.templates) == 0
+    assert len(app._core.resources) == 1
 
 
 def test_it_is_made_with_the_public_interface_of_servers_alone() -> None:

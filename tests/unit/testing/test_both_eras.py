@@ -190,11 +190,11 @@ async def _nothing() -> str:
 
 def test_what_cannot_be_run_in_both_eras_is_refused() -> None:
     app = Server("tests", revisions=["2026-07-28"])
-    app.add_tool("nothing", lambda: "")
+    app.add_tool(lambda: "", "nothing")
     with pytest.raises(ValueError, match="only one era: 2026-07-28"):
         run_in_both_eras_sync(app, "nothing")
     long = Server("tests")
-    long.add_tool("work", _nothing, task="required")
+    long.add_tool(_nothing, "work", task="required")
     with pytest.raises(ValueError, match="only as a task"):
         run_in_both_eras_sync(long, "work")
     with pytest.raises(ValueError, match="no tool 'something'"):
@@ -207,22 +207,22 @@ def test_the_middleware_of_a_server_is_as_it_was() -> None:
 
     @app.middleware
     async def note(context: Context, proceed: Any) -> Any:
-        seen.append(context.what)
+        seen.append(context.name)
         return await proceed()
 
     @app.tool
     async def ask(context: Context) -> str:
         return (await context.elicit("Sure?", bool)).action
 
-    before = app.chain
+    before = app._core.chain
     run_in_both_eras_sync(app, "ask", None, [True])
-    assert app.chain == before
+    assert app._core.chain == before
     assert seen == ["ask"] * 3
 
 
 def test_it_is_awaited_where_a_loop_runs() -> None:
     app = Server("tests")
-    app.add_tool("nothing", lambda: "")
+    app.add_tool(lambda: "", "nothing")
 
     async def main() -> None:
         assert (await run_in_both_eras(app, "nothing")).result.text == ""
@@ -239,6 +239,6 @@ def test_a_lifespan_that_fails_is_what_is_raised() -> None:
         yield
 
     app = Server("tests", lifespan=broken)
-    app.add_tool("nothing", lambda: "")
+    app.add_tool(lambda: "", "nothing")
     with pytest.raises(OSError, match="no database"):
         run_in_both_eras_sync(app, "nothing", timeout=5)

@@ -224,7 +224,7 @@ def test_what_only_its_author_can_see_is_named() -> None:
 
 def test_several_effects_in_a_list_are_refused_because_a_list_is_one() -> None:
     app = Server("tests")
-    app.add_tool("nothing", lambda: "")
+    app.add_tool(lambda: "", "nothing")
     with pytest.raises(TypeError, match="a tuple"):
         run_in_both_eras_sync(app, "nothing", effects=[Mock(), Mock()])
     with pytest.raises(TypeError, match="nothing that can be counted"):
@@ -276,7 +276,7 @@ def test_the_state_of_the_server_is_looked_at() -> None:
                 context.state["bank"].charge(5)
                 return (await context.elicit("Sure?", bool)).action
 
-            found.add_tool("order", order)
+            found.add_tool(order, "order")
             return found
 
         told = differs(make() if made is None else make, "order", None, [True])

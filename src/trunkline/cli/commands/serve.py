@@ -221,7 +221,7 @@ def with_framing(app: Server, options: argparse.Namespace) -> None:
     """Have a server tell messages apart as the options say."""
     if options.framing is not None:
         # The policy is read when a transport is made, and none was made yet.
-        app.policy = app.policy.replace(framing=options.framing)
+        app._core.policy = app._core.policy.replace(framing=options.framing)
 
 
 def begin_log(options: argparse.Namespace) -> None:

@@ -126,9 +126,11 @@ class _Reporter:
 
     def tell_ready(self, app: Server) -> None:
         """Say that the server is ready, and what there is to know of it."""
-        policy = app.policy
+        policy = app._core.policy
         size = policy.limits.message_size("stdio")
-        self._tell(WorkerReport(True, self._own_files(), policy.framing, size, app.limits.grace))
+        self._tell(
+            WorkerReport(True, self._own_files(), policy.framing, size, app._core.limits.grace)
+        )
 
     def tell_failure(self) -> None:
         """Say that it is not, unless it was said that it is."""
@@ -152,10 +154,10 @@ class _Reporter:
 
 def _number(app: Server, generation: int) -> None:
     """Have a server number its requests as no other does that the same client talks to."""
-    policy = app.policy
+    policy = app._core.policy
     first = policy.first_id + generation * _NUMBERS_EACH
     if first < policy.max_id:
-        app.policy = policy.replace(first_id=first)
+        app._core.policy = policy.replace(first_id=first)
 
 
 def _heed(control: socket.socket, app: Server) -> None:
@@ -173,7 +175,7 @@ def _heed(control: socket.socket, app: Server) -> None:
             is_word = False
         if is_word:
             # There is one thing to be told.
-            for each in app.listeners:
+            for each in app._core.listeners:
                 each.let_in_nobody()
             return
         loop.remove_reader(control)

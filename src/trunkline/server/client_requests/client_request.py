@@ -160,7 +160,7 @@ class ClientRequest(Coroutine[Any, Any, T]):
         Raises:
             RuntimeError: this is the thread of the event loop, which has to go on: await it.
         """
-        workers = self._context._connection.app.workers
+        workers = self._context._connection.core.workers
         future = self._begin_on_loop()
         with workers.blocked():
             return _outcome(future)
@@ -335,7 +335,7 @@ def once(
     """Do something that is not done again when the handler is."""
     course = course_of(context)
     chosen = course.name("once", _once_key(key)).key
-    if is_secret and not context._connection.app.rounds.is_secret:
+    if is_secret and not context._connection.core.rounds.is_secret:
         raise RuntimeError("what the client carries can be read: install trunkline[crypto]")
 
     async def run() -> Raw:
@@ -372,7 +372,7 @@ def _asker(context: Context, course: Course) -> Asker:
         course.asker = (
             WireAsker(context)
             if context._surface.has_handshake
-            else connection.app.rounds.begin(context, course)
+            else connection.core.rounds.begin(context, course)
         )
     return course.asker
 
@@ -421,7 +421,7 @@ async def _ask(
         context.client.capabilities, context.revision, method, params
     )
     if lacking:
-        text = f"{context.what!r} asks for what the client did not declare: {', '.join(lacking)}"
+        text = f"{context.name!r} asks for what the client did not declare: {', '.join(lacking)}"
         raise MissingCapability(lacking, text)
     narrowed = context._surface.narrowed(params) if params is not None else None
     question = Question(name.key, method, narrowed, timeout, name.branch)
@@ -439,7 +439,7 @@ def _check_revision(context: Context, method: str, capability: str = "") -> None
     row = method_row(method, context.revision)
     if row is None:
         name = capability or method.split("/")[0]
-        text = f"{context.what!r} asks with {method}, which MCP {context.revision} does not have"
+        text = f"{context.name!r} asks with {method}, which MCP {context.revision} does not have"
         raise MissingCapability([name], text)
 
 
@@ -448,7 +448,7 @@ def _schema(context: Context, form: Form) -> dict[str, Any]:
     try:
         return form.schema(context.revision)
     except LocalProtocolError as error:
-        text = f"{context.what!r} asks what MCP {context.revision} cannot: {error.expected}"
+        text = f"{context.name!r} asks what MCP {context.revision} cannot: {error.expected}"
     raise MissingCapability(["elicitation"], text)
 
 

@@ -387,7 +387,7 @@ class RoundTrip:
         try:
             sealed = rounds.sealed(state)
         except RequestStateTooLarge as error:
-            _log.error("%s %s: %s", context.method, show(context.what), error)
+            _log.error("%s %s: %s", context.method, show(context.name), error)
             return errors.refusal(error, context._surface.policy)
         questions = {key: _on_the_wire(each) for key, each in self._open.items()}
         result = InputRequiredResult(input_requests=questions, request_state=sealed)
@@ -406,11 +406,11 @@ class RoundTrip:
                 f"nothing can be asked while {context.method} is served in {context.revision}",
             )
         if self._number >= limits.rounds:
-            text = f"{context.what!r} has asked in {limits.rounds} rounds, and would ask on"
+            text = f"{context.name!r} has asked in {limits.rounds} rounds, and would ask on"
             raise RoundTripLimitExceeded(ErrorKind.TOO_MANY_ROUNDS, text)
 
     def _refuse_changed(self, key: str) -> None:
-        what = show(self._context.what)
+        what = show(self._context.name)
         # Its author's next question: what changed? Most often a text with a time or a random id.
         _log.error(
             "%s: the question %s is not the one that was answered; code before an ask runs "

@@ -51,7 +51,7 @@ from .requests import Jobs
 from .revision import Surface, ToolCall
 
 if TYPE_CHECKING:
-    from ..app import Server
+    from ..core import ServerCore
 
 __all__ = ["MAX_BACKLOG_BYTES", "Connection", "Session"]
 
@@ -112,7 +112,7 @@ class Connection:
         "_policy",
         "_problems",
         "_surface",
-        "app",
+        "core",
         "jobs",
         "loop",
         "peer",
@@ -121,28 +121,28 @@ class Connection:
         "transport",
     )
 
-    def __init__(self, app: Server, transport: Transport) -> None:
-        self.app = app
+    def __init__(self, core: ServerCore, transport: Transport) -> None:
+        self.core = core
         self.transport = transport
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.session: Session | None = None
         self._surface: Surface | None = None
         # Whose numbers an error gets that belongs to no revision in particular.
-        self._policy: Policy = app.newest.policy
+        self._policy: Policy = core.newest.policy
         self._problems = 0
         # Whether something may still come in.
         self._hears = True
         self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
         self.peer = Peer(
-            app.newest.codec(transport.name),
+            core.newest.codec(transport.name),
             write=transport.send,
             on_request=self._on_request,
             on_notification=self._on_notification,
             on_reply=self._on_reply,
             on_problem=self._on_problem,
         )
-        self.jobs = Jobs(app, self.peer, transport, self._serve, self.end)
+        self.jobs = Jobs(core, self.peer, transport, self._serve, self.end)
 
     # -- from the first byte to the last -----------------------------------------------------
 
@@ -152,7 +152,7 @@ class Connection:
         Raises:
             TransportError: there is nothing to connect to, or it is connected to already.
         """
-        transport, limits = self.transport, self.app.limits
+        transport, limits = self.transport, self.core.limits
         if transport.is_connected:
             raise TransportError("this transport is in use already")
         transport.on_message = self.receive
@@ -175,19 +175,19 @@ class Connection:
         return self.transport.is_connected
 
     async def _finish(self, grace: float) -> None:
-        streams = self.app.streams
+        streams = self.core.streams
         try:
             if self.jobs.is_stopping:
                 # Before handlers are waited for: who listens may go elsewhere meanwhile.
                 streams.finish(self)
             until = self.loop.time() + grace
             await self.jobs.finish(grace, _CLEANUP, self._policy)
-            await self.app.finish_results(self, until - self.loop.time())
+            await self.core.finish_results(self, until - self.loop.time())
         finally:
             # What handlers changed at the last is still told, then the streams end.
             streams.finish(self)
             streams.leave(self)
-            self.app.release(self)
+            self.core.release(self)
             self._drop_asks(self.peer.close()[0])
             self.jobs.drain()  # whoever waits for room
             await self.transport.close()
@@ -216,7 +216,7 @@ class Connection:
         if at_once or (self._ended.done() and not was_told):
             # Who ends its input and then sends a signal has waited already.
             self.jobs.cancel_all()
-            self.app.release(self)
+            self.core.release(self)
         self.end()
 
     # -- coming in ---------------------------------------------------------------------------
@@ -259,8 +259,8 @@ class Connection:
                 raw = params.meta
             else:
                 raw = UNSET if params is UNSET else _only_meta(params).meta
-            caller = None if raw is UNSET else self.app.callers.read(bytes(raw))
-            if self.app.policy.strictness == "lenient":
+            caller = None if raw is UNSET else self.core.callers.read(bytes(raw))
+            if self.core.policy.strictness == "lenient":
                 caller = _with_loose_token(params, caller)
             if caller is None or caller.protocol_version is None:
                 surface = self._surface or self._unopened(asked)
@@ -273,7 +273,7 @@ class Connection:
             if serve is None:
                 serve = surface.methods.get(official(method, surface.policy, surface.revision))
             if serve is None:
-                serve = self.app.own_methods.get(method)
+                serve = self.core.own_methods.get(method)
             if serve is None:
                 text = f"Unknown method: {redact(method)}"
                 self.refuse(asked, surface.policy, ErrorKind.METHOD_NOT_FOUND, text)
@@ -289,16 +289,16 @@ class Connection:
 
     def _stateless(self, asked: IncomingRequest, caller: Caller) -> Surface | None:
         """Return the surface that a request names by itself, or refuse it."""
-        app, version = self.app, caller.protocol_version
-        surface = app.surface(version) if version in app.revisions else None
+        core, version = self.core, caller.protocol_version
+        surface = core.surface(version) if version in core.revisions else None
         if surface is not None and surface is self._surface:
             return surface  # it says what was agreed
         if surface is None or surface.has_handshake:
             kind = ErrorKind.UNSUPPORTED_PROTOCOL_VERSION
             # A version that needs a handshake is no use to who does without.
-            usable = [each for each in app.revisions if not app.surface(each).has_handshake]
-            supported = usable or list(app.revisions)
-            self.refuse(asked, app.newest.policy, kind, supported=supported, requested=version)
+            usable = [each for each in core.revisions if not core.surface(each).has_handshake]
+            supported = usable or list(core.revisions)
+            self.refuse(asked, core.newest.policy, kind, supported=supported, requested=version)
             return None
         if lacking(caller, surface.revision):
             self._lacks_meta(asked, surface)
@@ -307,26 +307,26 @@ class Connection:
 
     def _unopened(self, asked: IncomingRequest) -> Surface | None:
         """Return what serves a request that names no version and comes before any handshake."""
-        app = self.app
-        opening = app.opening
+        core = self.core
+        opening = core.opening
         if opening is None:
             if asked.method == "initialize":
                 # It cannot fall forward, but its user can read what would do.
                 self.refuse(
                     asked,
-                    app.newest.policy,
+                    core.newest.policy,
                     ErrorKind.UNSUPPORTED_PROTOCOL_VERSION,
-                    supported=list(app.revisions),
+                    supported=list(core.revisions),
                     requested=_requested(asked.params),
                 )
             else:
-                self._lacks_meta(asked, app.newest)
+                self._lacks_meta(asked, core.newest)
             return None
         method = official(asked.method, opening.policy, opening.revision)
         if method in ("initialize", "ping"):
             return opening
-        if method not in opening.methods and method in app.newest.methods:
-            self._lacks_meta(asked, app.newest)
+        if method not in opening.methods and method in core.newest.methods:
+            self._lacks_meta(asked, core.newest)
             return None
         text = opening.sentence(ErrorKind.NOT_INITIALIZED)
         self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED, text)
@@ -347,10 +347,10 @@ class Connection:
 
     def _on_notification(self, message: Envelope, route: Any) -> None:
         method = message.method  # type: ignore[union-attr]  # a notification is a call
-        surface = self._surface or self.app.newest
-        hear = self.app.heard.get(official(method, surface.policy, surface.revision))
+        surface = self._surface or self.core.newest
+        hear = self.core.heard.get(official(method, surface.policy, surface.revision))
         if hear is None:
-            hear = self.app.own_notifications.get(method)
+            hear = self.core.own_notifications.get(method)
         if hear is None:
             _log.debug("nobody listens to %s", show(method))
             return
@@ -455,7 +455,7 @@ class Connection:
             raise RequestAborted("the request it belongs to has ended", method=method)
         if not self._hears:
             raise ConnectionLost("the client is gone", method=method)
-        seconds = self.app.limits.ask_timeout if timeout is None else timeout
+        seconds = self.core.limits.ask_timeout if timeout is None else timeout
         future: asyncio.Future[Any] = self.loop.create_future()
         narrowed = surface.narrowed(params)
         pending = self.peer.send_request(method, narrowed, waiter=future, route=asked.route)

@@ -25,7 +25,7 @@ from .connection import Connection, Session, plain
 from .revision import Surface
 
 if TYPE_CHECKING:
-    from ..app import Server
+    from ..core import ServerCore
 
 __all__ = ["cancel_by_token", "initialize"]
 
@@ -44,7 +44,7 @@ def initialize(
     surface: Surface,
 ) -> None:
     """Open a session, or say why not."""
-    app = connection.app
+    core = connection.core
     if connection.session is not None:
         text = surface.sentence(ErrorKind.ALREADY_INITIALIZED)
         connection.refuse(asked, surface.policy, ErrorKind.ALREADY_INITIALIZED, text)
@@ -58,7 +58,7 @@ def initialize(
     except ValidationError as error:
         connection.refuse(asked, surface.policy, ErrorKind.INVALID_PARAMS, plain(error))
         return
-    agreed = _agree(app, params.protocol_version)
+    agreed = _agree(core, params.protocol_version)
     client = params.client_info
     if _log.isEnabledFor(logging.INFO):  # what is shown is looked through for secrets first
         _log.info(
@@ -66,7 +66,7 @@ def initialize(
             show(client.name),
             show(client.version),
             show(params.protocol_version),
-            ", ".join(app.revisions),
+            ", ".join(core.revisions),
             agreed,
         )
     if agreed is None:
@@ -75,11 +75,11 @@ def initialize(
             asked,
             surface.policy,
             kind,
-            supported=[each for each in app.revisions if app.surface(each).has_handshake],
+            supported=[each for each in core.revisions if core.surface(each).has_handshake],
             requested=params.protocol_version,
         )
         return
-    chosen = app.surface(agreed)
+    chosen = core.surface(agreed)
     result = chosen.initialized()
     connection.answer(asked, result, chosen.policy)
     # After the answer, which goes out as the request came in.
@@ -114,17 +114,17 @@ def _usual(capabilities: Any) -> Any:
     return {**capabilities, "experimental": kept}
 
 
-def _agree(app: Server, wanted: str) -> str | None:
+def _agree(core: ServerCore, wanted: str) -> str | None:
     """Return the revision that a session gets, or None to refuse one."""
-    if wanted in app.revisions and app.surface(wanted).has_handshake:
+    if wanted in core.revisions and core.surface(wanted).has_handshake:
         return wanted
-    policy = app.policy.version_policy
+    policy = core.policy.version_policy
     if policy == "reject":
         return None
-    newest = app.opening.revision if app.opening is not None else None
+    newest = core.opening.revision if core.opening is not None else None
     if policy == "fallback":
         former = FORMER_NAMES.get(wanted)
-        agreed = former if former in app.revisions else newest
+        agreed = former if former in core.revisions else newest
         _log.warning("version %s is not known; falling back to %s", show(wanted), agreed)
         return agreed
     return newest
@@ -132,7 +132,7 @@ def _agree(app: Server, wanted: str) -> str | None:
 
 def cancel_by_token(connection: Connection, params: Any) -> None:
     """Cancel what a progress token names, where a policy lets a client say it so.  [K-56]"""
-    if connection.app.policy.envelope != "pierre" or params is UNSET:
+    if connection.core.policy.envelope != "pierre" or params is UNSET:
         return
     members = _any.decode(params)
     token = members.get("progressToken") if isinstance(members, dict) else None

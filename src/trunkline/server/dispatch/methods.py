@@ -51,7 +51,7 @@ from .connection import Connection
 from .revision import Serve, Surface, ToolCall
 
 if TYPE_CHECKING:
-    from ..app import Server
+    from ..core import ServerCore
 
 __all__ = ["HEARD", "SERVED", "Hear", "OwnMethod"]
 
@@ -137,20 +137,22 @@ def _set_level(
 # -- lists -----------------------------------------------------------------------------------
 
 
-def _lister(find: Callable[[Server], Catalogue[Any]], offered: Callable[[Server], bool]) -> Serve:
+def _lister(
+    find: Callable[[ServerCore], Catalogue[Any]], offered: Callable[[ServerCore], bool]
+) -> Serve:
     """Return what serves the pages of one list."""
 
     def serve(
         connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
     ) -> None:
-        app = connection.app
-        if not offered(app):
+        core = connection.core
+        if not offered(core):
             _not_offered(connection, asked, surface)
             return
         cursor = _read_page.decode(_params(asked)).cursor
-        catalogue = find(app)
+        catalogue = find(core)
         try:
-            tail = surface.tail(app.cache_of(catalogue))
+            tail = surface.tail(core.cache_of(catalogue))
             page = catalogue.page(surface.revision, None if cursor is UNSET else cursor, tail=tail)
         except InvalidCursor as error:
             connection.refuse(asked, surface.policy, ErrorKind.INVALID_CURSOR, str(error))
@@ -189,14 +191,14 @@ def _call_tool(
     params = asked.params
     if type(params) is not ToolCall:
         params = _read_tool_call.decode(_params(asked))
-    app = connection.app
-    entry: ToolEntry | None = app.tools.get(params.name)
+    core = connection.core
+    entry: ToolEntry | None = core.tools.get(params.name)
     if entry is None:
         _no_such_tool(connection, asked, surface, params.name)
         return
     context = Context(connection, asked, surface, caller, entry.owner, entry.name)
     may_be_task = entry.task != "never" or params.task is not UNSET
-    if may_be_task and not app.tasks.admit(context, entry, params.task):
+    if may_be_task and not core.tasks.admit(context, entry, params.task):
         return
     raw = params.arguments
     try:
@@ -208,7 +210,7 @@ def _call_tool(
         _refuse_arguments(context, entry, problem)
         return
     if entry.deprecated:
-        app.warn_deprecated(entry)
+        core.warn_deprecated(entry)
     brings = params.input_responses is not UNSET or params.request_state is not UNSET
     if brings and surface.asks_in_results and not _resume(context, params):
         return
@@ -224,7 +226,7 @@ def _resume(context: Context, params: ToolCall | _Retry) -> bool:
     """Take in what a request brings back; if it cannot be used, refuse it and say so."""
     connection, policy = context._connection, context._surface.policy
     try:
-        connection.app.rounds.resume(context, params.input_responses, params.request_state)
+        connection.core.rounds.resume(context, params.input_responses, params.request_state)
     except RequestError as error:
         connection.answer(context._asked, errors.refusal(error, policy), policy)
         return False
@@ -243,7 +245,7 @@ def _may_begin(
 def _no_such_tool(
     connection: Connection, asked: IncomingRequest, surface: Surface, name: str
 ) -> None:
-    if not connection.app.has_tools:
+    if not connection.core.has_tools:
         _not_offered(connection, asked, surface)
         return
     text = f"Unknown tool: {redact(name)}"
@@ -285,24 +287,24 @@ class _Resource(_Answered):
     def finish(self, entry: ResourceEntry, context: Context, value: Any) -> Any:
         surface = context._surface
         if value is None:
-            return _missing(surface, context.what)
-        result = ReadResourceResult(contents_of(value, context.what, entry.mime_type))
+            return _missing(surface, context.name)
+        result = ReadResourceResult(contents_of(value, context.name, entry.mime_type))
         # What came of an answer is not to be kept.  [MCP 2026-07-28, server/utilities/caching]
         is_kept = context._course is None or context._course.round is None
-        cache = (entry.cache or context.app.cache) if is_kept else CacheHint()
+        cache = (entry.cache or context._core.cache) if is_kept else CacheHint()
         return surface.cached(surface.result(result), cache)
 
 
 def _read(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
 ) -> None:
-    app = connection.app
-    if not app.has_resources:
+    core = connection.core
+    if not core.has_resources:
         _not_offered(connection, asked, surface)
         return
     params = _read_resource.decode(_params(asked))
     uri = params.uri
-    for entry, variables in app.find_resources(uri):
+    for entry, variables in core.find_resources(uri):
         try:
             values = _converted(entry, variables)
         except ValidationError:
@@ -322,14 +324,14 @@ def _missing(surface: Surface, uri: str) -> ErrorObject:
 def _subscribe(
     connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
 ) -> None:
-    app, session = connection.app, connection.session
+    core, session = connection.core, connection.session
     uri = _read_subscribe.decode(_params(asked)).uri
-    if not app.has_resources or session is None:
+    if not core.has_resources or session is None:
         _not_offered(connection, asked, surface)
-    elif next(app.find_resources(uri), None) is None:
+    elif next(core.find_resources(uri), None) is None:
         connection.answer(asked, _missing(surface, uri), surface.policy)
-    elif not app.streams.subscribe(connection, uri):
-        text = f"No more than {app.limits.subscriptions} subscriptions"
+    elif not core.streams.subscribe(connection, uri):
+        text = f"No more than {core.limits.subscriptions} subscriptions"
         connection.refuse(asked, surface.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
     else:
         connection.answer(asked, surface.empty(), surface.policy)
@@ -339,7 +341,7 @@ def _unsubscribe(
     connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
 ) -> None:
     uri = _read_subscribe.decode(_params(asked)).uri
-    connection.app.streams.unsubscribe(connection, uri)
+    connection.core.streams.unsubscribe(connection, uri)
     connection.answer(asked, surface.empty(), surface.policy)
 
 
@@ -365,12 +367,12 @@ class _Prompt(_Answered):
 def _get_prompt(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
 ) -> None:
-    app = connection.app
-    if not app.has_prompts:
+    core = connection.core
+    if not core.has_prompts:
         _not_offered(connection, asked, surface)
         return
     params = _read_prompt.decode(_params(asked))
-    entry: PromptEntry | None = app.prompts.get(params.name)
+    entry: PromptEntry | None = core.prompts.get(params.name)
     if entry is None:
         text = f"Unknown prompt: {redact(params.name)}"
         connection.refuse(asked, surface.policy, ErrorKind.PROMPT_NOT_FOUND, text)
@@ -411,19 +413,19 @@ class _Completion(_Answered):
 def _complete(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
 ) -> None:
-    app = connection.app
-    if not app.has_completions:
+    core = connection.core
+    if not core.has_completions:
         _not_offered(connection, asked, surface)
         return
     params = _read_complete.decode(_params(asked))
     is_prompt = isinstance(params.ref, PromptReference)
     name = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
     argument = params.argument
-    if not (name in app.prompts if is_prompt else app.knows_resource(name)):
+    if not (name in core.prompts if is_prompt else core.knows_resource(name)):
         kind = ErrorKind.INVALID_COMPLETION_REFERENCE
         connection.refuse(asked, surface.policy, kind, f"Nothing to complete: {redact(name)}")
         return
-    completer = app.completer("prompt" if is_prompt else "resource", name, argument.name)
+    completer = core.completer("prompt" if is_prompt else "resource", name, argument.name)
     if completer is None:
         # A known argument, for which nobody has suggestions.
         result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))
@@ -448,7 +450,7 @@ def _of_tasks(name: str) -> Serve:
     def serve(
         connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
     ) -> None:
-        if TASKS not in connection.app.extensions:
+        if TASKS not in connection.core.extensions:
             _not_offered(connection, asked, surface)
             return
         # Imported here: a server without tasks has no use for it.
@@ -521,7 +523,7 @@ _COMPLETION: Final = _Completion()
 def _initialized(connection: Connection, _: Any) -> None:
     if connection.session is not None:
         connection.session.is_ready = True
-        connection.app.streams.ready(connection)
+        connection.core.streams.ready(connection)
 
 
 def _cancelled(connection: Connection, params: Any) -> None:
@@ -529,7 +531,7 @@ def _cancelled(connection: Connection, params: Any) -> None:
     if id is UNSET:
         initialize.cancel_by_token(connection, params)
     else:
-        connection.app.streams.cancel(connection, id)
+        connection.core.streams.cancel(connection, id)
         connection.jobs.cancel(id)
 
 
@@ -542,15 +544,17 @@ SERVED: Final[dict[str, Serve]] = {
     "server/discover": _discover,
     "ping": _ping,
     "logging/setLevel": _set_level,
-    "tools/list": _lister(lambda app: app.tools, lambda app: app.has_tools),
+    "tools/list": _lister(lambda core: core.tools, lambda core: core.has_tools),
     "tools/call": _call_tool,
-    "resources/list": _lister(lambda app: app.resources, lambda app: app.has_resources),
-    "resources/templates/list": _lister(lambda app: app.templates, lambda app: app.has_resources),
+    "resources/list": _lister(lambda core: core.resources, lambda core: core.has_resources),
+    "resources/templates/list": _lister(
+        lambda core: core.templates, lambda core: core.has_resources
+    ),
     "resources/read": _read,
     "resources/subscribe": _subscribe,
     "resources/unsubscribe": _unsubscribe,
     "subscriptions/listen": _listen,
-    "prompts/list": _lister(lambda app: app.prompts, lambda app: app.has_prompts),
+    "prompts/list": _lister(lambda core: core.prompts, lambda core: core.has_prompts),
     "prompts/get": _get_prompt,
     "completion/complete": _complete,
     "tasks/get": _of_tasks("tasks/get"),

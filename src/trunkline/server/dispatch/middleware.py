@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..context import Context
 
 if TYPE_CHECKING:
-    from ..app import Server
+    from ..core import ServerCore
     from ..registry.entries import Entry
 
 __all__ = ["Middleware", "invoke"]
@@ -22,20 +22,20 @@ Proceed: TypeAlias = Callable[[], Awaitable[Any]]
 Middleware: TypeAlias = Callable[[Context, Proceed], Awaitable[Any]]
 
 
-async def invoke(app: Server, entry: Entry, values: Any, context: Context) -> Any:
+async def invoke(core: ServerCore, entry: Entry, values: Any, context: Context) -> Any:
     """Call a handler through all that is around it, the server's own first."""
-    proceed: Proceed = partial(_call, app, entry, values, context)
-    for server in (*reversed(entry.path), app):
+    proceed: Proceed = partial(_call, core, entry, values, context)
+    for server in (*reversed(entry.path), core):
         for function in reversed(server.chain):
             proceed = partial(function, context, proceed)
     return await proceed()
 
 
-async def _call(app: Server, entry: Entry, values: Any, context: Context) -> Any:
+async def _call(core: ServerCore, entry: Entry, values: Any, context: Context) -> Any:
     """Call a handler: on the loop if it is a coroutine or said to be quick, else on a thread."""
     call = entry.arguments.call
     if entry.on_thread:
-        value = await app.workers.run(partial(call, values, context))
+        value = await core.workers.run(partial(call, values, context))
     else:
         value = call(values, context)
     # A plain function may hand back a coroutine, as lambdas and wrappers do.

@@ -46,7 +46,7 @@ from .revision import ToolCall
 if TYPE_CHECKING:
     from ...jsonrpc.peer import Peer
     from ...transports.base import Transport
-    from ..app import Server
+    from ..core import ServerCore
     from ..registry.entries import Entry
     from .handler_run import Course
 
@@ -74,7 +74,7 @@ class Jobs:
     """The handlers of one connection."""
 
     __slots__ = (
-        "_app",
+        "_core",
         "_end",
         "_held",
         "_is_draining",
@@ -93,13 +93,13 @@ class Jobs:
 
     def __init__(
         self,
-        app: Server,
+        core: ServerCore,
         peer: Peer,
         transport: Transport,
         serve: Callable[[IncomingRequest], object],
         end: Callable[[TransportError], object],
     ) -> None:
-        self._app = app
+        self._core = core
         self._peer = peer
         self._transport = transport
         # How a request that waited is served after all, and how the connection is ended.
@@ -133,17 +133,17 @@ class Jobs:
 
     def begin(self, work: Work, entry: Entry, values: Any, context: Context) -> None:
         """Run the handler of a request, now or when there is room."""
-        app, asked = self._app, context._asked
+        core, asked = self._core, context._asked
         waits = self.waiting and not (self._is_draining or self._is_turning)
-        if waits or len(self.at_work) >= app.limits.in_flight:
+        if waits or len(self.at_work) >= core.limits.in_flight:
             self._hold(asked, context._surface.policy)
-        elif app.in_flight >= app.limits.in_flight_overall or self.is_stopping:
+        elif core.in_flight >= core.limits.in_flight_overall or self.is_stopping:
             kind = ErrorKind.SERVICE_UNAVAILABLE if self.is_stopping else ErrorKind.OVERLOADED
             self._refuse(asked, context._surface.policy, kind)
         else:
-            app.in_flight += 1
+            core.in_flight += 1
             self.at_work[asked] = context
-            plain = not (entry.arguments.is_async or entry.path or app.chain)
+            plain = not (entry.arguments.is_async or entry.path or core.chain)
             course = context._course
             if entry.inline and plain and (course is None or course.begin is None):
                 self._run_inline(work, entry, values, context)
@@ -175,7 +175,7 @@ class Jobs:
                 await context._course.begin(context)
             if begun is not None:
                 value = await begun
-            elif entry.is_plain and not self._app.chain:
+            elif entry.is_plain and not self._core.chain:
                 value = entry.arguments.call(values, context)
                 # Or a wrapper around a coroutine function gave back something else.
                 if type(value) is CoroutineType or isawaitable(value):
@@ -194,13 +194,13 @@ class Jobs:
     async def _call_guarded(self, entry: Any, values: Any, context: Context) -> Any:
         """Call a handler with what was switched on for it: middleware, a timeout, a thread."""
         if entry.timeout is None:
-            return await invoke(self._app, entry, values, context)
+            return await invoke(self._core, entry, values, context)
         context.deadline = self._loop.time() + entry.timeout
         try:
             async with asyncio.timeout_at(context.deadline) as limit:
                 context._limit = limit
                 try:
-                    return await invoke(self._app, entry, values, context)
+                    return await invoke(self._core, entry, values, context)
                 finally:
                     context._limit = None  # a task that it left behind may still ask
         except TimeoutError:
@@ -238,7 +238,7 @@ class Jobs:
         """
         course_of(context).on_end = on_end
         if self.at_work.pop(context._asked, None) is not None:
-            self._app.in_flight -= 1
+            self._core.in_flight -= 1
             self._go_on_after(context._asked)
 
     def _done(self, context: Context, outcome: Any) -> None:
@@ -253,7 +253,7 @@ class Jobs:
                 self.answer(asked, outcome, context._surface.policy)
         finally:
             del self.at_work[asked]
-            self._app.in_flight -= 1
+            self._core.in_flight -= 1
             if course is not None:
                 course.end()
         self._go_on_after(asked)
@@ -282,7 +282,7 @@ class Jobs:
             return
         context = self.at_work.get(asked)
         self._peer.drop(asked)
-        self._app.give_up(asked)
+        self._core.give_up(asked)
         self._let_go(asked)
         if context is not None:
             self._stop(context)
@@ -312,7 +312,7 @@ class Jobs:
         self.cancel_all()
         await self._wait(cleanup)
         for asked, context in self.at_work.items():
-            what = show(context.what)
+            what = show(context.name)
             _log.warning("%s %s does not end though it was cancelled", asked.method, what)
         turns = [asked for others in self._turns.values() for asked in others]
         for asked in (*self.at_work, *self.waiting, *turns):
@@ -350,7 +350,7 @@ class Jobs:
         if self._is_draining:  # an inline handler has ended: whoever began it goes on
             return
         self._is_draining = True
-        waiting, most, transport = self.waiting, self._app.limits.in_flight, self._transport
+        waiting, most, transport = self.waiting, self._core.limits.in_flight, self._transport
         try:
             while waiting and len(self.at_work) < most and transport.backlog <= HIGH_WATER:
                 asked = next(iter(waiting))
@@ -363,7 +363,7 @@ class Jobs:
 
     def _hold(self, asked: IncomingRequest, policy: Policy) -> None:
         """Let a request wait; one too many ends the connection, one too large is refused."""
-        limits = self._app.limits
+        limits = self._core.limits
         size = _size(asked)
         if len(self.waiting) >= limits.waiting:
             self._refuse(asked, policy, ErrorKind.OVERLOADED)

@@ -49,7 +49,7 @@ from ..handlers.output import Output
 from ..settings import CacheHint
 
 if TYPE_CHECKING:
-    from ..app import Server
+    from ..core import ServerCore
     from .connection import Connection
 
 __all__ = ["LEVELS", "PARAMS", "Serve", "Surface", "ToolCall"]
@@ -90,15 +90,15 @@ PARAMS: Final = {"tools/call": ToolCall}
 class Surface:
     """One revision of one server."""
 
-    def __init__(self, app: Server, revision: str, served: dict[str, Serve]) -> None:
-        self.app = app
+    def __init__(self, core: ServerCore, revision: str, served: dict[str, Serve]) -> None:
+        self.core = core
         self.revision = revision
-        self.policy: Policy = app.policy.replace(revision=revision)
+        self.policy: Policy = core.policy.replace(revision=revision)
         rows = [row for row in methods(revision) if "client" in row.senders]
         # A revision has a handshake if it has the method that opens one.
         self.has_handshake = any(row.name == "initialize" for row in rows)
         # What an extension owns is served by the extension, where somebody took it.
-        self._core: dict[str, Serve] = {
+        self._own_methods: dict[str, Serve] = {
             row.name: served[row.name]
             for row in rows
             if row.kind == "request"
@@ -112,7 +112,7 @@ class Surface:
         # Whether questions of handlers go out inside results, and answers come in as params.
         self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
         self._codecs: dict[str, Codec] = {}
-        self._info = narrow(app.info, revision)
+        self._info = narrow(core.info, revision)
         # What every result carries, where the revision wants results to say what they are.
         self._says_type = "resultType" in requires("CallToolResult", revision)
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
@@ -126,12 +126,12 @@ class Surface:
         )
 
     def __repr__(self) -> str:
-        return f"<Surface of {self.app.name!r} in {self.revision}>"
+        return f"<Surface of {self.core.name!r} in {self.revision}>"
 
     def refresh(self) -> None:
         """Serve what the server's extensions add, where the revision has extensions."""
-        added = self.app.extension_methods if self.has_extensions else {}
-        self.methods = {**added, **self._core}
+        added = self.core.extension_methods if self.has_extensions else {}
+        self.methods = {**added, **self._own_methods}
 
     def codec(self, transport: TransportName) -> Codec:
         """Return the codec that requests of this revision are read with."""
@@ -220,20 +220,20 @@ class Surface:
 
     def capabilities(self) -> ServerCapabilities:
         """Return what the server can do in this revision, from what was registered."""
-        app = self.app
-        completes = app.has_completions and capability("completions", self.revision, "server")
+        core = self.core
+        completes = core.has_completions and capability("completions", self.revision, "server")
         return narrow(
             ServerCapabilities(
-                tools=ServerCapabilitiesTools(list_changed=True) if app.has_tools else UNSET,
-                prompts=ServerCapabilitiesPrompts(list_changed=True) if app.has_prompts else UNSET,
+                tools=ServerCapabilitiesTools(list_changed=True) if core.has_tools else UNSET,
+                prompts=ServerCapabilitiesPrompts(list_changed=True) if core.has_prompts else UNSET,
                 resources=ServerCapabilitiesResources(list_changed=True, subscribe=True)
-                if app.has_resources
+                if core.has_resources
                 else UNSET,
                 completions={} if completes else UNSET,
                 logging={},
-                experimental=app.experimental or UNSET,
-                tasks=_TASKS if TASKS in app.extensions else UNSET,
-                extensions=app.extension_settings() or UNSET,
+                experimental=core.experimental or UNSET,
+                tasks=_TASKS if TASKS in core.extensions else UNSET,
+                extensions=core.extension_settings() or UNSET,
             ),
             self.revision,
         )
@@ -244,19 +244,19 @@ class Surface:
             self.capabilities(),
             self.revision,
             self._info,
-            instructions=self.app.instructions or UNSET,
+            instructions=self.core.instructions or UNSET,
         )
 
     def discovered(self) -> DiscoverResult:
         """Return the result of `server/discover`."""
-        cache = self.app.cache
+        cache = self.core.cache
         return DiscoverResult(
             cache.scope,
             self.capabilities(),
-            list(self.app.revisions),
+            list(self.core.revisions),
             cache.milliseconds,
             meta=self.meta,
-            instructions=self.app.instructions or UNSET,
+            instructions=self.core.instructions or UNSET,
         )
 
     # -- logging -----------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class Surface:
             wanted = None if caller is None else caller.log_level
         if wanted is None or rank < LEVELS[wanted]:
             return None
-        named = logger or self.app.name
+        named = logger or self.core.name
         return LoggingMessageNotificationParams(data, level, logger=named)  # type: ignore[arg-type]  # ranked above
 
 

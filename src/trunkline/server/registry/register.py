@@ -7,15 +7,15 @@ sentence that names it: nothing is left to be found out by the first client.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
-from ...mcp.types import Annotations, ToolAnnotations
+from ...mcp.types import Annotations, Icon, ToolAnnotations
 from ...redaction import show
 from ...spec.lookup import method_status
 from ...spec.revisions import REVISIONS
@@ -23,24 +23,25 @@ from ..dispatch import extension_methods
 from ..dispatch.connection import Connection
 from ..errors import as_redacted
 from ..handlers.arguments import Arguments, arguments_of
-from ..handlers.output import DERIVE, output_of
+from ..handlers.output import output_of
 from ..handlers.raw_arguments import raw_arguments
 from ..settings import CacheHint
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
 from .paged_list import Catalogue
 
 if TYPE_CHECKING:
-    from ..app import Server
+    from ..core import ServerCore
     from ..dispatch.methods import Hear
 
 __all__ = [
+    "SharedOptions",
     "cache_of",
     "catalogue_maker",
     "check_middleware",
+    "check_name_given",
     "check_revisions",
     "completer",
     "mount",
-    "must_be_name",
     "own_method",
     "own_notification",
     "prompt",
@@ -76,64 +77,112 @@ def check_revisions(revisions: tuple[str, ...]) -> None:
 
 
 def catalogue_maker(
-    page_size: int, key: bytes, app: Server
+    page_size: int, key: bytes, core: ServerCore
 ) -> Callable[[str, Callable[[Any, str], Any]], Catalogue[Any]]:
     """Return what makes the lists of one server."""
 
     def make(member: str, row: Callable[[Any, str], Any]) -> Catalogue[Any]:
         catalogue: Catalogue[Any] = Catalogue(member, row, page_size=page_size, key=key)
-        catalogue.on_change = lambda: app.changed(_KIND_OF[member])
+        catalogue.on_change = lambda: core.notify_list_changed(_KIND_OF[member])
         return catalogue
 
     return make
 
 
+class SharedOptions(NamedTuple):
+    """Options that tools, resources and prompts have in common."""
+
+    title: str | None
+    description: str | None
+    icons: Iterable[Icon | str]
+    meta: dict[str, Any] | None
+    inline: bool
+    timeout: float | None
+    cache: CacheHint | None = None
+
+    def fields(self, arguments: Arguments, kind: str) -> dict[str, Any]:
+        """Return the fields of an entry.
+
+        Raises:
+            TypeError: a handler that runs inline cannot be cancelled by a timeout.
+            ValueError: the timeout is not above 0.
+        """
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout!r}")
+        if self.inline and self.timeout is not None:
+            raise TypeError(f"a {kind} that runs inline cannot be cancelled: remove its timeout")
+        return {
+            "title": self.title,
+            "description": self.description or arguments.description,
+            "icons": icons_of(self.icons),
+            "meta": self.meta or UNSET,
+            "inline": bool(self.inline),
+            "timeout": self.timeout,
+            "cache": self.cache,
+        }
+
+
 def tool(
-    app: Server,
-    name: str | None,
+    core: ServerCore,
     handler: Callable[..., Any],
+    name: str | None,
+    *,
+    annotations: Any,
     input_schema: dict[str, Any] | None,
-    options: dict[str, Any],
+    output_schema: Any,
+    deprecated: bool | str,
+    task: str,
+    task_start: str,
+    shared: SharedOptions,
 ) -> ToolEntry:
     """Return the entry of a tool."""
+    _check_handler(handler, "add_tool(handler, name)")
     check: Any = None
     if input_schema is None:
         arguments = arguments_of(handler)
     else:
-        # Imported here: only a schema of one's own needs the extra.
+        # Imported here: only a schema given as JSON needs the extra.
         from ..handlers.schema_validator import SchemaCheck
 
         check = SchemaCheck(input_schema)
         arguments = raw_arguments(handler)
-    deprecated = options.pop("deprecated", False)
-    output = output_of(handler, options.pop("output_schema", DERIVE))
-    annotations = _typed(options.pop("annotations", None), ToolAnnotations, "annotations")
-    task = _one_of("task", options.pop("task", "never"), ("never", "optional", "required"))
-    start = _one_of("task_start", options.pop("task_start", "call"), ("call", "handler"))
-    if start == "handler" and task == "never":
+    output = output_of(handler, output_schema)
+    typed = _typed(annotations, ToolAnnotations, "annotations")
+    _check_choice("task", task, ("never", "optional", "required"))
+    _check_choice("task_start", task_start, ("call", "handler"))
+    if task_start == "handler" and task == "never":
         raise ValueError("task_start='handler' needs a tool that may be a task: give it task=")
     chosen = _named(name, handler, "tool")
-    if chosen in app.tools:
+    if chosen in core.tools:
         raise ValueError(f"there is a tool named {chosen!r} already")
     return ToolEntry(
         name=chosen,
-        owner=app,
+        owner=core,
         arguments=arguments,
         output=output,
-        annotations=annotations,
+        annotations=typed,
         input_schema=input_schema,
         check=check,
         deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
-        task=task,
-        task_start=start,
-        **_shared(arguments, options, "tool"),
+        task=task,  # type: ignore[arg-type]  # checked above
+        task_start=task_start,  # type: ignore[arg-type]  # checked above
+        **shared.fields(arguments, "tool"),
     )
 
 
 def resource(
-    app: Server, uri: str, handler: Callable[..., Any], options: dict[str, Any]
+    core: ServerCore,
+    handler: Callable[..., Any],
+    uri: str,
+    *,
+    name: str | None,
+    mime_type: str | None,
+    size: int | None,
+    annotations: Any,
+    shared: SharedOptions,
 ) -> ResourceEntry:
     """Return the entry of a resource or of a template."""
+    _check_handler(handler, "add_resource(handler, uri)")
     arguments = arguments_of(handler)
     template = None
     if "{" in uri or "}" in uri:
@@ -144,34 +193,32 @@ def resource(
     _check_uri(uri, template)
     wanted = set(arguments.names)
     offered = set() if template is None else set(template.variables)
-    if not wanted <= offered or not offered <= wanted:
+    if wanted != offered:
         what = f"the variables of {uri!r}" if template else f"{uri!r}, which has no variables"
         raise TypeError(
             f"{_title(handler)} takes {sorted(wanted) or 'no arguments'}, "
             f"which are not {what} {sorted(offered) or ''}".rstrip()
         )
-    if uri in app.resources or uri in app.templates:
+    if uri in core.resources or uri in core.templates:
         raise ValueError(f"there is a resource {uri!r} already")
-    mime_type, size = options.pop("mime_type", None), options.pop("size", None)
-    annotations = _typed(options.pop("annotations", None), Annotations, "annotations")
-    name = options.pop("name", None) or getattr(handler, "__name__", uri)
     return ResourceEntry(
-        name=name,
-        owner=app,
+        name=name or str(getattr(handler, "__name__", uri)),
+        owner=core,
         uri=uri,
         template=template,
         arguments=arguments,
         mime_type=mime_type,
         size=size,
-        annotations=annotations,
-        **_shared(arguments, options, "resource"),
+        annotations=_typed(annotations, Annotations, "annotations"),
+        **shared.fields(arguments, "resource"),
     )
 
 
 def prompt(
-    app: Server, name: str | None, handler: Callable[..., Any], options: dict[str, Any]
+    core: ServerCore, handler: Callable[..., Any], name: str | None, *, shared: SharedOptions
 ) -> PromptEntry:
     """Return the entry of a prompt."""
+    _check_handler(handler, "add_prompt(handler, name)")
     arguments = arguments_of(handler)
     for argument, schema in arguments.schema.get("properties", {}).items():
         if not _is_text_like(schema):
@@ -180,14 +227,14 @@ def prompt(
                 "take a text, a number, a boolean or one of several, and make the rest of it"
             )
     chosen = _named(name, handler, "prompt")
-    if chosen in app.prompts:
+    if chosen in core.prompts:
         raise ValueError(f"there is a prompt named {chosen!r} already")
-    shared = _shared(arguments, options, "prompt")
-    return PromptEntry(name=chosen, owner=app, arguments=arguments, **shared)
+    fields = shared.fields(arguments, "prompt")
+    return PromptEntry(name=chosen, owner=core, arguments=arguments, **fields)
 
 
 def completer(
-    app: Server,
+    core: ServerCore,
     handler: Callable[..., Any],
     argument: str,
     prompt: str | None,
@@ -197,7 +244,7 @@ def completer(
 ) -> tuple[tuple[str, str, str], Completer]:
     """Return a completer, and what it is found by."""
     if (prompt is None) == (resource is None):
-        raise TypeError("complete takes either prompt= or resource=")
+        raise TypeError("completion takes either prompt= or resource=")
     arguments = arguments_of(handler)
     if not 1 <= len(arguments.names) <= 2:
         raise TypeError(
@@ -206,38 +253,38 @@ def completer(
         )
     kind, name = ("prompt", prompt) if prompt is not None else ("resource", resource)
     assert name is not None
-    if (kind, name, argument) in app.completions:
+    if (kind, name, argument) in core.completions:
         raise ValueError(f"{argument!r} of {name!r} is completed by somebody already")
-    made = Completer(name=name, owner=app, arguments=arguments, inline=inline, timeout=timeout)
+    made = Completer(name=name, owner=core, arguments=arguments, inline=inline, timeout=timeout)
     return (kind, name, argument), made
 
 
-def own_method(app: Server, name: str, handler: Callable[..., Any], inline: bool) -> Entry:
+def own_method(core: ServerCore, name: str, handler: Callable[..., Any], inline: bool) -> Entry:
     """Return the entry of a method outside the specification."""
-    _check_own(name, {**app.extension_methods, **app.own_methods})
-    return Entry(name=name, owner=app, arguments=arguments_of(handler), inline=inline)
+    _check_own(name, {**core.extension_methods, **core.own_methods})
+    return Entry(name=name, owner=core, arguments=arguments_of(handler), inline=inline)
 
 
-def own_notification(app: Server, name: str, handler: Callable[..., Any]) -> Hear:
+def own_notification(core: ServerCore, name: str, handler: Callable[..., Any]) -> Hear:
     """Return what is called for a notification outside the specification."""
-    _check_own(name, app.own_notifications)
+    _check_own(name, core.own_notifications)
     read = msgspec.json.Decoder(dict[str, Any])
-    entry = Entry(name=name, owner=app, arguments=raw_arguments(handler))
+    entry = Entry(name=name, owner=core, arguments=raw_arguments(handler))
 
     def hear(connection: Connection, params: Any) -> None:
         given = {} if params is UNSET else read.decode(params)
-        task = connection.loop.create_task(_heard(app, entry, given))
-        app._hearing.add(task)
-        task.add_done_callback(app._hearing.discard)
+        task = connection.loop.create_task(_heard(core, entry, given))
+        core._hearing.add(task)
+        task.add_done_callback(core._hearing.discard)
 
     return hear
 
 
-async def _heard(app: Server, entry: Entry, params: dict[str, Any]) -> None:
+async def _heard(core: ServerCore, entry: Entry, params: dict[str, Any]) -> None:
     """Call a handler that nobody waits for: what it raises is logged."""
     try:
         call = partial(entry.arguments.call, params, None)
-        value = await app.workers.run(call) if entry.on_thread else call()
+        value = await core.workers.run(call) if entry.on_thread else call()
         if isawaitable(value):
             await value
     except Exception as error:  # noqa: BLE001  # an author's, and there is nobody else to tell
@@ -266,7 +313,7 @@ def check_middleware(function: Any) -> None:
         )
 
 
-def must_be_name(given: Any, what: str) -> None:
+def check_name_given(given: Any, what: str) -> None:
     """Refuse a decorator without its parentheses, where there is something to be said in them.
 
     Raises:
@@ -313,48 +360,48 @@ def _is_text_like(schema: Any) -> bool:
 # -- mounting --------------------------------------------------------------------------------
 
 
-def mount(app: Server, other: Server, prefix: str) -> None:
+def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
     """Take over what another server offers, now and whenever it changes."""
-    if other is app or _reaches(other, app):
-        raise ValueError(f"{other!r} mounts {app!r}: neither could be listed")
-    if app.is_open and other.has_lifespan:
-        raise RuntimeError(f"mount {other!r} before {app!r} is served: its lifespan is to begin")
+    if other is core or _reaches(other, core):
+        raise ValueError(f"{other!r} mounts {core!r}: neither could be listed")
+    if core.is_open and other.has_lifespan:
+        raise RuntimeError(f"mount {other!r} before {core!r} is served: its lifespan is to begin")
     if prefix:
         _check_name(prefix, "server")
     before = f"{prefix}_" if prefix else ""
     pairs: list[tuple[str, Catalogue[Any], Catalogue[Any], str]] = [
-        ("tools", app.tools, other.tools, before),
-        ("prompts", app.prompts, other.prompts, before),
-        ("resources", app.resources, other.resources, ""),
-        ("resources", app.templates, other.templates, ""),
+        ("tools", core.tools, other.tools, before),
+        ("prompts", core.prompts, other.prompts, before),
+        ("resources", core.resources, other.resources, ""),
+        ("resources", core.templates, other.templates, ""),
     ]
     taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
 
     def follow(what: str) -> None:
         """Bring our copies of one list up to date."""
         if what == "extensions":
-            extension_methods.follow(app, other)
+            extension_methods.follow(core, other)
             return
         for kind, ours, theirs, lead in pairs:
             if kind == what:
                 _copy(other, ours, theirs, lead, taken[id(theirs)])
-        app.has_tools |= other.has_tools
-        app.has_prompts |= other.has_prompts
-        app.has_resources |= other.has_resources
+        core.has_tools |= other.has_tools
+        core.has_prompts |= other.has_prompts
+        core.has_resources |= other.has_resources
 
     for _, ours, theirs, lead in pairs:
         for entry in theirs:
             if (name := lead + _key(entry)) in ours:
                 raise ValueError(f"{name!r} is offered already; mount {other!r} under a prefix")
-    extension_methods.check_mounted(app, other)
-    app._mounts.append(other)
+    extension_methods.check_mounted(core, other)
+    core._mounts.append(other)
     other._mounted_in.append(follow)
-    other.streams.followers.append(app.streams)
+    other.streams.followers.append(core.streams)
     for what in ("tools", "prompts", "resources", "extensions"):
         follow(what)
 
 
-def _reaches(server: Server, sought: Server) -> bool:
+def _reaches(server: ServerCore, sought: ServerCore) -> bool:
     return any(each is sought or _reaches(each, sought) for each in server._mounts)
 
 
@@ -364,7 +411,11 @@ def _key(entry: Any) -> str:
 
 
 def _copy(
-    other: Server, ours: Catalogue[Any], theirs: Catalogue[Any], lead: str, taken: dict[str, Any]
+    other: ServerCore,
+    ours: Catalogue[Any],
+    theirs: Catalogue[Any],
+    lead: str,
+    taken: dict[str, Any],
 ) -> None:
     """Add and remove what makes our copies those of `theirs`; `taken` maps names to originals."""
     wanted = {lead + _key(entry): entry for entry in theirs}
@@ -393,34 +444,14 @@ def _copy(
 # -- options ---------------------------------------------------------------------------------
 
 
-def _shared(arguments: Arguments, options: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return the options that every kind of entry has, and refuse any that is left."""
-    made = {
-        "title": options.pop("title", None),
-        "description": options.pop("description", None) or arguments.description,
-        "icons": icons_of(options.pop("icons", ())),
-        "meta": options.pop("meta", None) or UNSET,
-        "inline": bool(options.pop("inline", False)),
-        "timeout": _seconds(options.pop("timeout", None)),
-        "cache": options.pop("cache", None),
-    }
-    if options:
-        raise TypeError(f"a {kind} has no option {sorted(options)[0]!r}")
-    if made["inline"] and made["timeout"] is not None:
-        raise TypeError(f"a {kind} that runs inline cannot be stopped: give it no timeout")
-    return made
+def _check_handler(handler: Any, usage: str) -> None:
+    if not callable(handler):
+        raise TypeError(f"{usage} takes a function first, not {type(handler).__name__}")
 
 
-def _seconds(timeout: float | None) -> float | None:
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
-    return timeout
-
-
-def _one_of(option: str, value: Any, known: tuple[str, ...]) -> Any:
+def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ValueError(f"{option} is one of {', '.join(map(repr, known))}, not {value!r}")
-    return value
 
 
 def _typed(value: Any, kind: Any, option: str) -> Any:

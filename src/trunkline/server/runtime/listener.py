@@ -45,7 +45,7 @@ from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
     from ...transports.sockets.connection import AcceptedSocket
-    from ..app import Server
+    from ..core import ServerCore
 
 __all__ = ["ServerListener", "address_of"]
 
@@ -92,7 +92,7 @@ class ServerListener:
 
     def __init__(
         self,
-        app: Server,
+        app: ServerCore,
         address: str | Tcp | Unix,
         limits: SocketLimits,
         sock: socket.socket | Sequence[socket.socket] | None = None,
@@ -255,7 +255,7 @@ class ServerListener:
         self._connections.add(connection)
         keeper.start()
         try:
-            await app.converse(connection)
+            await app.serve_connection(connection)
         except TransportError as error:
             # Before it began: who scans ports, and whose certificates are not trusted.
             self._failures += 1

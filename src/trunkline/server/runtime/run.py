@@ -44,7 +44,7 @@ def run_stdio(app: Server) -> None:
         RuntimeError: an event loop is running; `await app.serve(...)` is for there.
         SystemExit: there are no standard streams to serve.
     """
-    _run(app, lambda: app.serve(StdioServer(app.policy)))
+    _run(app, lambda: app.serve(StdioServer(app._core.policy)))
 
 
 def run_listening(
@@ -122,7 +122,7 @@ async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> 
             await serving
         except asyncio.CancelledError:
             pass  # by a signal: there is nothing else that could
-        await app.finish_tasks()
+        await app._core.finish_tasks()
     finally:
         watch.stop()
         for each in signals:
@@ -140,7 +140,7 @@ def _catch(
         app.stop(at_once=len(seen) > 1)
         # There is no connection to stop while the lifespan is entered or left. Entering is given
         # up at once; leaving is what we are asked to do, so that takes a second signal.
-        if not app.connections and (len(seen) > 1 or not app.was_opened):
+        if not app._core.connections and (len(seen) > 1 or not app._core.was_opened):
             serving.cancel()
 
     caught = []
@@ -191,7 +191,7 @@ class StallWatch:
         self._thread.join(1.0)
 
     def _watch(self) -> None:
-        seconds = self._app.limits.stall
+        seconds = self._app._core.limits.stall
         asked = reported = False
         while not self._stop.wait(seconds):
             if asked and not self._answered.is_set():
@@ -199,7 +199,7 @@ class StallWatch:
                     self._report(seconds)
                 reported = True
                 continue
-            asked, reported = self._app.in_flight > 0, False
+            asked, reported = self._app._core.in_flight > 0, False
             if asked:
                 self._answered.clear()
                 try:

@@ -35,7 +35,7 @@ from .fanout import Topic
 from .registry import LISTS, list_topic, resource_topic, task_topic
 
 if TYPE_CHECKING:
-    from ..app import Server
+    from ..core import ServerCore
 
 __all__ = ["listen"]
 
@@ -57,7 +57,7 @@ def listen(
         return
     asked = connection.peer.incoming.lighten(asked)
     # Before it is acknowledged: a client in this process may cancel while it is told.
-    connection.app.streams.open(connection, asked, surface, _topics(honoured))
+    connection.core.streams.open(connection, asked, surface, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(
         honoured, meta={SUBSCRIPTION_ID: asked.id}
     )
@@ -77,7 +77,7 @@ def _is_refused(
         return True
     # Before anything is looked up: a client may name as many as it likes.
     named = len({*_given(wanted.resource_subscriptions)}) + len({*_given(wanted.task_ids)})
-    problem = connection.app.streams.no_room(connection, named, is_stream=True)
+    problem = connection.core.streams.no_room(connection, named, is_stream=True)
     if problem is not None:
         connection.refuse(asked, surface.policy, ErrorKind.SUBSCRIPTION_FAILED, problem)
     return problem is not None
@@ -91,7 +91,7 @@ def _honoured(
     Raises:
         RequestError: the client may not ask about tasks.
     """
-    app = connection.app
+    app = connection.core
     lists: dict[str, Any] = {
         name: True
         for what in LISTS
@@ -107,7 +107,7 @@ def _honoured(
     )
 
 
-def _known(app: Server, uris: dict[str, None]) -> Iterator[str]:
+def _known(app: ServerCore, uris: dict[str, None]) -> Iterator[str]:
     """Yield the URIs that name something the server offers."""
     if app.has_resources:
         yield from (uri for uri in uris if next(app.find_resources(uri), None) is not None)

@@ -43,7 +43,7 @@ from .fanout import Fanout, FanoutListener, Topic
 
 if TYPE_CHECKING:
     from ...jsonrpc.incoming import IncomingRequest
-    from ..app import Server
+    from ..core import ServerCore
     from ..dispatch.revision import Surface
 
 __all__ = ["LISTS", "SubscriptionRegistry", "list_topic", "resource_topic", "task_topic"]
@@ -90,7 +90,7 @@ class _ConnectionSubscriptions:
 class SubscriptionRegistry:
     """Who is told of what by one server."""
 
-    def __init__(self, app: Server) -> None:
+    def __init__(self, app: ServerCore) -> None:
         self._app = app
         self._listeners: dict[Topic, dict[FanoutListener, None]] = {}
         self._ears: dict[Connection, _ConnectionSubscriptions] = {}

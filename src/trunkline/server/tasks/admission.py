@@ -24,8 +24,8 @@ from ..extensions import declares, refuse_undeclared
 from .wire import read_ttl, task_form
 
 if TYPE_CHECKING:
-    from ..app import Server
     from ..context import Context
+    from ..core import ServerCore
     from ..registry.entries import ToolEntry
 
 __all__ = ["Admission", "admitted"]
@@ -52,7 +52,7 @@ class Admission:
 
 
 def admitted(
-    app: Server, context: Context, entry: ToolEntry, wish: Raw | UnsetType
+    app: ServerCore, context: Context, entry: ToolEntry, wish: Raw | UnsetType
 ) -> Admission | None:
     """Return what is to become of a call; None if it was refused. `wish` is its `task`."""
     form = task_form(context.revision)

@@ -141,7 +141,7 @@ class TaskAsker:
             records = self._tasks.records
             change = await records.insist(running.tenant, running.id, to, _STORE_TIMEOUT_S)
         except (StoreFull, StoreUnavailable) as error:
-            _log.error("%r cannot ask in its task: %s", running.context.what, error)
+            _log.error("%r cannot ask in its task: %s", running.context.name, error)
             raise ToolError("The question cannot be kept.") from None
         if change.record is None or change.record.is_over:
             running.stop()  # it has ended, and this is how we learn of it

@@ -67,7 +67,7 @@ from .wire import TaskOutcome, task_form
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from ..app import Server
+    from ..core import ServerCore
 
 __all__ = ["RunningTask", "Tasks"]
 
@@ -142,7 +142,7 @@ class RunningTask:
 class Tasks:
     """The tasks of one server."""
 
-    def __init__(self, app: Server, store: Store, settings: TaskSettings, key: bytes) -> None:
+    def __init__(self, app: ServerCore, store: Store, settings: TaskSettings, key: bytes) -> None:
         self.app = app
         self.settings = settings
         # Signs the cursors of lists.
@@ -235,7 +235,7 @@ class Tasks:
             tenant=context.tenant or "",
             owner=context.principal,
             form=form,
-            tool=context.what,
+            tool=context.name,
             runner="",
             created=now,
             updated=now,
@@ -479,7 +479,7 @@ class Tasks:
                     running.tenant, running.id, partial(_concluded, outcome=outcome)
                 )
             except StoreFull as full:
-                _log.error("how %r ended cannot be kept: %s", running.context.what, full)
+                _log.error("how %r ended cannot be kept: %s", running.context.name, full)
                 if outcome.message in (_TOO_LARGE, _NO_ROOM):
                     return  # whoever asks next finds that nobody works at it
                 text = _TOO_LARGE if full.bound == "value_bytes" else _NO_ROOM
@@ -565,7 +565,7 @@ class Tasks:
         await asyncio.gather(*map(self._fail, list(self.running.values())))
         await self._wait(_CLEANUP_TIMEOUT_S)
         for running in list(self.running.values()):
-            _log.warning("a task of %r does not end though it was stopped", running.context.what)
+            _log.warning("a task of %r does not end though it was stopped", running.context.name)
             running.ends(None)  # it is not waited for any more
         # The last of them ends the lifespan, if no connection is there. A store that hangs is not
         # waited for: what it was to keep is told by the sign of life that runs out.

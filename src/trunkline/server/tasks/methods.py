@@ -159,7 +159,7 @@ async def _list(context: Context, params: Any) -> Any:
 
 
 def _tasks(context: Context) -> Tasks:
-    return context._connection.app.tasks
+    return context._connection.core.tasks
 
 
 async def _found(context: Context, id: str) -> TaskRecord:
@@ -238,7 +238,7 @@ def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]])
         connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
     ) -> None:
         params = read.decode(_EMPTY if asked.params is UNSET else asked.params)
-        app = connection.app
+        app = connection.core
         entry = Entry(name=name, owner=app, arguments=arguments)
         context = Context(connection, asked, surface, caller, app, name)
         connection.jobs.begin(_WORK, entry, params, context)

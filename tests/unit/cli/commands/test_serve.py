@@ -107,11 +107,11 @@ def test_limits_are_the_usual_ones_unless_told_otherwise() -> None:
 
 def test_a_framing_changes_nothing_else_of_the_policy() -> None:
     app = Server("x")
-    before = app.policy
+    before = app._core.policy
     with_framing(app, options())
-    assert app.policy is before
+    assert app._core.policy is before
     with_framing(app, options("--framing", "content-length"))
-    assert app.policy == before.replace(framing="content-length")
+    assert app._core.policy == before.replace(framing="content-length")
 
 
 @contextmanager

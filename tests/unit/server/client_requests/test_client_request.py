@@ -449,7 +449,7 @@ def test_what_a_revision_does_not_have_counts_as_not_declared(
 
     @app.tool
     async def use_tools(context: Context) -> str:
-        assert not context.client.can("sampling.tools")
+        assert not context.client.supports("sampling.tools")
         own = {"name": "t", "inputSchema": {"type": "object"}}
         await context.sample("Hm?", max_tokens=1, tools=[own])
         return "asked"

@@ -19,8 +19,6 @@ from trunkline import Client, Context, Server, ToolError
 from trunkline.errors import RequestAborted, RequestError
 from trunkline.jsonrpc import Policy
 from trunkline.server import ServerLimits
-from trunkline.server.client_requests.multi_round_trip import RoundTrips
-from trunkline.server.client_requests.request_state import StateSealer
 
 KEY = b"k" * 32
 
@@ -321,11 +319,11 @@ def test_the_order_of_arguments_and_other_meta_make_no_other_request() -> None:
 def test_a_state_that_is_too_old_is_refused() -> None:
     app = greeter()
     now = [1000.0]
-    app.rounds = RoundTrips(StateSealer([KEY]), app.limits, now=lambda: now[0])
+    app._core.rounds = RoundTrips(StateSealer([KEY]), app._core.limits, now=lambda: now[0])
 
     async def work(wire: Wire) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
-        now[0] += app.limits.state_ttl + 2
+        now[0] += app._core.limits.state_ttl + 2
         reply = await attempt(wire, 2, CALL, state=first["requestState"])
         assert "expired" in reply["error"]["message"]
 
@@ -578,7 +576,7 @@ def test_nothing_can_be_asked_where_no_result_can_carry_it() -> None:
     def shout(text: str) -> str:
         return text
 
-    @app.complete(prompt="shout", argument="text")
+    @app.completion(prompt="shout", argument="text")
     async def suggest(value: str, context: Context) -> list[str]:
         await context.elicit("Which?", str)
         return []
@@ -648,7 +646,7 @@ def test_two_clients_that_race_with_one_state_both_get_their_answer() -> None:
 
 def test_a_server_with_an_older_key_of_the_ring_finishes_what_it_began() -> None:
     old, new = greeter(), greeter()
-    new.rounds.seal = StateSealer([b"n" * 32, KEY])
+    new._core.rounds.seal = StateSealer([b"n" * 32, KEY])
 
     async def main() -> None:
         async with connected(old, PER_REQUEST) as one:
@@ -664,7 +662,7 @@ def test_a_server_with_an_older_key_of_the_ring_finishes_what_it_began() -> None
 
 def test_a_server_without_the_key_refuses_the_state() -> None:
     one, other = greeter(), greeter()
-    other.rounds.seal = StateSealer([b"o" * 32])
+    other._core.rounds.seal = StateSealer([b"o" * 32])
 
     async def main() -> None:
         async with connected(one, PER_REQUEST) as wire:
@@ -1091,7 +1089,7 @@ def test_a_state_is_no_good_for_a_number_that_only_rounds_to_the_same() -> None:
 
 def test_a_state_is_no_good_at_a_server_of_another_name() -> None:
     one, other = greeter(), greeter()
-    other.rounds = RoundTrips(StateSealer([KEY]), other.limits, server="another")
+    other._core.rounds = RoundTrips(StateSealer([KEY]), other._core.limits, server="another")
 
     async def main() -> None:
         async with connected(one, PER_REQUEST) as wire:

@@ -296,7 +296,7 @@ def test_handlers_clean_up_before_the_lifespan_ends_also_when_serving_is_cancell
 
     asyncio.run(main())
     assert seen == ["handler with state", "lifespan"]
-    assert app.in_flight == 0
+    assert app._core.in_flight == 0
 
 
 def test_clients_are_told_of_changes_only_of_lists_they_know_of() -> None:
@@ -304,10 +304,10 @@ def test_clients_are_told_of_changes_only_of_lists_they_know_of() -> None:
 
     async def main() -> None:
         async with connected(app) as early:
-            app.add_tool("first", lambda: 1)
+            app.add_tool(lambda: 1, "first")
             async with connected(app) as late:
                 for name in "abcdef":
-                    app.add_tool(name, lambda: 1)
+                    app.add_tool(lambda: 1, name)
                 changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
                 assert await late.until(1) == [changed]
                 await asyncio.sleep(0.06)
@@ -322,7 +322,7 @@ def test_tools_may_be_added_and_lists_read_from_many_threads() -> None:
 
     @app.tool
     def grow(ctx: Context, n: int) -> str:
-        ctx.app.add_tool(f"t{n}", lambda: n)
+        ctx.app.add_tool(lambda: n, f"t{n}")
         return ""
 
     async def main() -> None:
@@ -415,11 +415,11 @@ def test_a_transport_in_use_is_not_served_twice_and_the_first_goes_on() -> None:
 
 def test_values_of_the_protocol_that_a_handler_made_are_checked_before_they_go_out() -> None:
     app = Server("test")
-    app.add_tool("bad", lambda: CallToolResult("hello"))  # type: ignore[arg-type]  # on purpose
-    app.add_prompt("slip", lambda: PromptMessage("just text", "user"))  # type: ignore[arg-type]  # on purpose
-    app.add_resource("r://both", lambda: ResourceContents("r://both"))
-    app.add_resource("r://wrong", lambda: ResourceContents("r://wrong", text=5))  # type: ignore[arg-type]  # on purpose
-    app.add_resource("r://none", lambda: None)
+    app.add_tool(lambda: CallToolResult("hello"), "bad")  # type: ignore[arg-type]  # on purpose
+    app.add_prompt(lambda: PromptMessage("just text", "user"), "slip")  # type: ignore[arg-type]  # on purpose
+    app.add_resource(lambda: ResourceContents("r://both"), "r://both")
+    app.add_resource(lambda: ResourceContents("r://wrong", text=5), "r://wrong")  # type: ignore[arg-type]  # on purpose
+    app.add_resource(lambda: None, "r://none")
 
     async def main() -> None:
         async with connected(app) as wire:
@@ -463,9 +463,9 @@ def test_completions_are_cut_to_a_hundred_whatever_a_handler_returns() -> None:
     from trunkline.mcp import CompleteResultCompletion
 
     app = Server("test")
-    app.add_prompt("p", lambda style: style)
+    app.add_prompt(lambda style: style, "p")
 
-    @app.complete(prompt="p", argument="style")
+    @app.completion(prompt="p", argument="style")
     def suggest(typed: str) -> Any:
         many = [str(n) for n in range(150)]
         return {"typed": CompleteResultCompletion(many), "one": "abc", "none": None}.get(
@@ -571,11 +571,11 @@ def test_decorators_that_say_something_are_not_used_bare() -> None:
     with pytest.raises(TypeError, match="proceed"):
         app.middleware(lambda context, proceed: proceed())  # type: ignore[arg-type]  # is no coroutine function
     with pytest.raises(TypeError, match="inline"):
-        app.add_tool("t", lambda: 1, inline=True, timeout=5)
+        app.add_tool(lambda: 1, "t", inline=True, timeout=5)
     with pytest.raises(TypeError, match="comes as a text"):
-        app.add_prompt("p", _takes_a_list)
+        app.add_prompt(_takes_a_list, "p")
     assert app.tool(name="named")(_takes_a_list) is _takes_a_list
-    assert "named" in app.tools
+    assert "named" in app._core.tools
 
 
 def _takes_a_list(items: list[str]) -> str:

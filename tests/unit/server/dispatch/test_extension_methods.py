@@ -17,12 +17,12 @@ from trunkline import Context, Extension, Server
 def test_a_server_has_one_extension_of_an_id() -> None:
     app = Server("a", extensions=[stars()])
     with pytest.raises(ValueError, match=r"has an extension com\.example/stars already"):
-        app.extend(stars())
+        app.add_extension(stars())
 
 
 def test_only_an_extension_extends() -> None:
     with pytest.raises(TypeError, match="not by str"):
-        Server("a").extend(STARS)  # type: ignore[arg-type]  # that is the point
+        Server("a").add_extension(STARS)  # type: ignore[arg-type]  # that is the point
 
 
 def test_two_extensions_cannot_share_a_method_or_a_result_type() -> None:
@@ -30,10 +30,10 @@ def test_two_extensions_cannot_share_a_method_or_a_result_type() -> None:
     same_method = Extension("com.example/other")
     same_method.serve("stars/list", lambda *_: None)
     with pytest.raises(ValueError, match=r"'stars/list' is a method of com\.example/stars"):
-        app.extend(same_method)
+        app.add_extension(same_method)
     with pytest.raises(ValueError, match="both have the result type 'starred'"):
-        app.extend(Extension("com.example/third", result_types=("starred",)))
-    assert list(app.extensions) == [STARS]
+        app.add_extension(Extension("com.example/third", result_types=("starred",)))
+    assert list(app._core.extensions) == [STARS]
 
 
 def test_a_method_of_the_servers_own_and_one_of_an_extension_exclude_each_other() -> None:
@@ -42,7 +42,7 @@ def test_a_method_of_the_servers_own_and_one_of_an_extension_exclude_each_other(
     app = Server("a")
     app.method("stars/list")(own)
     with pytest.raises(ValueError, match="is a method of"):
-        app.extend(stars())
+        app.add_extension(stars())
     app = Server("a", extensions=[stars()])
     with pytest.raises(ValueError, match="served already"):
         app.method("stars/list")(own)
@@ -55,14 +55,14 @@ def test_what_on_extend_raises_leaves_the_server_as_it_was() -> None:
 
     app = Server("a")
     with pytest.raises(LookupError):
-        app.extend(Unwilling(STARS))
-    assert app.extensions == {}
+        app.add_extension(Unwilling(STARS))
+    assert app._core.extensions == {}
 
 
 def test_on_extend_registers_what_else_is_needed() -> None:
     class WithTool(Extension):
         def on_extend(self, app: Server) -> None:
-            app.add_tool("twinkle", lambda: "little star")
+            app.add_tool(lambda: "little star", "twinkle")
 
     app = Server("a", extensions=[WithTool(STARS)])
     result = asked(app, "tools/call", name="twinkle")["result"]
@@ -91,13 +91,13 @@ def test_a_mounted_server_brings_its_extensions_with_its_state_and_middleware() 
 
     @inner.middleware
     async def watch(context: Context, proceed: Any) -> Any:
-        seen.append(context.what)
+        seen.append(context.name)
         return await proceed()
 
-    inner.extend(extension)
+    inner.add_extension(extension)
     outer = Server("outer")
     outer.mount(inner, prefix="in")
-    assert outer.extension_settings() == {STARS: {"most": 5}}
+    assert outer._core.extension_settings() == {STARS: {"most": 5}}
     result = asked(outer, "stars/where", _meta=meta(stars={}))["result"]
     assert result["app"] == "inner"
     assert seen == ["stars/where"]
@@ -108,7 +108,7 @@ def test_what_a_mounted_server_is_extended_by_later_shows_up_at_every_level() ->
     outer.mount(middle)
     middle.mount(inner)
     extension = Extension(STARS)
-    inner.extend(extension)
+    inner.add_extension(extension)
 
     @extension.method("stars/late")
     async def late(context: Context) -> dict[str, str]:
@@ -132,16 +132,16 @@ def test_two_that_differ_only_in_who_has_them_are_one() -> None:
 
     outer = Server("o", extensions=[plain()])
     outer.mount(Server("i", extensions=[plain()]), prefix="in")
-    assert list(outer.extensions) == [STARS]
+    assert list(outer._core.extensions) == [STARS]
 
 
 def test_two_that_differ_cannot_be_mounted_and_nothing_is() -> None:
     inner = Server("i", extensions=[Extension(STARS, settings={"most": 5})])
-    inner.add_tool("twinkle", lambda: "star")
+    inner.add_tool(lambda: "star", "twinkle")
     outer = Server("o", extensions=[stars()])
     with pytest.raises(ValueError, match=r"different extensions com\.example/stars"):
         outer.mount(inner)
-    assert len(outer.tools) == 0
+    assert len(outer._core.tools) == 0
 
 
 def test_a_later_one_that_differs_is_left_out_and_the_log_says_so(
@@ -149,8 +149,8 @@ def test_a_later_one_that_differs_is_left_out_and_the_log_says_so(
 ) -> None:
     inner, outer = Server("i"), Server("o", extensions=[stars()])
     outer.mount(inner)
-    inner.extend(Extension(STARS, settings={"most": 5}))
-    assert outer.extension_settings() == {STARS: {}}
+    inner.add_extension(Extension(STARS, settings={"most": 5}))
+    assert outer._core.extension_settings() == {STARS: {}}
     assert "is not offered" in caplog.text
 
 
@@ -158,14 +158,14 @@ def test_what_came_along_gives_way_to_the_servers_own_that_does_the_same() -> No
     inner, outer = Server("i", extensions=[Extension(STARS)]), Server("o")
     outer.mount(inner)
     own = Extension(STARS)
-    outer.extend(own)
-    assert outer.extensions[STARS].extension is own
+    outer.add_extension(own)
+    assert outer._core.extensions[STARS].extension is own
     with pytest.raises(ValueError, match="already"):
-        outer.extend(Extension(STARS))
+        outer.add_extension(Extension(STARS))
 
 
 def test_what_came_along_and_differs_stays() -> None:
     inner, outer = Server("i", extensions=[stars()]), Server("o")
     outer.mount(inner)
     with pytest.raises(ValueError, match="already"):
-        outer.extend(Extension(STARS))
+        outer.add_extension(Extension(STARS))

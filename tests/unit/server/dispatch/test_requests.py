@@ -29,7 +29,7 @@ def test_requests_cut_off_at_shutdown_get_the_error_number_of_the_policy(in_flig
             wire.call(1, "hold")
             wire.call(2, "hold")
             async with asyncio.timeout(WAIT):
-                while app.in_flight < in_flight:
+                while app._core.in_flight < in_flight:
                     await asyncio.sleep(0)
             app.stop()
             for id in (1, 2):

@@ -37,8 +37,8 @@ def test_decorators_return_the_function_unchanged_with_and_without_parentheses()
     assert server.tool("two")(one) is one
     assert server.prompt(one) is one
     assert server.resource("a://b")(one) is one
-    assert server.complete(prompt="one", argument="x")(suggest) is suggest
-    assert [entry.name for entry in server.tools] == ["one", "two"]
+    assert server.completion(prompt="one", argument="x")(suggest) is suggest
+    assert [entry.name for entry in server._core.tools] == ["one", "two"]
 
 
 def test_options_reach_the_listing() -> None:
@@ -77,16 +77,20 @@ def test_options_reach_the_listing() -> None:
         (lambda s: s.tool(lambda: 1), ValueError, "needs a name"),
         (lambda s: s.tool("a b")(lambda: 1), ValueError, "no space"),
         (lambda s: s.tool("a" * 129)(lambda: 1), ValueError, "128"),
-        (lambda s: s.add_tool("t", lambda: 1, colour="red"), TypeError, "no option 'colour'"),
-        (lambda s: s.add_tool("t", lambda: 1, timeout=0), ValueError, "above 0"),
-        (lambda s: s.add_tool("t", lambda: 1, annotations={"x": 1}), TypeError, "no member 'x'"),
-        (lambda s: s.add_tool("t", lambda: 1, annotations=7), TypeError, "a dict"),
-        (lambda s: s.add_resource("nowhere", lambda: 1), ValueError, "no URI"),
-        (lambda s: s.add_resource("a://{x}", lambda y: 1), TypeError, "variables"),
-        (lambda s: s.add_resource("a://b", lambda y: 1), TypeError, "no variables"),
-        (lambda s: s.add_resource("a://{x", lambda x: 1), ValueError, "every"),
-        (lambda s: s.complete(argument="a")(lambda typed: []), TypeError, "either"),
-        (lambda s: s.complete(prompt="p", argument="a")(lambda: []), TypeError, "typed so far"),
+        (
+            lambda s: s.add_tool(lambda: 1, "t", colour="red"),
+            TypeError,
+            "unexpected keyword argument 'colour'",
+        ),
+        (lambda s: s.add_tool(lambda: 1, "t", timeout=0), ValueError, "above 0"),
+        (lambda s: s.add_tool(lambda: 1, "t", annotations={"x": 1}), TypeError, "no member 'x'"),
+        (lambda s: s.add_tool(lambda: 1, "t", annotations=7), TypeError, "a dict"),
+        (lambda s: s.add_resource(lambda: 1, "nowhere"), ValueError, "no URI"),
+        (lambda s: s.add_resource(lambda y: 1, "a://{x}"), TypeError, "variables"),
+        (lambda s: s.add_resource(lambda y: 1, "a://b"), TypeError, "no variables"),
+        (lambda s: s.add_resource(lambda x: 1, "a://{x"), ValueError, "every"),
+        (lambda s: s.completion(argument="a")(lambda typed: []), TypeError, "either"),
+        (lambda s: s.completion(prompt="p", argument="a")(lambda: []), TypeError, "typed so far"),
         (lambda s: s.method("tools/call")(lambda: 1), ValueError, "method of MCP"),
         (lambda s: s.method("ping")(lambda: 1), ValueError, "method of MCP"),
         (lambda s: s.remove_tool("t"), LookupError, "no tool 't'"),
@@ -104,13 +108,13 @@ def test_what_cannot_work_is_refused(register: Any, error: type[Exception], says
 
 def test_a_name_is_taken_once() -> None:
     server = app()
-    server.add_tool("t", lambda: 1)
-    server.add_prompt("p", lambda: "x")
-    server.add_resource("a://b", lambda: "x")
+    server.add_tool(lambda: 1, "t")
+    server.add_prompt(lambda: "x", "p")
+    server.add_resource(lambda: "x", "a://b")
     for again in (
-        lambda: server.add_tool("t", lambda: 2),
-        lambda: server.add_prompt("p", lambda: "y"),
-        lambda: server.add_resource("a://b", lambda: "y"),
+        lambda: server.add_tool(lambda: 2, "t"),
+        lambda: server.add_prompt(lambda: "y", "p"),
+        lambda: server.add_resource(lambda: "y", "a://b"),
     ):
         with pytest.raises(ValueError, match="already"):
             again()
@@ -126,13 +130,13 @@ def test_a_mounted_server_is_offered_under_its_prefix_and_followed() -> None:
     server.mount(other, prefix="w")
     assert call(server, "w_forecast", city="Rome") == "sun in Rome"
 
-    other.add_tool("later", lambda: "late")
+    other.add_tool(lambda: "late", "later")
     assert call(server, "w_later") == "late"
     other.remove_tool("forecast")
-    assert [entry.name for entry in server.tools] == ["w_later"]
+    assert [entry.name for entry in server._core.tools] == ["w_later"]
 
     other.remove_tool("later")
-    other.add_tool("later", lambda: "new")
+    other.add_tool(lambda: "new", "later")
     assert call(server, "w_later") == "new"
 
 
@@ -172,12 +176,12 @@ def test_two_servers_cannot_mount_each_other_and_names_must_not_clash() -> None:
     other.mount(server)
     with pytest.raises(ValueError, match="mounts"):
         server.mount(other)
-    server.add_tool("t", lambda: 1)
+    server.add_tool(lambda: 1, "t")
     third = Server("third")
-    third.add_tool("t", lambda: 2)
+    third.add_tool(lambda: 2, "t")
     with pytest.raises(ValueError, match="under a prefix"):
         server.mount(third)
-    assert isinstance(server.tools.get("t"), ToolEntry)
+    assert isinstance(server._core.tools.get("t"), ToolEntry)
 
 
 def test_the_lifespan_is_held_open_by_connections_and_its_failure_is_told() -> None:
@@ -208,4 +212,4 @@ def test_the_lifespan_is_held_open_by_connections_and_its_failure_is_told() -> N
         assert seen == ["open", "close"]
 
     asyncio.run(main())
-    assert server.in_flight == 0
+    assert server._core.in_flight == 0

@@ -52,7 +52,7 @@ def test_what_is_offered_is_honoured() -> None:
 
 def test_what_is_not_offered_or_not_wanted_is_left_out() -> None:
     app = Server("only tools")
-    app.add_tool("first", lambda: 1)
+    app.add_tool(lambda: 1, "first")
     assert acknowledged(
         app,
         toolsListChanged=True,
@@ -94,10 +94,10 @@ def test_tasks_are_honoured_by_whoever_keeps_them() -> None:
     app, asked = make(), []
 
     def known(connection: Any, caller: Any, ids: list[str]) -> list[str]:
-        asked.append((connection.app, caller.protocol_version, ids))
+        asked.append((connection.core.app, caller.protocol_version, ids))
         return [each for each in ids if each != "b"]
 
-    app.streams.honoured_task_ids = known
+    app._core.streams.honoured_task_ids = known
     assert acknowledged(app, taskIds=["a", "b", "a"]) == {"taskIds": ["a"]}
     assert asked == [(app, PER_REQUEST, ["a", "b"])]
     assert acknowledged(app) == {}
@@ -110,10 +110,10 @@ def test_whoever_keeps_tasks_may_refuse_the_request() -> None:
     def refuse(*_: Any) -> list[str]:
         raise RequestError(ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY)
 
-    app.streams.honoured_task_ids = refuse
+    app._core.streams.honoured_task_ids = refuse
     params = {"notifications": {"taskIds": ["a"]}, "_meta": META}
     assert refused(params, app)["code"] == -32021
-    assert not app.streams._listeners
+    assert not app._core.streams._listeners
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_a_client_that_cancels_when_it_is_acknowledged_is_told_nothing_more() ->
 
             wire.near.on_message = cancel
             listen(wire, 1, toolsListChanged=True)
-            app.add_tool("more", lambda: 1)
+            app.add_tool(lambda: 1, "more")
             await asyncio.sleep(0.05)
             assert [each["method"] for each in wire.got] == [ACKNOWLEDGED]
-            assert not app.streams._listeners
+            assert not app._core.streams._listeners
 
     asyncio.run(main())
 

@@ -24,9 +24,9 @@ NOTES = {"resourceSubscriptions": ["note://1"]}
 
 def make(**options: Any) -> Server:
     app = Server("test", **options)
-    app.add_tool("first", lambda: 1)
-    app.add_prompt("ask", lambda: "?")
-    app.add_resource("note://{n}", lambda n: n)
+    app.add_tool(lambda: 1, "first")
+    app.add_prompt(lambda: "?", "ask")
+    app.add_resource(lambda n: n, "note://{n}")
     return app
 
 
@@ -57,14 +57,14 @@ def of_stream(wire: Wire, id: Any) -> list[Any]:
 
 async def settled(app: Server) -> None:
     """Wait until all that was told has been sent."""
-    fanout = app.streams._fanout
+    fanout = app._core.streams._fanout
     async with asyncio.timeout(WAIT):
         while fanout is not None and (fanout._is_busy or fanout._gathered):
             await asyncio.sleep(0.002)
 
 
 def is_forgotten(app: Server) -> bool:
-    return not app.streams._listeners and not app.streams._ears
+    return not app._core.streams._listeners and not app._core.streams._ears
 
 
 # -- being told ------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ def test_every_notification_of_a_stream_has_the_id_of_its_request_as_it_was_type
         async with connected(app, PER_REQUEST) as wire:
             listen(wire, 7, toolsListChanged=True)
             listen(wire, "7", promptsListChanged=True, **NOTES)
-            app.add_tool("more", lambda: 1)
-            app.add_prompt("more", lambda: "")
+            app.add_tool(lambda: 1, "more")
+            app.add_prompt(lambda: "", "more")
             app.notify_resource_updated("note://1")
             await settled(app)
             number, text = of_stream(wire, 7), of_stream(wire, "7")
@@ -100,8 +100,8 @@ def test_a_stream_brings_nothing_that_it_did_not_ask_for() -> None:
     async def main() -> None:
         async with connected(app, PER_REQUEST) as wire:
             listen(wire, 1, promptsListChanged=True, toolsListChanged=False, **NOTES)
-            app.add_tool("more", lambda: 1)
-            app.add_resource("other://x", lambda: 1)
+            app.add_tool(lambda: 1, "more")
+            app.add_resource(lambda: 1, "other://x")
             app.notify_resource_updated("note://2")
             app.notify_resource_updated("note://1")
             await settled(app)
@@ -136,7 +136,7 @@ def test_each_stream_of_a_connection_is_told() -> None:
             for id in range(5):
                 listen(wire, id, toolsListChanged=True)
             wire.got.clear()
-            app.add_tool("more", lambda: 1)
+            app.add_tool(lambda: 1, "more")
             await settled(app)
             assert [each["params"]["_meta"][KEY] for each in wire.got] == [0, 1, 2, 3, 4]
 
@@ -175,12 +175,12 @@ def test_a_session_is_told_of_lists_once_it_said_that_it_is_ready() -> None:
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
         wire.ask(0, "initialize", params)
         await wire.answer(0)
-        app.add_tool("early", lambda: 1)
+        app.add_tool(lambda: 1, "early")
         await settled(app)
         assert len(wire.got) == 1
         wire.tell("notifications/initialized")
         wire.tell("notifications/initialized")
-        app.add_tool("late", lambda: 1)
+        app.add_tool(lambda: 1, "late")
         await settled(app)
         assert [each.get("method") for each in wire.got[1:]] == ["notifications/tools/list_changed"]
         await wire.near.close()
@@ -199,7 +199,7 @@ def test_changes_may_be_told_from_any_thread_and_while_nobody_is_served() -> Non
 
             def work() -> None:
                 app.notify_resource_updated("note://1")
-                app.add_tool("threaded", lambda: 1)
+                app.add_tool(lambda: 1, "threaded")
 
             thread = threading.Thread(target=work)
             thread.start()
@@ -228,7 +228,7 @@ def test_a_server_may_be_served_again_on_another_loop() -> None:
         listen(wire, 1, toolsListChanged=True, **NOTES)
         await wire.until(1)
         app.notify_resource_updated("note://1")
-        app.add_tool("abandoned", lambda: 1)
+        app.add_tool(lambda: 1, "abandoned")
         serving.cancel()
         await asyncio.wait([serving])
 
@@ -236,7 +236,7 @@ def test_a_server_may_be_served_again_on_another_loop() -> None:
         async with connected(app, PER_REQUEST) as wire:
             listen(wire, 1, toolsListChanged=True, **NOTES)
             app.notify_resource_updated("note://1")
-            app.add_tool(f"tool_{len(app.tools)}", lambda: 1)
+            app.add_tool(lambda: 1, f"tool_{len(app._core.tools)}")
             await settled(app)
             assert len(of_stream(wire, 1)) == 2
 
@@ -247,14 +247,14 @@ def test_a_server_may_be_served_again_on_another_loop() -> None:
 
 def test_what_a_mounted_server_tells_of_its_resources_reaches_clients() -> None:
     app, inner = make(), Server("inner")
-    inner.add_resource("inner://x", lambda: 1)
+    inner.add_resource(lambda: 1, "inner://x")
     app.mount(inner)
 
     async def main() -> None:
         async with connected(app, PER_REQUEST) as wire:
             listen(wire, 1, resourceSubscriptions=["inner://x"], resourcesListChanged=True)
             inner.notify_resource_updated("inner://x")
-            inner.add_resource("inner://y", lambda: 1)
+            inner.add_resource(lambda: 1, "inner://y")
             await settled(app)
             assert [each["method"] for each in of_stream(wire, 1)] == [
                 "notifications/resources/updated",
@@ -270,7 +270,7 @@ def test_names_are_spoken_as_the_policy_has_it() -> None:
     async def main() -> None:
         async with connected(app, PER_REQUEST) as wire, connected(app) as old:
             listen(wire, 1, toolsListChanged=True)
-            app.add_tool("more", lambda: 1)
+            app.add_tool(lambda: 1, "more")
             await settled(app)
             names = [each["method"] for each in wire.got + old.got]
             bare = "tools/list_changed"
@@ -281,14 +281,14 @@ def test_names_are_spoken_as_the_policy_has_it() -> None:
 
 def test_tasks_are_told_of_on_streams_that_name_them() -> None:
     app = make()
-    app.streams.honoured_task_ids = lambda _connection, _caller, ids: ids
+    app._core.streams.honoured_task_ids = lambda _connection, _caller, ids: ids
     params = TaskStatusNotificationParams("then", "now", "working", "t1", ttl_ms=None)
 
     async def main() -> None:
         async with connected(app, PER_REQUEST) as wire:
             listen(wire, 1, taskIds=["t1"])
             listen(wire, 2, taskIds=["t2"])
-            app.streams.task_changed("t1", params)
+            app._core.streams.task_changed("t1", params)
             await settled(app)
             (told,) = of_stream(wire, 1)
             assert told["method"] == "notifications/tasks"
@@ -350,7 +350,7 @@ def test_a_connection_that_ends_takes_its_streams_along() -> None:
                 await wire.answer(1)
                 listen(wire, 2, **ALL, **NOTES)
                 app.notify_resource_updated("note://1")
-            assert len(app.streams._ears) == 1
+            assert len(app._core.streams._ears) == 1
             await settled(app)
             assert len(of_stream(other, 1)) == 1
 
@@ -395,7 +395,7 @@ def test_after_the_end_of_input_streams_hear_what_handlers_still_change_and_are_
     @app.tool
     async def touch(ctx: Context) -> str:
         await asyncio.sleep(0.01)
-        ctx.app.add_tool("touched", lambda: 1)
+        ctx.app.add_tool(lambda: 1, "touched")
         ctx.app.notify_resource_updated("note://1")
         return "done"
 
@@ -422,7 +422,7 @@ def test_a_session_hears_what_was_changed_at_the_last() -> None:
 
     async def main() -> None:
         async with connected(app) as wire:
-            app.add_tool("last", lambda: 1)
+            app.add_tool(lambda: 1, "last")
             wire.far.on_error(None)
             (told,) = await wire.until(1)
             assert told["method"] == "notifications/tools/list_changed"
@@ -470,7 +470,7 @@ def test_a_session_that_reads_too_slowly_loses_its_connection(
     async def main() -> None:
         async with connected(app) as wire:
             wire.far.backlog = MAX_BACKLOG_BYTES + 1
-            app.add_tool("more", lambda: 1)
+            app.add_tool(lambda: 1, "more")
             async with asyncio.timeout(WAIT):
                 while not wire.ended:
                     await asyncio.sleep(0.005)
@@ -491,7 +491,7 @@ def test_streams_take_no_place_among_handlers() -> None:
         async with connected(app, PER_REQUEST) as wire:
             for id in range(5):
                 listen(wire, id, **ALL)
-            assert app.in_flight == 0
+            assert app._core.in_flight == 0
             assert len(asyncio.all_tasks()) == 2  # this one, and the one that serves
             wire.ask("call", "tools/call", {"name": "first", "_meta": META})
             assert "result" in await wire.answer("call")

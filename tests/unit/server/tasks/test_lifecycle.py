@@ -110,8 +110,8 @@ def test_a_request_that_is_cancelled_while_it_becomes_a_task_leaves_none() -> No
             id = talk.send("tools/call", name="work", task={})
             await until(lambda: store.begun)
             talk.wire.tell("notifications/cancelled", {"requestId": id})
-            await until(lambda: not bench.app.tasks.running and not bench.app.in_flight)
-            await until(lambda: not bench.app.tasks._spawned)
+            await until(lambda: not bench.app._core.tasks.running and not bench.app._core.in_flight)
+            await until(lambda: not bench.app._core.tasks._spawned)
             for kind in ("task", "task-of"):
                 assert (await store.scan(Key("", kind, ""))).keys == ()
             assert [each for each in talk.wire.got if each.get("id") == id] == []
@@ -140,7 +140,7 @@ def test_a_task_takes_no_place_among_the_handlers_of_a_connection() -> None:
         async with talking(bench.app, PER_REQUEST) as talk:
             for _ in range(5):
                 await talk.begin("work")
-            assert bench.app.in_flight == 0
+            assert bench.app._core.in_flight == 0
             bench.gate.set()
 
     asyncio.run(main())
@@ -159,7 +159,7 @@ def test_tasks_at_work_are_bounded_for_all_and_for_each() -> None:
             error = await two.refused("tools/call", name="work", task={})
             assert error["code"] == -32603
             bench.gate.set()
-            await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app._core.tasks.running)
             await one.begin("work")
 
     asyncio.run(main())
@@ -205,7 +205,7 @@ def test_a_task_that_cannot_be_kept_is_refused(where: str, why: Exception) -> No
             assert error["code"] == -32603
             assert error["data"]["retryAfterMs"] > 0
             assert "away" not in str(error)
-            assert not bench.app.tasks.running
+            assert not bench.app._core.tasks.running
             assert bench.contexts == []
             del store.fails[where]
             bench.gate.set()
@@ -272,7 +272,7 @@ def test_tasks_hold_the_lifespan_open_and_leave_nothing_behind() -> None:
         await until(lambda: seen == ["begins", "ends"])
         await until(lambda: others() == set())
         assert (await store.scan(Key("", "task-runner", ""))).keys == ()
-        assert not bench.app.is_open
+        assert not bench.app._core.is_open
         # And it can be served again.
         async with talking(bench.app, PER_REQUEST) as talk:
             assert (await talk.until(await talk.begin("work")))["status"] == "completed"
@@ -289,7 +289,7 @@ def test_a_task_is_gone_when_its_time_has_passed_and_its_handler_is_stopped() ->
             await until(lambda: bench.ended == ["x cancelled"])
             assert await talk.refused("tasks/get", taskId=task["taskId"]) == NOT_FOUND
             assert await talk.refused("tasks/cancel", taskId=task["taskId"]) == NOT_FOUND
-            await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app._core.tasks.running)
         async with talking(bench.app, CORE) as talk:
             task = await talk.begin("work")
             assert await talk.refused("tasks/result", taskId=task["taskId"]) == NOT_FOUND
@@ -306,9 +306,9 @@ def test_a_result_is_gone_between_two_looks_when_its_time_has_passed() -> None:
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("work")
             assert (await talk.until(task))["status"] == "completed"
-            bench.app.tasks.records.clock = lambda: time.time() + 59
+            bench.app._core.tasks.records.clock = lambda: time.time() + 59
             assert (await talk.until(task))["status"] == "completed"
-            bench.app.tasks.records.clock = lambda: time.time() + 61
+            bench.app._core.tasks.records.clock = lambda: time.time() + 61
             for method in ("tasks/get", "tasks/update", "tasks/cancel"):
                 error = await talk.refused(method, taskId=task["taskId"], inputResponses={})
                 assert error == NOT_FOUND
@@ -322,7 +322,7 @@ def test_a_client_may_ask_for_hardly_any_time() -> None:
         async with talking(bench.app, CORE) as talk:
             result = await talk.ask("tools/call", name="work", task={"ttl": 1})
             assert result["task"]["ttl"] == 1
-            await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app._core.tasks.running)
             error = await talk.refused("tasks/get", taskId=result["task"]["taskId"])
             assert error == NOT_FOUND
 
@@ -371,7 +371,7 @@ def test_a_task_whose_end_could_not_be_kept_at_all_has_failed_when_somebody_asks
             task = await talk.begin("work")
             store.fails["compare_and_set"] = StoreFull("total_bytes", 1)
             bench.gate.set()
-            await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app._core.tasks.running)
             store.fails.clear()
             found = await talk.ask("tasks/get", taskId=task["taskId"])
             assert (found["status"], found["error"]["message"]) == ("failed", GONE)
@@ -384,11 +384,11 @@ def test_the_timer_of_a_task_ends_with_it() -> None:
         bench = Bench()
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("work")
-            running = bench.app.tasks.running[task["taskId"]]
+            running = bench.app._core.tasks.running[task["taskId"]]
             assert running.timer is not None
             assert not running.timer.cancelled()
             bench.gate.set()
-            await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app._core.tasks.running)
             assert running.timer.cancelled()
 
     asyncio.run(main())
@@ -424,7 +424,7 @@ def test_a_cancel_that_comes_with_the_end_leaves_one_of_the_two() -> None:
                 first = await talk.until(task)
                 assert first["status"] in ("completed", "cancelled")
                 assert ("result" in first) == (first["status"] == "completed")
-                await until(lambda: not bench.app.tasks.running)
+                await until(lambda: not bench.app._core.tasks.running)
                 again = await talk.until(task)
                 assert (again["status"], again["lastUpdatedAt"]) == (
                     first["status"],
@@ -451,15 +451,15 @@ def test_a_handler_is_stopped_once_and_may_clean_up() -> None:
 
         async with talking(app, PER_REQUEST) as talk:
             task = await talk.begin("work")
-            running = app.tasks.running[task["taskId"]]
+            running = app._core.tasks.running[task["taskId"]]
             await talk.ask("tasks/cancel", taskId=task["taskId"])
             await until(lambda: seen == ["stopped"])
             # Its time passes, and the server stops, while it cleans up.
-            app.tasks._expire(running)
+            app._core.tasks._expire(running)
             app.stop()
             await until(lambda: talk.wire.ended)
             cleaned.set()
-            await until(lambda: not app.tasks.running)
+            await until(lambda: not app._core.tasks.running)
         assert seen == ["stopped", "tidied up"]
 
     asyncio.run(main())
@@ -544,14 +544,14 @@ def test_a_handler_that_does_not_wait_to_become_a_task_becomes_none() -> None:
             return f"{first} {second}"
 
         store = MemoryStore()
-        app._store = store
+        app._core._store = store
         async with talking(app, PER_REQUEST) as talk:
             assert (await talk.ask("tools/call", name="hasty"))["resultType"] == "complete"
             found = await asyncio.gather(*begun, return_exceptions=True)
             assert isinstance(found[0], Exception)
             task = await talk.ask("tools/call", name="twice")
             assert (await talk.until(task))["result"]["content"][0]["text"] == "True True"
-            await until(lambda: not app.tasks.running)
+            await until(lambda: not app._core.tasks.running)
             assert len((await store.scan(Key("", "task", ""))).keys) == 1
 
     asyncio.run(main())
@@ -633,7 +633,7 @@ def test_a_cancel_that_nobody_passed_on_stops_its_handler(
             elif how == "by a look":
                 await talk.ask("tasks/get", taskId=task["taskId"])
             await until(lambda: bench.ended == ["x cancelled"])
-            await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app._core.tasks.running)
             assert (await talk.until(task))["status"] == "cancelled"
 
     asyncio.run(main())
@@ -662,7 +662,7 @@ def test_what_a_client_wrote_is_passed_on_though_it_cancels_its_request(method: 
             id = talk.send(method, taskId=task["taskId"], inputResponses={"who": accept("Ada")})
             await until(lambda: store.writing)
             talk.wire.tell("notifications/cancelled", {"requestId": id})
-            await until(lambda: not bench.app.tasks.running)
+            await until(lambda: not bench.app._core.tasks.running)
             over = await talk.until(task)
             assert over["status"] == ("completed" if method == "tasks/update" else "cancelled")
             assert [each for each in talk.wire.got if each.get("id") == id] == []
@@ -683,8 +683,8 @@ def test_the_oldest_tasks_of_a_requestor_make_room_for_its_next(revision: str) -
             for _ in range(4):
                 made.append(await one.begin("work"))
                 await one.until(made[-1])
-                await until(lambda: not bench.app.tasks.running)
-            await until(lambda: not bench.app.tasks._spawned)
+                await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.tasks._spawned)
             for task in made[:2]:
                 assert await one.refused("tasks/get", taskId=task["taskId"]) == NOT_FOUND
             for task in (*made[2:], other):
@@ -707,8 +707,8 @@ def test_large_results_of_a_requestor_make_room_for_its_next() -> None:
             await talk.until(first)
             second = await talk.begin("work", label="y" * 3000)
             await talk.until(second)
-            await until(lambda: not bench.app.tasks.running)
-            await until(lambda: not bench.app.tasks._spawned)
+            await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.tasks._spawned)
             assert await talk.refused("tasks/get", taskId=first["taskId"]) == NOT_FOUND
             assert (await talk.until(second))["status"] == "completed"
 
@@ -739,7 +739,7 @@ def test_a_connection_that_has_ended_is_not_remembered() -> None:
             await until(lambda: bool(bench.contexts))
         context = bench.contexts[0]
         await until(lambda: context._connection.peer.is_closed)
-        tasks = bench.app.tasks
+        tasks = bench.app._core.tasks
         assert tasks.circle(context) != tasks.circle(context)
         assert tasks._circles == {}
         bench.gate.set()
@@ -760,7 +760,7 @@ def test_a_server_that_stops_ends_its_tasks_and_says_that_they_failed(at_once: b
             task = await talk.begin("work")
             bench.app.stop(at_once=at_once)
             await until(lambda: talk.wire.ended)
-        await until(lambda: not bench.app.is_open)
+        await until(lambda: not bench.app._core.is_open)
         assert bench.ended == ["x cancelled"]
         await until(lambda: others() == set())
         # Somebody who shares the store sees what became of it.
@@ -805,7 +805,7 @@ def test_a_task_that_ends_in_the_grace_of_a_stop_has_completed() -> None:
             bench.app.stop()
             await until(lambda: talk.wire.ended)
         bench.gate.set()
-        await until(lambda: not bench.app.is_open)
+        await until(lambda: not bench.app._core.is_open)
         async with talking(Bench(store=store).app, PER_REQUEST) as talk:
             assert (await talk.until(task))["status"] == "completed"
         assert others() == set()
@@ -835,7 +835,7 @@ def test_a_handler_that_does_not_let_itself_be_stopped_does_not_hold_up_the_end(
             await talk.begin("stubborn")
             app.stop()
             await until(lambda: talk.wire.ended)
-        await until(lambda: not app.is_open)
+        await until(lambda: not app._core.is_open)
         # All that is left is the handler itself.
         await until(lambda: len(others()) == 1)
         gate.set()
@@ -903,7 +903,7 @@ def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
             if others_at_work:
                 await talk.begin("work")
             calls = [talk.send("tools/call", name=name) for name in ("later", "maybe")]
-            await until(lambda: bench.app.in_flight == 2)
+            await until(lambda: bench.app._core.in_flight == 2)
             bench.app.stop()
             await asyncio.sleep(0.02)
             bench.gate.set()
@@ -912,8 +912,8 @@ def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
             result = (await talk.wire.answer(calls[1]))["result"]
             assert result["content"][0]["text"] == "False"
         assert refused == ["RequestError"]
-        await until(lambda: not bench.app.is_open)
-        assert not bench.app.tasks.is_stopping
+        await until(lambda: not bench.app._core.is_open)
+        assert not bench.app._core.tasks.is_stopping
 
     asyncio.run(main())
 
@@ -995,7 +995,7 @@ def test_a_cancel_reaches_the_server_that_works_at_the_task() -> None:
             async with talking(one.app, revision) as near, talking(two.app, revision) as far:
                 task = await near.begin("work", label=revision)
                 await far.ask("tasks/cancel", taskId=task["taskId"])
-                await until(lambda: not one.app.tasks.running)
+                await until(lambda: not one.app._core.tasks.running)
                 assert (await near.until(task))["status"] == "cancelled"
         assert one.ended == [f"{PER_REQUEST} cancelled", f"{CORE} cancelled"]
         assert others() == set()
@@ -1056,7 +1056,7 @@ def test_who_waits_for_a_result_elsewhere_gets_it(monkeypatch: pytest.MonkeyPatc
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("work")
             waiting = far.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(two.app.tasks.waiting) == 1)
+            await until(lambda: len(two.app._core.tasks.waiting) == 1)
             one.gate.set()
             result = (await far.wire.answer(waiting))["result"]
             assert result["content"][0]["text"] == "x"
@@ -1099,7 +1099,7 @@ def test_a_cancel_holds_though_nobody_could_be_told_of_it() -> None:
             assert result["status"] == "cancelled"
             # What the handler brings, which did not hear of it, is dropped.
             one.gate.set()
-            await until(lambda: not one.app.tasks.running)
+            await until(lambda: not one.app._core.tasks.running)
             assert (await near.until(task))["status"] == "cancelled"
 
     asyncio.run(main())
@@ -1119,7 +1119,7 @@ def test_a_store_that_does_not_answer_does_not_hold_up_the_end(
             store.fails["compare_and_set"] = StoreUnavailable("away")
             bench.app.stop()
             await until(lambda: talk.wire.ended)
-        await until(lambda: not bench.app.is_open)
+        await until(lambda: not bench.app._core.is_open)
         assert len(bench.ended) == 30
 
     asyncio.run(main())
@@ -1133,7 +1133,9 @@ def test_two_servers_do_not_ask_the_same_question(monkeypatch: pytest.MonkeyPatc
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("ask")
             calls = [talk.send("tasks/result", taskId=task["taskId"]) for talk in (near, far)]
-            await until(lambda: len(one.app.tasks.waiting) + len(two.app.tasks.waiting) == 2)
+            await until(
+                lambda: len(one.app._core.tasks.waiting) + len(two.app._core.tasks.waiting) == 2
+            )
             await asyncio.sleep(0.1)  # several looks
             asked = [
                 (talk, each)
@@ -1174,10 +1176,10 @@ def test_a_task_whose_server_is_dead_has_failed(revision: str) -> None:
         one, two = pair()
         async with talking(one.app, revision) as near, talking(two.app, revision) as far:
             task = await near.begin("work")
-            record = await one.app.tasks.records.get("", task["taskId"])
+            record = await one.app._core.tasks.records.get("", task["taskId"])
             assert record is not None
             # As if it had died: its sign of life is gone, and nobody takes anything back.
-            await one.app.store.delete(Key("", "task-runner", record.runner))
+            await one.app._core.store.delete(Key("", "task-runner", record.runner))
             found = await far.ask("tasks/get", taskId=task["taskId"])
             assert (found["status"], found["statusMessage"]) == ("failed", GONE)
             if revision == CORE:
@@ -1187,7 +1189,7 @@ def test_a_task_whose_server_is_dead_has_failed(revision: str) -> None:
             assert (error["code"], error["message"]) == (-32603, GONE)
             # It was only asleep; what it brings comes too late.
             one.gate.set()
-            await until(lambda: not one.app.tasks.running)
+            await until(lambda: not one.app._core.tasks.running)
             assert (await near.until(task))["status"] == "failed"
 
     asyncio.run(main())
@@ -1201,11 +1203,11 @@ def test_who_waits_for_a_task_whose_server_dies_is_told(monkeypatch: pytest.Monk
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("work")
             waiting = far.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(two.app.tasks.waiting) == 1)
-            runner = one.app.tasks._runner
+            await until(lambda: len(two.app._core.tasks.waiting) == 1)
+            runner = one.app._core.tasks._runner
             for loop in runner._loops:
                 loop.cancel()
-            await one.app.store.delete(Key("", "task-runner", runner.name))
+            await one.app._core.store.delete(Key("", "task-runner", runner.name))
             error = (await far.wire.answer(waiting))["error"]
             assert error["message"] == GONE
             one.gate.set()
@@ -1218,7 +1220,7 @@ def test_a_task_that_its_own_server_lost_has_failed() -> None:
         bench = Bench()
         async with talking(bench.app, PER_REQUEST) as talk:
             await talk.begin("work")  # so that there is a runner
-            records = bench.app.tasks.records
+            records = bench.app._core.tasks.records
             task = await talk.begin("work")
             record = await records.get("", task["taskId"])
             assert record is not None

@@ -82,7 +82,7 @@ def test_a_server_with_a_tool_that_may_be_a_task_says_so_in_the_form_of_the_revi
             assert "tasks" not in found
             tools = (await talk.ask("tools/list"))["tools"]
             assert all("execution" not in each for each in tools)
-        session = app.surface(CORE).initialized().capabilities
+        session = app._core.surface(CORE).initialized().capabilities
         async with talking(app, CORE) as talk:
             tools = {each["name"]: each for each in (await talk.ask("tools/list"))["tools"]}
             assert tools["compute"]["execution"] == {"taskSupport": "optional"}
@@ -91,7 +91,7 @@ def test_a_server_with_a_tool_that_may_be_a_task_says_so_in_the_form_of_the_revi
         told = to_builtins(session)
         assert told["tasks"] == {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
         assert "extensions" not in told
-        before = to_builtins(app.surface("2025-06-18").initialized().capabilities)
+        before = to_builtins(app._core.surface("2025-06-18").initialized().capabilities)
         assert "tasks" not in before
         assert "extensions" not in before
 
@@ -137,14 +137,14 @@ def test_options_of_tasks_that_there_are_not_are_refused(options: Any) -> None:
     app = Server("test")
     with pytest.raises(ValueError, match="is one of"):
         app.tool("t", **options)(lambda: None)
-    assert EXTENSION not in app.extensions
+    assert EXTENSION not in app._core.extensions
 
 
 def test_a_handler_cannot_make_a_task_of_a_tool_that_is_never_one() -> None:
     app = Server("test")
     with pytest.raises(ValueError, match="may be a task"):
         app.tool("t", task_start="handler")(lambda: None)
-    assert "t" not in app.tools
+    assert "t" not in app._core.tools
 
 
 # -- which calls become tasks ----------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_arguments_that_do_not_fit_are_an_error_to_who_asked_for_a_task() -> Non
         async with talking(app, PER_REQUEST) as talk:
             result = await talk.ask("tools/call", name="compute", arguments={})
             assert (result["resultType"], result["isError"]) == ("complete", True)
-        assert not app.tasks.running
+        assert not app._core.tasks.running
 
     asyncio.run(main())
 
@@ -399,7 +399,7 @@ def test_a_cancel_ends_a_task_at_once_and_what_its_handler_brings_is_dropped() -
                     assert (result["status"], result["taskId"]) == ("cancelled", task["taskId"])
                 else:
                     assert set(result) == {"resultType", "_meta"}
-                await until(lambda: not app.tasks.running)
+                await until(lambda: not app._core.tasks.running)
                 found = await talk.ask("tasks/get", taskId=task["taskId"])
                 assert found["status"] == "cancelled"
                 assert "result" not in found

@@ -50,7 +50,7 @@ def test_a_revision_has_tasks_in_its_core_or_as_an_extension_or_not() -> None:
     ],
 )
 def test_what_is_sent_is_what_the_revision_says_it_is(revision: str, facts: Any) -> None:
-    surface, made = APP.surface(revision), record(**facts)
+    surface, made = APP._core.surface(revision), record(**facts)
     sent = {
         "GetTaskResult": forms.shown(made, surface),
         "TaskStatusNotificationParams": forms.notification(made, surface),
@@ -65,8 +65,8 @@ def test_what_is_sent_is_what_the_revision_says_it_is(revision: str, facts: Any)
 
 def test_the_names_of_one_form_are_not_in_the_other() -> None:
     made = record()
-    core = told(forms.shown(made, APP.surface(CORE)))
-    extension = told(forms.shown(made, APP.surface(PER_REQUEST)))
+    core = told(forms.shown(made, APP._core.surface(CORE)))
+    extension = told(forms.shown(made, APP._core.surface(PER_REQUEST)))
     assert (core["ttl"], core["pollInterval"]) == (60_000, 1000)
     assert (extension["ttlMs"], extension["pollIntervalMs"]) == (60_000, 1000)
     assert {"ttlMs", "pollIntervalMs", "resultType", "_meta"}.isdisjoint(core)
@@ -97,7 +97,7 @@ def test_what_asks_for_no_time_is_refused(raw: bytes) -> None:
 
 
 def test_an_outcome_makes_of_a_task_what_its_form_has_for_it() -> None:
-    surface = APP.surface(PER_REQUEST)
+    surface = APP._core.surface(PER_REQUEST)
     fine = CallToolResult([TextContent("x")])
     broken = CallToolResult([TextContent("x")], is_error=True)
     error = ErrorObject(-32603, "no" * 1000)
@@ -113,7 +113,7 @@ def test_an_outcome_makes_of_a_task_what_its_form_has_for_it() -> None:
 
 
 def test_an_outcome_that_cannot_be_written_is_a_failure() -> None:
-    surface = APP.surface(PER_REQUEST)
+    surface = APP._core.surface(PER_REQUEST)
     broken = CallToolResult([TextContent("\ud800")])
     outcome = forms.outcome_of(broken, "extension", surface)
     assert (outcome.status, outcome.message) == ("failed", "The result cannot be written.")
@@ -121,14 +121,14 @@ def test_an_outcome_that_cannot_be_written_is_a_failure() -> None:
 
 def test_a_payload_names_its_task_where_the_revision_has_that() -> None:
     made = record(status="completed", result=Raw(b'{"content":[],"_meta":{"com.example/a":1}}'))
-    core = forms.payload(made, APP.surface(CORE))
+    core = forms.payload(made, APP._core.surface(CORE))
     assert core["_meta"] == {"com.example/a": 1, RELATED: {"taskId": made.id}}
-    assert "_meta" in forms.payload(made, APP.surface(PER_REQUEST))
-    assert RELATED not in forms.payload(made, APP.surface(PER_REQUEST))["_meta"]
+    assert "_meta" in forms.payload(made, APP._core.surface(PER_REQUEST))
+    assert RELATED not in forms.payload(made, APP._core.surface(PER_REQUEST))["_meta"]
 
 
 def test_a_message_of_a_task_keeps_its_own_meta() -> None:
     params = ProgressNotificationParams(1, "t", meta={"com.example/a": 1})
-    named = forms.message_of(params, "id", APP.surface(CORE))
+    named = forms.message_of(params, "id", APP._core.surface(CORE))
     assert to_builtins(named)["_meta"] == {"com.example/a": 1, RELATED: {"taskId": "id"}}
-    assert forms.message_of(params, "id", APP.surface(PER_REQUEST)) is params
+    assert forms.message_of(params, "id", APP._core.surface(PER_REQUEST)) is params

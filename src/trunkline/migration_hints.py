@@ -1,0 +1,238 @@
+"""What names of the `mcp` SDK and of FastMCP are called here, for the errors they raise.
+
+Code written for `mcp` 2.3 or FastMCP 4.1 may use a name that does not exist here. Such an
+attribute raises AttributeError, such an option TypeError, with a text that names ours.
+
+Each table maps a foreign name to (ours, advice). Ours is an attribute of the same class, or an
+option of the same call; it is empty where nothing takes its place. A name that both spell alike
+is not listed.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    Hints: TypeAlias = Mapping[str, tuple[str, str]]
+
+__all__ = ["missing_attribute", "with_hints"]
+
+_HTTP = (
+    "HTTP is not served yet; run() serves standard streams, run('tcp://127.0.0.1:9000') a socket"
+)
+_AUTH = "authorization comes with HTTP, which is not served yet"
+_STDIO = "run() serves standard streams; in a running event loop, `await app.serve(StdioServer())`"
+_LISTS = "connect a client to look at a server: `Client(app)`"
+_TAGS = "tags are not supported; put them in meta="
+_SWITCH = "use remove_tool(name) and add_tool(handler, name); clients are notified"
+_ERA = "a session does not exist in 2026-07-28; the context itself asks, logs and reports progress"
+_STATE = "values per session are not kept; use a store, by what identifies your users"
+_CHANGED = "clients are notified when something is added or removed; nothing to call"
+_CALL = "call the function that was registered"
+_ROUNDS = "elicit, sample and roots work in every revision; nothing to return or to carry along"
+
+SERVER_ATTRIBUTES: Hints = {
+    "add_completion_handler": ("completion", "use @app.completion(prompt=..., argument=...)"),
+    "add_middleware": ("middleware", "use @app.middleware on an async function"),
+    "add_provider": ("mount", "use mount(other, prefix=...) for the entries of another server"),
+    "add_resource_template": ("add_resource", "use add_resource(handler, uri), also for templates"),
+    "add_template": ("add_resource", "use add_resource(handler, uri), also for templates"),
+    "add_transform": ("middleware", "use @app.middleware to change results"),
+    "call_tool": ("", _LISTS),
+    "custom_route": ("", _HTTP),
+    "description": ("info", "use info.description"),
+    "disable": ("remove_tool", _SWITCH),
+    "enable": ("add_tool", _SWITCH),
+    "from_fastapi": ("", "servers are not made from FastAPI apps; register functions as tools"),
+    "from_openapi": (
+        "",
+        "servers are not made from OpenAPI documents; register functions as tools",
+    ),
+    "get_prompt": ("", _LISTS),
+    "get_resource": ("", _LISTS),
+    "get_resource_template": ("", _LISTS),
+    "get_tool": ("", _LISTS),
+    "http_app": ("", _HTTP),
+    "icons": ("info", "use info.icons"),
+    "import_server": ("mount", "use mount(other, prefix=...)"),
+    "lifespan": ("state", "give Server(lifespan=...); what it yields is ctx.state"),
+    "list_prompts": ("", _LISTS),
+    "list_resource_templates": ("", _LISTS),
+    "list_resources": ("", _LISTS),
+    "list_tools": ("", _LISTS),
+    "local_provider": ("remove_tool", "use remove_tool, remove_resource and remove_prompt"),
+    "read_resource": ("", _LISTS),
+    "render_prompt": ("", _LISTS),
+    "run_async": ("serve", _STDIO),
+    "run_http_async": ("", _HTTP),
+    "run_sse_async": ("", _HTTP),
+    "run_stdio_async": ("serve", _STDIO),
+    "run_streamable_http_async": ("", _HTTP),
+    "session_manager": ("", _HTTP),
+    "settings": ("", "settings are arguments of Server(...)"),
+    "sse_app": ("", _HTTP),
+    "streamable_http_app": ("", _HTTP),
+    "title": ("info", "use info.title"),
+    "version": ("info", "use info.version"),
+    "website_url": ("info", "use info.website_url"),
+}
+
+SERVER_OPTIONS: Hints = {
+    "auth": ("", _AUTH),
+    "auth_server_provider": ("", _AUTH),
+    "cache_hints": ("cache", "use cache=CacheHint(seconds, scope)"),
+    "cache_scope": ("cache", "use cache=CacheHint(seconds, scope)"),
+    "cache_ttl": ("cache", "use cache=CacheHint(seconds, scope)"),
+    "client_log_level": ("", "clients choose the level of the log they are sent"),
+    "debug": ("", "configure logging with the standard library; the logger is 'trunkline'"),
+    "dependencies": ("", "declare dependencies in your project; a server installs nothing"),
+    "experimental_capabilities": ("experimental", "use experimental="),
+    "host": ("", _HTTP),
+    "list_page_size": ("page_size", "use page_size="),
+    "log_level": ("", "configure logging with the standard library; the logger is 'trunkline'"),
+    "mask_error_details": ("", "errors are always masked; raise ToolError for a text to be sent"),
+    "middleware": ("", "use @app.middleware on an async function"),
+    "on_duplicate": ("", "a name that is taken raises ValueError; remove the other one first"),
+    "port": ("", _HTTP),
+    "providers": ("", "use mount(other, prefix=...) for the entries of another server"),
+    "request_state_security": ("state_keys", "use state_keys="),
+    "resource_security": ("", "template variables never match a slash unless they say so"),
+    "resources": ("", "use @app.resource(uri) or add_resource(handler, uri)"),
+    "session_state_store": ("store", "values per session are not kept; store= keeps tasks"),
+    "strict_input_validation": ("", "arguments are always validated strictly"),
+    "subscriptions": ("", "subscriptions work without an option"),
+    "token_verifier": ("", _AUTH),
+    "tools": ("", "use @app.tool or add_tool(handler)"),
+    "transforms": ("", "use @app.middleware to change results"),
+    "warn_on_duplicate_prompts": ("", "a name that is taken raises ValueError"),
+    "warn_on_duplicate_resources": ("", "a name that is taken raises ValueError"),
+    "warn_on_duplicate_tools": ("", "a name that is taken raises ValueError"),
+}
+
+TOOL_OPTIONS: Hints = {
+    "app": ("meta", "user interfaces of tools are declared in meta="),
+    "auth": ("", _AUTH),
+    "enabled": ("", _SWITCH),
+    "fn": ("handler", "give the function first: add_tool(handler, name)"),
+    "run_in_thread": (
+        "inline",
+        "plain functions run on threads; inline=True keeps one on the loop",
+    ),
+    "structured_output": (
+        "output_schema",
+        "use output_schema=None for text, or =type for structure",
+    ),
+    "tags": ("meta", _TAGS),
+    "version": ("meta", "versions of tools are not supported; put them in the name or in meta="),
+}
+
+RESOURCE_OPTIONS: Hints = {
+    "app": ("meta", "user interfaces are declared in meta="),
+    "auth": ("", _AUTH),
+    "security": ("", "template variables never match a slash unless they say so"),
+    "tags": ("meta", _TAGS),
+    "version": ("meta", "versions of resources are not supported; put them in the URI or in meta="),
+}
+
+PROMPT_OPTIONS: Hints = {
+    "auth": ("", _AUTH),
+    "tags": ("meta", _TAGS),
+    "version": ("meta", "versions of prompts are not supported; put them in the name or in meta="),
+}
+
+MOUNT_OPTIONS: Hints = {
+    "namespace": ("prefix", "use prefix="),
+    "server": ("other", "give the server first: mount(other, prefix=...)"),
+    "tool_names": ("prefix", "tools of a mounted server are renamed by prefix= alone"),
+}
+
+RUN_OPTIONS: Hints = {
+    "host": ("address", "give an address: run('tcp://127.0.0.1:9000')"),
+    "log_level": ("", "configure logging with the standard library; the logger is 'trunkline'"),
+    "path": ("", _HTTP),
+    "port": ("address", "give an address: run('tcp://127.0.0.1:9000')"),
+    "show_banner": ("", "a banner is never printed"),
+    "stateless_http": ("", _HTTP),
+    "transport": ("address", "give an address: run('stdio'), which is run(), or run('tcp://...')"),
+}
+
+# The names of transports that `run` takes in `mcp` and FastMCP, and that are not served here.
+RUN_TRANSPORTS = {"http": _HTTP, "sse": _HTTP, "streamable-http": _HTTP}
+
+CONTEXT_ATTRIBUTES: Hints = {
+    "client_capabilities": ("client", "use ctx.client.supports('sampling')"),
+    "client_extension_settings": ("extension", "use ctx.extension(id)"),
+    "client_id": ("client", "use ctx.client.name, or ctx.principal for who was authenticated"),
+    "client_supports_extension": ("extension", "use ctx.extension(id) is not None"),
+    "close_sse_stream": ("", _HTTP),
+    "close_standalone_sse_stream": ("", _HTTP),
+    "delete_state": ("state", _STATE),
+    "disable_components": ("", _SWITCH),
+    "enable_components": ("", _SWITCH),
+    "fastmcp": ("app", "use ctx.app"),
+    "get_prompt": ("", _CALL),
+    "get_state": ("state", _STATE),
+    "input_responses": ("elicit", _ROUNDS),
+    "is_background_task": ("become_task", "await ctx.become_task() returns True in a task"),
+    "lifespan_context": ("state", "use ctx.state"),
+    "list_prompts": ("", _CALL),
+    "list_resources": ("", _CALL),
+    "list_roots": ("roots", "use await ctx.roots()"),
+    "mcp_server": ("app", "use ctx.app"),
+    "notify_prompts_changed": ("", _CHANGED),
+    "notify_resource_updated": ("app", "use ctx.app.notify_resource_updated(uri)"),
+    "notify_resources_changed": ("", _CHANGED),
+    "notify_tools_changed": ("", _CHANGED),
+    "origin_request_id": ("request_id", "use ctx.request_id"),
+    "protocol_version": ("revision", "use ctx.revision"),
+    "read_resource": ("", _CALL),
+    "request_context": ("meta", "use ctx.meta, ctx.request_id, ctx.headers and ctx.state"),
+    "request_state": ("once", _ROUNDS),
+    "reset_visibility": ("", _SWITCH),
+    "send_notification": ("", "use ctx.progress, ctx.log and app.notify_resource_updated(uri)"),
+    "session": ("request", _ERA),
+    "session_id": ("", _ERA),
+    "set_state": ("state", _STATE),
+    "task_id": ("", "a handler is not given the id of its task"),
+    "transport": ("", "handlers are the same on every transport"),
+}
+
+ELICIT_OPTIONS: Hints = {
+    "response_description": ("message", "describe it in the message, or in the fields of the form"),
+    "response_title": ("message", "say it in the message, or in the fields of the form"),
+    "response_type": ("form", "give the type second: elicit(message, form)"),
+    "schema": ("form", "give the type second: elicit(message, form)"),
+}
+
+LOG_OPTIONS: Hints = {
+    "extra": ("message", "give any JSON value as the message: info({'text': ..., 'extra': ...})"),
+    "logger_name": ("logger", "use logger="),
+}
+
+
+def missing_attribute(owner: str, name: str, hints: Hints) -> AttributeError:
+    """Return the error for an attribute that a class does not have, with advice if there is any."""
+    text = f"{owner!r} object has no attribute {name!r}"
+    return AttributeError(f"{text}: {hints[name][1]}" if name in hints else text, name=name)
+
+
+def with_hints(hints: Hints) -> Callable[[F], F]:
+    """Give advice on options of other libraries, in place of Python's text for an unknown one."""
+
+    def wrap(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            for name in options:
+                if name in hints:
+                    called = f"{function.__qualname__}()".replace(".__init__", "")
+                    raise TypeError(f"{called} has no option {name!r}: {hints[name][1]}")
+            return function(*args, **options)
+
+        return call  # type: ignore[return-value]  # it takes what the function takes
+
+    return wrap

@@ -1,0 +1,377 @@
+"""The state behind a `Server`, shared by the modules of the server package.
+
+`Server` in `app.py` is the face for authors and holds nothing but a `ServerCore`. Here are the
+registered entries, the open connections, the settings, and the services they share: threads,
+subscriptions, tasks, the lifespan. What happens on a connection is in `dispatch/connection.py`,
+what a revision looks like in `dispatch/revision.py`, what serves a method in `dispatch/methods.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec.structs import replace
+
+from ..concurrency.thread_pool import ThreadPool
+from ..jsonrpc.policy import Policy
+from ..mcp.meta import Caller, CallerMemo
+from ..mcp.types import Implementation
+from ..spec.mcp.tasks_extension import EXTENSION as TASKS
+from .client_requests.request_state import StateSealer
+from .dispatch.connection import Connection
+from .dispatch.methods import HEARD, SERVED, Hear
+from .dispatch.middleware import Middleware
+from .dispatch.revision import Serve, Surface
+from .extensions import Extended
+from .registry import register as registration
+from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
+from .registry.paged_list import Catalogue
+from .runtime.lifespan import SharedLifespan
+from .settings import CacheHint, ServerLimits, TaskSettings
+from .subscriptions.registry import SubscriptionRegistry
+
+if TYPE_CHECKING:
+    from ..jsonrpc.incoming import IncomingRequest
+    from ..store.base import Store
+    from ..transports.base import Transport
+    from .app import Server
+    from .client_requests.multi_round_trip import RoundTrips
+    from .runtime.listener import ServerListener
+    from .tasks.lifecycle import Tasks
+
+__all__ = ["Lifespan", "ServerCore"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+
+
+class ServerCore:
+    """What one `Server` has registered, what is connected to it, and how it is set up."""
+
+    def __init__(
+        self,
+        app: Server,
+        info: Implementation,
+        *,
+        instructions: str | None,
+        revisions: Iterable[str],
+        policy: Policy | None,
+        page_size: int,
+        cache: CacheHint,
+        lifespan: Lifespan | None,
+        limits: ServerLimits,
+        state_keys: Iterable[bytes],
+        experimental: dict[str, dict[str, Any]],
+        store: Store | None,
+        tasks: TaskSettings,
+    ) -> None:
+        self.app = app
+        self.name = info.name
+        self.info = info
+        self.instructions = instructions
+        # Newest first: what is offered to a client that asks for none of them.
+        self.revisions = tuple(sorted(set(revisions), reverse=True))
+        registration.check_revisions(self.revisions)
+        self.policy = Policy.mcp(self.revisions[0]) if policy is None else policy
+        self.cache = cache
+        self.limits = limits
+        self.experimental = experimental
+        # What the lifespan gave, while it lasts.
+        self.state: Any = None
+        self._lifespan = lifespan
+        # Drawn now, before any fork, so that all workers of one program share it.
+        self._seal = StateSealer(tuple(state_keys))
+        self._cursor_key = self._seal.first
+        make = registration.catalogue_maker(page_size, self._cursor_key, self)
+        self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
+        self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())
+        self.templates: Catalogue[ResourceEntry] = make(
+            "resourceTemplates", lambda each, _: each.row()
+        )
+        self.prompts: Catalogue[PromptEntry] = make("prompts", lambda each, _: each.row())
+        # By ("prompt" or "resource", name or template, argument).
+        self.completions: dict[tuple[str, str, str], Completer] = {}
+        self.own_methods: dict[str, Serve] = {}
+        self.own_notifications: dict[str, Hear] = {}
+        # By id, our own and those of mounted servers, and what serves their methods.
+        self.extensions: dict[str, Extended] = {}
+        self.extension_methods: dict[str, Serve] = {}
+        self.chain: tuple[Middleware, ...] = ()
+        # Who takes our entries over under other names, and whose we took over.
+        self._mounted_in: list[Callable[[str], None]] = []
+        self._mounts: list[ServerCore] = []
+        # Whether there ever was such a thing: what was announced stays announced.
+        self.has_tools: bool = False
+        self.has_resources: bool = False
+        self.has_prompts: bool = False
+        # Of all connections.
+        self.connections: set[Connection] = set()
+        # What listens for more of them.
+        self.listeners: set[ServerListener] = set()
+        self.streams = SubscriptionRegistry(self)
+        self.streams.honoured_task_ids = self._honoured_task_ids
+        # What outlives a request; made when it is first needed, where none was given.
+        self._store = store
+        self._task_settings = tasks
+        self._tasks: Tasks | None = None
+        self.in_flight = 0
+        self.workers = ThreadPool(
+            limits.threads, limits.waiting_for_thread, name="trunkline-handler"
+        )
+        self.callers = CallerMemo()
+        self.heard = HEARD
+        self._surfaces: dict[str, Surface] = {}
+        # How long each list may be kept, until it changes.
+        self._kept: dict[int, CacheHint] = {}
+        self._life = SharedLifespan(f"<Server {self.name!r}>", self._enter)
+        self._serving: set[asyncio.Task[None]] = set()
+        self._hearing: set[asyncio.Task[None]] = set()
+        self._warned: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<Server {self.name!r}, {len(self.tools)} tools>"
+
+    # -- what was registered -----------------------------------------------------------------
+
+    def find_resources(self, uri: str) -> Iterator[tuple[ResourceEntry, dict[str, str]]]:
+        """Yield what a URI may name, and the values of its variables; the first is the best."""
+        entry = self.resources.get(uri)
+        if entry is not None:
+            yield entry, {}
+        for entry in self.templates:
+            if entry.template is not None and (values := entry.template.match(uri)) is not None:
+                yield entry, values
+
+    def knows_resource(self, uri: str) -> bool:
+        """Say whether a URI, or a template as text, is offered."""
+        return uri in self.templates or next(self.find_resources(uri), None) is not None
+
+    @property
+    def has_completions(self) -> bool:
+        """Whether values are suggested for some argument, here or in what is mounted."""
+        return bool(self.completions) or any(each.has_completions for each in self._mounts)
+
+    def completer(self, kind: str, name: str, argument: str) -> Completer | None:
+        """Return what suggests values for an argument, or None."""
+        entries: Iterable[Entry]
+        if kind == "prompt":
+            prompt = self.prompts.get(name)
+            entries = [] if prompt is None else [prompt]
+        else:
+            template = self.templates.get(name)
+            found = (entry for entry, _ in self.find_resources(name))
+            entries = found if template is None else [template]
+        for entry in entries:
+            own = entry.uri if isinstance(entry, ResourceEntry) else entry.own_name or entry.name
+            owner: ServerCore = entry.owner
+            completer = owner.completions.get((kind, own, argument))
+            if completer is not None:
+                # It goes through what is around the thing that it completes.
+                return replace(completer, path=entry.path) if entry.path else completer
+        return None
+
+    def extension_settings(self) -> dict[str, dict[str, Any]]:
+        """Return what clients are told of extensions: their settings by id."""
+        return {id: taken.extension.settings for id, taken in self.extensions.items()}
+
+    def cache_of(self, catalogue: Catalogue[Any]) -> CacheHint:
+        """Return how long a list may be kept: as long as each thing on it allows."""
+        found = self._kept.get(id(catalogue))
+        if found is None:
+            found = self._kept[id(catalogue)] = registration.cache_of(catalogue, self.cache)
+        return found
+
+    def warn_deprecated(self, entry: ToolEntry) -> None:
+        """Log, once per tool, that a deprecated one is in use."""
+        if entry.name not in self._warned:
+            self._warned.add(entry.name)
+            _log.warning("tool %r is deprecated and in use: %s", entry.name, entry.deprecated)
+
+    def _tool_row(self, entry: ToolEntry, revision: str) -> Any:
+        return entry.row(self.surface(revision).output_schema(entry.output))
+
+    # -- revisions ---------------------------------------------------------------------------
+
+    def surface(self, revision: str) -> Surface:
+        """Return what this server looks like in one of its revisions."""
+        found = self._surfaces.get(revision)
+        if found is None:
+            found = self._surfaces.setdefault(revision, Surface(self, revision, SERVED))
+        return found
+
+    @property
+    def newest(self) -> Surface:
+        """The surface of the newest revision."""
+        return self.surface(self.revisions[0])
+
+    @property
+    def opening(self) -> Surface | None:
+        """The surface of the newest revision that opens with a handshake, if any."""
+        for revision in self.revisions:
+            if self.surface(revision).has_handshake:
+                return self.surface(revision)
+        return None
+
+    # -- telling clients ---------------------------------------------------------------------
+
+    def notify_list_changed(self, what: str) -> None:
+        """Tell clients, soon and once, that a list has changed. May be called from any thread."""
+        self._kept.clear()
+        for follow in self._mounted_in:
+            follow(what)
+        self.streams.list_changed(what)
+
+    def _on_loops(self, act: Callable[[Connection], object]) -> None:
+        """Do something for each connection, on its own loop."""
+        for connection in list(self.connections):
+            try:
+                connection.loop.call_soon_threadsafe(act, connection)
+            except RuntimeError:
+                # Its loop was closed under it.
+                self.connections.discard(connection)
+
+    # -- running -----------------------------------------------------------------------------
+
+    async def serve(self, transport: Transport) -> None:
+        """Serve one connection until it ends; return when everything owed is done.
+
+        Raises:
+            TransportError: there was nothing to connect to.
+        """
+        async with self.opened():
+            await self.serve_connection(Connection(self, transport))
+
+    async def serve_connection(self, connection: Connection) -> None:
+        """Serve one connection of a server that is open, until it ends."""
+        self.connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self.connections.discard(connection)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begin to end every connection: nothing new is begun, what is at work may finish.
+
+        `at_once` cancels what is at work. May be called from any thread.
+        """
+        for each in list(self.listeners):
+            each.stop(at_once=at_once)
+        self._on_loops(lambda connection: connection.stop(at_once=at_once))
+        if self._tasks is not None:
+            self._tasks.stop_soon(at_once=at_once)
+
+    def connect_in_process(self) -> Transport:
+        """Return the client's end of a new connection to this server, in this process."""
+        from ..transports.memory import memory_pair
+
+        near, far = memory_pair()
+        task = asyncio.get_running_loop().create_task(self._serve_here(far))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        return near
+
+    async def _serve_here(self, transport: Transport) -> None:
+        try:
+            await self.serve(transport)
+        except Exception as error:  # noqa: BLE001  # the lifespan's; the client sees the end
+            from .errors import as_redacted
+
+            _log.error("an in-process connection failed\n%s", as_redacted(error))
+            await transport.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody is being served."""
+        return self._life.is_held
+
+    @property
+    def has_lifespan(self) -> bool:
+        """Whether something has to begin before anybody is served, here or in what is mounted."""
+        return self._lifespan is not None or any(each.has_lifespan for each in self._mounts)
+
+    @property
+    def was_opened(self) -> bool:
+        """Whether somebody was ever served."""
+        return self._life.was_entered
+
+    def opened(self) -> AbstractAsyncContextManager[None]:
+        """Hold the lifespan open: entered for the first connection, left after the last."""
+        return self._life.held()
+
+    async def _enter(self, stack: AsyncExitStack) -> None:
+        for mounted in self._mounts:
+            await stack.enter_async_context(mounted.opened())
+        if self._lifespan is not None:
+            self.state = await stack.enter_async_context(self._lifespan(self.app))
+        stack.push_async_callback(self._end_tasks)
+        stack.callback(self.workers.close)
+        stack.callback(self._forget)
+
+    def _forget(self) -> None:
+        self.state = None
+
+    # -- tasks -------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """What outlives a request; in the memory of this process, where none was given."""
+        if self._store is None:
+            from ..store.memory import MemoryStore
+
+            self._store = MemoryStore()
+        return self._store
+
+    @cached_property
+    def rounds(self) -> RoundTrips:
+        """How handlers ask where a server sends no requests."""
+        from .client_requests.multi_round_trip import RoundTrips  # here: most servers never ask
+
+        return RoundTrips(self._seal, self.limits, server=self.name)
+
+    @property
+    def tasks(self) -> Tasks:
+        """The calls that go on as tasks."""
+        if self._tasks is None:
+            from .tasks.lifecycle import Tasks
+
+            self._tasks = Tasks(self, self.store, self._task_settings, self._cursor_key)
+        return self._tasks
+
+    def release(self, connection: Connection) -> None:
+        """Let a connection go, which ends, of whatever waits on it."""
+        if self._tasks is not None:
+            self._tasks.release(connection)
+
+    def give_up(self, asked: IncomingRequest) -> None:
+        """Let a request go, which its client has cancelled, of whatever waits for it."""
+        if self._tasks is not None:
+            self._tasks.give_up(asked)
+
+    async def finish_results(self, connection: Connection, seconds: float) -> None:
+        """Let the calls of a connection that wait for tasks to end do so, for a while."""
+        if self._tasks is not None:
+            await self._tasks.finish_results(connection, seconds)
+
+    async def finish_tasks(self) -> None:
+        """Let tasks go on for a moment after the last connection, then stop them."""
+        if self._tasks is not None:
+            limits, tasks = self.limits, self._tasks
+            seconds = limits.grace if tasks.is_stopping else limits.linger
+            await tasks.finish(max(0, seconds - tasks.waited))
+
+    async def _end_tasks(self) -> None:
+        if self._tasks is not None:
+            await self._tasks.close()
+
+    def _honoured_task_ids(
+        self, connection: Connection, caller: Caller | None, ids: list[str]
+    ) -> list[str]:
+        if TASKS not in self.extensions:
+            return []
+        return self.tasks.honoured_task_ids(connection, caller, ids)

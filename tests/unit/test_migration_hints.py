@@ -1,0 +1,135 @@
+"""Names of other libraries raise errors that name ours."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from trunkline import Context, Server, migration_hints
+from trunkline.migration_hints import missing_attribute, with_hints
+
+ATTRIBUTES: list[tuple[type, dict[str, tuple[str, str]]]] = [
+    (Server, dict(migration_hints.SERVER_ATTRIBUTES)),
+    (Context, dict(migration_hints.CONTEXT_ATTRIBUTES)),
+]
+
+OPTIONS: list[tuple[Callable[..., Any], dict[str, tuple[str, str]]]] = [
+    (Server.__init__, dict(migration_hints.SERVER_OPTIONS)),
+    (Server.add_tool, dict(migration_hints.TOOL_OPTIONS)),
+    (Server.add_resource, dict(migration_hints.RESOURCE_OPTIONS)),
+    (Server.resource, dict(migration_hints.RESOURCE_OPTIONS)),
+    (Server.add_prompt, dict(migration_hints.PROMPT_OPTIONS)),
+    (Server.mount, dict(migration_hints.MOUNT_OPTIONS)),
+    (Server.run, dict(migration_hints.RUN_OPTIONS)),
+    (Context.elicit, dict(migration_hints.ELICIT_OPTIONS)),
+    (Context.debug, dict(migration_hints.LOG_OPTIONS)),
+    (Context.info, dict(migration_hints.LOG_OPTIONS)),
+    (Context.warning, dict(migration_hints.LOG_OPTIONS)),
+    (Context.error, dict(migration_hints.LOG_OPTIONS)),
+]
+
+ATTRIBUTE_ROWS = [
+    pytest.param(owner, name, *hint, id=f"{owner.__name__}.{name}")
+    for owner, hints in ATTRIBUTES
+    for name, hint in hints.items()
+]
+OPTION_ROWS = [
+    pytest.param(function, name, *hint, id=f"{function.__qualname__}-{name}")
+    for function, hints in OPTIONS
+    for name, hint in hints.items()
+]
+
+
+def instance(owner: type) -> Any:
+    if owner is Server:
+        return Server("a")
+    parts: list[Any] = [None] * 5
+    return Context(*parts, "a")
+
+
+@pytest.mark.parametrize(("owner", "name", "ours", "advice"), ATTRIBUTE_ROWS)
+def test_an_attribute_of_another_library_raises_an_error_that_names_ours(
+    owner: type, name: str, ours: str, advice: str
+) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(instance(owner), name)
+    assert str(caught.value) == f"{owner.__name__!r} object has no attribute {name!r}: {advice}"
+    assert caught.value.name == name
+    assert not hasattr(instance(owner), name)
+    # Or the advice would send its reader to something that is not there.
+    assert not ours or hasattr(owner, ours)
+
+
+@pytest.mark.parametrize(("function", "name", "ours", "advice"), OPTION_ROWS)
+def test_an_option_of_another_library_raises_an_error_that_names_ours(
+    function: Callable[..., Any], name: str, ours: str, advice: str
+) -> None:
+    parameters = inspect.signature(function).parameters
+    assert name not in parameters
+    assert not ours or ours in parameters
+    with pytest.raises(TypeError) as caught:
+        function(**{name: 1})
+    called = function.__qualname__.replace(".__init__", "")
+    assert str(caught.value) == f"{called}() has no option {name!r}: {advice}"
+
+
+def test_a_decorator_passes_on_the_advice_about_its_options() -> None:
+    app: Any = Server("a")
+    with pytest.raises(TypeError, match="put them in meta="):
+        app.tool(tags={"x"})(print)
+    with pytest.raises(TypeError, match="put them in meta="):
+        app.prompt(tags={"x"})(print)
+
+
+def test_a_name_that_is_nowhere_has_the_usual_error() -> None:
+    app: Any = Server("a")
+    with pytest.raises(AttributeError, match=r"^'Server' object has no attribute 'nothing'$"):
+        app.nothing  # noqa: B018  # reading it is the point
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        Server("a", colour="red")  # type: ignore[call-arg]  # that is the point
+    assert str(missing_attribute("X", "y", {})) == "'X' object has no attribute 'y'"
+
+
+def test_a_function_with_hints_is_called_with_what_it_takes() -> None:
+    @with_hints({"old": ("new", "use new=")})
+    def call(one: int, *, new: int = 0) -> tuple[int, int]:
+        """Return both."""
+        return one, new
+
+    assert call(1, new=2) == (1, 2)
+    assert call.__doc__ == "Return both."
+    assert list(inspect.signature(call).parameters) == ["one", "new"]
+
+
+@pytest.mark.parametrize("transport", sorted(migration_hints.RUN_TRANSPORTS))
+def test_a_transport_of_another_library_is_explained(transport: str) -> None:
+    with pytest.raises(ValueError, match="HTTP is not served yet"):
+        Server("a").run(transport)
+
+
+@pytest.mark.parametrize("words", [(), ("stdio",)])
+def test_run_serves_standard_streams_by_default_and_by_name(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Server] = []
+    monkeypatch.setattr("trunkline.server.runtime.run.run_stdio", served.append)
+    app = Server("a")
+    app.run(*words)
+    assert served == [app]
+
+
+@pytest.mark.parametrize("kind", ["tool", "prompt", "resource"])
+def test_help_shows_each_option_of_a_decorator_with_a_line_of_explanation(kind: str) -> None:
+    decorator, add = getattr(Server, kind), getattr(Server, f"add_{kind}")
+    keywords = [
+        name
+        for name, parameter in inspect.signature(add).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    shown = inspect.signature(decorator).parameters
+    assert list(shown)[2:] == keywords
+    for name in keywords:
+        assert f"            {name}: " in decorator.__doc__
