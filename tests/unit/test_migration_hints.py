@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from trunkline import Context, Server, migration_hints
+from trunkline import Client, Context, Server, migration_hints
 from trunkline.migration_hints import missing_attribute, with_hints
-
-ATTRIBUTES: list[tuple[type, dict[str, tuple[str, str]]]] = [
-    (Server, dict(migration_hints.SERVER_ATTRIBUTES)),
-    (Context, dict(migration_hints.CONTEXT_ATTRIBUTES)),
-]
 
 OPTIONS: list[tuple[Callable[..., Any], dict[str, tuple[str, str]]]] = [
     (Server.__init__, dict(migration_hints.SERVER_OPTIONS)),
@@ -31,11 +27,6 @@ OPTIONS: list[tuple[Callable[..., Any], dict[str, tuple[str, str]]]] = [
     (Context.error, dict(migration_hints.LOG_OPTIONS)),
 ]
 
-ATTRIBUTE_ROWS = [
-    pytest.param(owner, name, *hint, id=f"{owner.__name__}.{name}")
-    for owner, hints in ATTRIBUTES
-    for name, hint in hints.items()
-]
 OPTION_ROWS = [
     pytest.param(function, name, *hint, id=f"{function.__qualname__}-{name}")
     for function, hints in OPTIONS
@@ -43,24 +34,38 @@ OPTION_ROWS = [
 ]
 
 
-def instance(owner: type) -> Any:
-    if owner is Server:
-        return Server("a")
-    parts: list[Any] = [None] * 5
-    return Context(*parts, "a")
-
-
-@pytest.mark.parametrize(("owner", "name", "ours", "advice"), ATTRIBUTE_ROWS)
-def test_an_attribute_of_another_library_raises_an_error_that_names_ours(
-    owner: type, name: str, ours: str, advice: str
-) -> None:
+@pytest.mark.parametrize("name", migration_hints.SERVER_ATTRIBUTES)
+def test_an_attribute_of_another_server_raises_an_error_that_names_ours(name: str) -> None:
+    ours, advice = migration_hints.SERVER_ATTRIBUTES[name]
+    app = Server("a")
     with pytest.raises(AttributeError) as caught:
-        getattr(instance(owner), name)
-    assert str(caught.value) == f"{owner.__name__!r} object has no attribute {name!r}: {advice}"
+        getattr(app, name)
+    assert str(caught.value) == f"'Server' object has no attribute {name!r}: {advice}"
     assert caught.value.name == name
-    assert not hasattr(instance(owner), name)
+    assert not hasattr(app, name)
     # Or the advice would send its reader to something that is not there.
-    assert not ours or hasattr(owner, ours)
+    assert not ours or hasattr(app, ours)
+
+
+@pytest.mark.parametrize("name", migration_hints.CONTEXT_ATTRIBUTES)
+def test_an_attribute_of_another_context_is_logged_with_what_ours_is_called(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, advice = migration_hints.CONTEXT_ATTRIBUTES[name]
+    assert not hasattr(Context, name)
+    assert not ours or hasattr(Context, ours)
+    app = Server("a")
+
+    @app.tool(inline=True)
+    def read(ctx: Context) -> str:
+        return str(getattr(ctx, name))
+
+    async def main() -> None:
+        async with Client(app) as client:
+            assert (await client.call_tool("read")).is_error
+
+    asyncio.run(main())
+    assert f"AttributeError: 'Context' object has no attribute {name!r}: {advice}" in caplog.text
 
 
 @pytest.mark.parametrize(("function", "name", "ours", "advice"), OPTION_ROWS)

@@ -26,13 +26,7 @@ from msgspec import UNSET, Struct
 
 from ..jsonrpc.messages import RequestId
 from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
-from ..migration_hints import (
-    CONTEXT_ATTRIBUTES,
-    ELICIT_OPTIONS,
-    LOG_OPTIONS,
-    missing_attribute,
-    with_hints,
-)
+from ..migration_hints import ELICIT_OPTIONS, LOG_OPTIONS, with_hints
 from ..redaction import show
 from .extensions import declared
 
@@ -130,11 +124,6 @@ class Context(Struct, eq=False):
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         return [("", repr(self))]  # a Struct's own would show all that it holds
-
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            raise missing_attribute("Context", name, CONTEXT_ATTRIBUTES)
 
     # -- what was asked, and by whom ---------------------------------------------------------
 

@@ -19,6 +19,7 @@ from ..jsonrpc.error_codes import named_error
 from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.policy import Policy
 from ..mcp.types import CallToolResult, TextContent
+from ..migration_hints import CONTEXT_ATTRIBUTES, missing_attribute
 from ..redaction import redact, show
 from ..spec.error_kinds import ErrorKind
 from ..spec.mcp.methods import METHODS
@@ -102,6 +103,9 @@ def failed(text: str) -> CallToolResult:
 def _reference(error: BaseException, context: Context) -> str:
     """Log what was raised; return what the log can be searched for."""
     reference = os.urandom(4).hex()
+    if isinstance(error, AttributeError) and error.obj is context:
+        # Here rather than in `Context.__getattr__`, which would slow down every other attribute.
+        error.args = missing_attribute("Context", str(error.name), CONTEXT_ATTRIBUTES).args
     trace = as_redacted(error)
     what = show(context.name)  # it may be a URI, with whatever its author put in there
     _log.error("%s %s failed (reference %s)\n%s", context.method, what, reference, trace)
