@@ -218,7 +218,7 @@ LOG_OPTIONS: Hints = {
 def missing_attribute(owner: str, name: str, hints: Hints) -> AttributeError:
     """Return the error for an attribute that a class does not have, with advice if there is any."""
     text = f"{owner!r} object has no attribute {name!r}"
-    return AttributeError(f"{text}: {hints[name][1]}" if name in hints else text, name=name)
+    return AttributeError(f"{text}; {hints[name][1]}" if name in hints else text, name=name)
 
 
 def with_hints(hints: Hints) -> Callable[[F], F]:

@@ -40,7 +40,7 @@ def test_an_attribute_of_another_server_raises_an_error_that_names_ours(name: st
     app = Server("a")
     with pytest.raises(AttributeError) as caught:
         getattr(app, name)
-    assert str(caught.value) == f"'Server' object has no attribute {name!r}: {advice}"
+    assert str(caught.value) == f"'Server' object has no attribute {name!r}; {advice}"
     assert caught.value.name == name
     assert not hasattr(app, name)
     # Or the advice would send its reader to something that is not there.
@@ -65,7 +65,7 @@ def test_an_attribute_of_another_context_is_logged_with_what_ours_is_called(
             assert (await client.call_tool("read")).is_error
 
     asyncio.run(main())
-    assert f"AttributeError: 'Context' object has no attribute {name!r}: {advice}" in caplog.text
+    assert f"AttributeError: 'Context' object has no attribute {name!r}; {advice}" in caplog.text
 
 
 @pytest.mark.parametrize(("function", "name", "ours", "advice"), OPTION_ROWS)
