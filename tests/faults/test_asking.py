@@ -50,7 +50,8 @@ from trunkline import (
     TooManyRoundTrips,
     TrunklineError,
 )
-from trunkline.server.client_requests.multi_round_trip import RoundTrip
+from trunkline.server.client_requests.multi_round_trip import RoundTrip, RoundTrips
+from trunkline.server.client_requests.request_state import StateSealer
 from trunkline.server.dispatch.connection import Connection
 from trunkline.server.dispatch.handler_run import Course
 

@@ -1,38 +1,53 @@
-"""Which calls are tasks: what the client wants or can have, and what the tool allows.
+"""Task admission: which tool calls become tasks, when, and what happens if one cannot.
+
+`admit` decides from the request and the tool; `TaskStart` turns one call into a task, at once,
+after `TaskSettings.quick` seconds, or when the handler calls `become_task`.
 
 The rules that live here, and only here:
 
-* In the core's form the client asks, with `task` in its params. A tool that is never a task
-  refuses that, and one that must be refuses a call without.
+* In the core form (2025-11-25) the client requests a task with `task` in the params. A tool with
+  `task="never"` rejects that, and one with `task="required"` rejects a call without it.
                             [MCP 2025-11-25, basic/utilities/tasks#tool-level-negotiation]
-* In the extension's form the tool decides, for a client whose very request declares the
-  extension; what is in `task` means nothing.                                       [SEP-2663]
-* There a call that cannot be a task just now is one as any other, unless the tool has to be a
-  task. Who has asked for a task gets one, or is refused.
-* A server without tasks, and a revision without them, take no notice of `task`.
+* In the extension form the tool decides, for a client that declares the extension in the same
+  request; `task` in the params is ignored.                                         [SEP-2663]
+* There a call that cannot become a task now (no capacity, no store) runs as a normal call, unless
+  the tool requires a task. An explicit request for a task gets a task or an error.
+* A server without tasks, and a revision without them, ignore `task`.
+* A call becomes a task at most once; all concurrent attempts share the outcome.
+* If the handler has client requests pending for this round trip, they go out first: the retried
+  call becomes the task.
+* A call that becomes a task after a delay becomes one at its first client request, so that a
+  replay of its handler does not depend on timing.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
+from ...errors import RequestAborted, RequestError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
+from ..dispatch.handler_run import Asker, SuspendHandler, course_of
 from ..extensions import declares, refuse_undeclared
 from .wire import read_ttl, task_form
 
 if TYPE_CHECKING:
+    from ..client_requests.multi_round_trip import RoundTrips
     from ..context import Context
     from ..core import ServerCore
+    from ..dispatch.handler_run import Question
     from ..registry.entries import ToolEntry
+    from .lifecycle import Tasks
 
-__all__ = ["Admission", "admitted"]
+__all__ = ["Admission", "DeferredTaskAsker", "TaskStart", "admit"]
 
 
 class Admission:
-    """What is to become of a call: when it is a task, if at all, and for how long it is kept."""
+    """When a call becomes a task, if at all, and how long the task is kept."""
 
     __slots__ = ("must", "start", "ttl")
 
@@ -43,42 +58,40 @@ class Admission:
         must: bool = False,
         ttl: float | None = None,
     ) -> None:
-        # From its start, soon, or when the handler says so; None is never.
+        # Before the handler runs, after `TaskSettings.quick`, or on `become_task`; None: never.
         self.start = start
-        # Whether it is refused if it cannot be one.
+        # Whether the call fails if it cannot become a task.
         self.must = must
-        # In seconds; None where the client did not say.
+        # In seconds; None if the client did not request one.
         self.ttl = ttl
 
 
-def admitted(
-    app: ServerCore, context: Context, entry: ToolEntry, wish: Raw | UnsetType
+def admit(
+    app: ServerCore, context: Context, entry: ToolEntry, requested: Raw | UnsetType
 ) -> Admission | None:
-    """Return what is to become of a call; None if it was refused. `wish` is its `task`."""
+    """Return how a call is served, or None if it was rejected. `requested` is its `task` member."""
     form = task_form(context.revision)
     if form == "core" and EXTENSION in app.extensions:
-        return _asked_for(context, entry, wish)
+        return _admit_core(context, entry, requested)
     if form == "extension":
-        return _able(context, entry)
+        return _admit_extension(context, entry)
     return Admission()
 
 
-def _asked_for(context: Context, entry: ToolEntry, wish: Raw | UnsetType) -> Admission | None:
-    """Admit a call where the client asks for a task."""
-    if wish is UNSET and entry.task == "required":
-        return _refused(context, ErrorKind.TASK_REQUIRED)
-    if wish is UNSET:
+def _admit_core(context: Context, entry: ToolEntry, requested: Raw | UnsetType) -> Admission | None:
+    if requested is UNSET:
+        if entry.task == "required":
+            return _reject(context, ErrorKind.TASK_REQUIRED)
         return Admission()
     if entry.task == "never":
-        return _refused(context, ErrorKind.TASK_NOT_ALLOWED)
+        return _reject(context, ErrorKind.TASK_NOT_ALLOWED)
     try:
-        return Admission("call", must=True, ttl=read_ttl(wish))
+        return Admission("call", must=True, ttl=read_ttl(requested))
     except ValidationError as error:
-        return _refused(context, ErrorKind.INVALID_PARAMS, f"Invalid params: {error}")
+        return _reject(context, ErrorKind.INVALID_PARAMS, f"Invalid params: {error}")
 
 
-def _able(context: Context, entry: ToolEntry) -> Admission | None:
-    """Admit a call where the client can have a task, and the tool decides."""
+def _admit_extension(context: Context, entry: ToolEntry) -> Admission | None:
     must = entry.task == "required"
     if entry.task == "never":
         return Admission()
@@ -92,7 +105,112 @@ def _able(context: Context, entry: ToolEntry) -> Admission | None:
     return Admission()
 
 
-def _refused(context: Context, kind: str, text: str | None = None) -> Admission | None:
-    """Refuse a call; it is admitted as nothing."""
+def _reject(context: Context, kind: str, text: str | None = None) -> Admission | None:
     context._connection.refuse(context._asked, context._surface.policy, kind, text)
     return None
+
+
+class TaskStart:
+    """Turns one call into a task."""
+
+    __slots__ = ("_begun", "_context", "_must", "_tasks", "_ttl")
+
+    def __init__(
+        self, tasks: Tasks, context: Context, *, must: bool, ttl: float | None = None
+    ) -> None:
+        self._tasks = tasks
+        self._context = context
+        self._must = must
+        self._ttl = ttl
+        # The attempt in progress, shared by all callers.
+        self._begun: asyncio.Task[None] | None = None
+
+    async def __call__(self) -> bool:
+        """Turn the call into a task if possible; return True if it is one now.
+
+        Raises:
+            RequestError: the tool requires a task and none can start; the call continues if the
+                handler catches this.
+            RequestAborted: the call has ended.
+            SuspendHandler: client requests go out first; the client retries the call.
+        """
+        course = course_of(self._context)
+        if course.on_end is not None:
+            return True
+        try:
+            await asyncio.shield(self._begin())
+        except RequestError:
+            if self._must:
+                raise
+            return False
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if course.is_done and (task is None or not task.cancelling()):
+                # The handler has returned and left behind the task that awaits this.
+                text = "the call has ended"
+                raise RequestAborted(text, method=self._context.method) from None
+            raise
+        return True
+
+    def _begin(self) -> asyncio.Task[None]:
+        if self._begun is None:
+            waits = course_of(self._context).waits
+            begun = self._tasks.track(self._tasks.begin(self._context, ttl=self._ttl))
+            self._begun = begun
+            waits.add(begun)  # cancelled when the call ends
+            begun.add_done_callback(waits.discard)
+            begun.add_done_callback(self._over)
+        return self._begun
+
+    def _over(self, begun: asyncio.Task[None]) -> None:
+        self._begun = None  # a failed attempt may be repeated
+        if not begun.cancelled():
+            begun.exception()  # retrieved here: no caller may be left to await it
+
+    def start_if_running(self) -> None:
+        """Turn the call into a task if its handler is still running after the delay."""
+        context = self._context
+        connection = context._connection
+        is_running = connection.jobs.at_work.get(context._asked) is context
+        # A client that has closed its sending side cannot poll a task.
+        if is_running and connection.hears and not context.cancelled:
+            self._tasks.spawn(self._try())
+
+    async def _try(self) -> None:
+        try:
+            await self()
+        except (RequestError, RequestAborted, SuspendHandler):
+            pass  # the call continues as it was, or has ended
+
+
+class DeferredTaskAsker:
+    """Asker of a call that becomes a task after a delay: its first client request starts the task.
+
+    If no task can start, client requests are sent as those of a normal call.
+    """
+
+    __slots__ = ("_context", "_fallback", "_rounds", "_start")
+
+    def __init__(self, start: TaskStart, context: Context, rounds: RoundTrips) -> None:
+        self._start = start
+        self._context = context
+        self._rounds = rounds
+        self._fallback: Asker | None = None
+
+    async def ask(self, question: Question) -> Raw:
+        """Return the client's response, undecoded."""
+        course = course_of(self._context)
+        if not await self._start() and course.asker is self:
+            course.asker = self._round_trip()
+        asker = course.asker
+        assert asker is not None  # the task's, or the round trip's
+        return await asker.ask(question)
+
+    async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
+        """Run `work` and record its result: the handler may still be suspended and replayed."""
+        return await self._round_trip().once(key, work)
+
+    def _round_trip(self) -> Asker:
+        if self._fallback is None:
+            self._fallback = self._rounds.begin(self._context, course_of(self._context))
+        return self._fallback

@@ -1,19 +1,19 @@
-"""What a task asks its client: through its record, so that any server can bring the answer.
+"""Client requests of tasks: questions and responses travel through the task record.
 
-A question is put into the record, and the handler waits until the answer is there. In the
-extension's form clients read it with `tasks/get` and answer with `tasks/update`. In the core's
-it has to be sent as a request: a call of `tasks/result` that waits carries it, in whichever
-server that call has come to, and writes the answer into the record just so.
+The handler writes a question into the record and waits for its response there. In the extension
+form clients read the question with `tasks/get` and respond with `tasks/update`. In the core form
+it is sent as a request on an open `tasks/result` request (its carrier), on any server of the
+store; the carrier writes the response into the record.
 
 The rules that live here, and only here:
 
-* So many questions of a task may be open at once.
-* A question goes out as long as somebody waits for its answer, and only then. When the call
-  that carries it is lost, another one does.
-* What a client has answered is not asked again because a store does not answer.
-* What carries a question names the task.     [MCP 2025-11-25, basic/utilities/tasks]
-* `once` simply does its work: a task is never run again. What rounds before it have brought
-  counts.
+* The number of open questions of a task is limited.
+* A question is sent only while a handler waits for its response. When its carrier is lost, the
+  next one sends it.
+* A question the client has answered is not sent again because the store is unavailable.
+* A carried question names its task.          [MCP 2025-11-25, basic/utilities/tasks]
+* `once` runs its work: a task is never replayed. Results from round trips before the call became
+  a task are reused.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ...jsonrpc.policy import Policy
 from ...mcp.types import InputRequest, ListRootsRequestParams
 from ...store.errors import StoreError, StoreFull, StoreUnavailable
 from ...store.values import Lease
-from ..client_requests import capabilities as asks
+from ..client_requests import capabilities
 from ..dispatch.handler_run import Ending, course_of
-from . import wire as forms
+from . import wire
 from .records import InputResponse, TaskRecord, answered, with_question, without_question
 
 if TYPE_CHECKING:
@@ -48,41 +48,40 @@ __all__ = ["InputCarriers", "TaskAsker", "method_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# How long a handler that stops waiting may take to say so to the store, in seconds.
+# To remove a question from the record when its handler stops waiting.
 _WITHDRAW_TIMEOUT_S: Final = 1.0
-# How long a store that does not answer is tried for a question, or for its answer, in seconds:
-# somebody has thought about that one.
+# Retries of an unavailable store for a question or its response, which a person may have typed.
 _STORE_TIMEOUT_S: Final = 30.0
-# How long a server that carries a question has the right to, in seconds; it renews that in time.
-# When it dies another one may ask after so long.
+# Lease of the server that carries a question, renewed three times as often. After a crash another
+# server may send the question when the lease expires.
 _LEASE_TTL_S: Final = 5.0
 
 _read: Final[Decoder[InputRequest]] = Decoder(InputRequest)
 
 
 def method_of(question: Raw) -> str:
-    """Return by which method a question of a task is asked."""
+    """Return the method of a question in a task record."""
     return _read.decode(question).method
 
 
 class TaskAsker:
-    """Asks through the record of a task."""
+    """Asker of a running task: sends client requests through the task record."""
 
     __slots__ = ("_before", "_running", "_tasks")
 
     def __init__(self, tasks: Tasks, running: RunningTask, before: Ending | None) -> None:
         self._tasks = tasks
         self._running = running
-        # What was learnt in rounds before the call was a task.
+        # The round trips before the call became a task.
         self._before = before
 
     async def ask(self, question: Question) -> Raw:
-        """Return what the client answered, unread.
+        """Return the client's response, undecoded.
 
         Raises:
-            PeerError: it answered with an error.
-            RequestTimeout: it took longer than the handler, or the server, waits.
-            RequestAborted: the task has ended, and left what asks behind.
+            PeerError: the client responded with an error.
+            RequestTimeout: no response within the timeout of the handler or the server.
+            RequestAborted: the task has ended; the caller is a task its handler left behind.
         """
         known = None if self._before is None else self._before.known(question)
         if known is not None:
@@ -91,38 +90,38 @@ class TaskAsker:
         course = course_of(context)
         try:
             with course.paused(context):
-                reply = await self._answer(question, course.waits)
+                response = await self._response(question, course.waits)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if course.is_done and (task is None or not task.cancelling()):
                 raise RequestAborted("the task has ended", method=question.method) from None
             raise
-        return _result(reply, question, self._running.surface.policy)
+        return _result(response, question, self._running.surface.policy)
 
-    async def _answer(self, question: Question, waits: set[asyncio.Future[Any]]) -> InputResponse:
+    async def _response(self, question: Question, waits: set[asyncio.Future[Any]]) -> InputResponse:
         running, key = self._running, question.key
-        most = self._tasks.settings.open_inputs
-        if len(running.waits) >= most:
-            raise ToolError(f"No more than {most} questions can be open at once.")
+        limit = self._tasks.settings.open_inputs
+        if len(running.input_futures) >= limit:
+            raise ToolError(f"No more than {limit} questions can be open at once.")
         future: asyncio.Future[InputResponse] = asyncio.get_running_loop().create_future()
-        running.waits[key] = future
+        running.input_futures[key] = future
         waits.add(future)
         try:
             async with asyncio.timeout(question.timeout):
                 await self._put(question, future)
                 return await future
         except BaseException as error:
-            # Nobody waits for it any more; also when the handler was told to stop.
+            # The handler no longer waits for it; a cancellation included.
             await self._withdraw(key)
             if isinstance(error, TimeoutError):
-                raise _late(question) from None
+                raise _timeout(question) from None
             raise
         finally:
-            del running.waits[key]
+            del running.input_futures[key]
             waits.discard(future)
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
-        """Do it: nothing is run again here, but it may have been done before."""
+        """Return the result of an earlier run of the handler, or run `work`."""
         done = None if self._before is None else self._before.done(key)
         return await work() if done is None else done
 
@@ -134,20 +133,22 @@ class TaskAsker:
         raw = Raw(encode(request))
 
         def to(record: TaskRecord) -> TaskRecord | None:
-            # It may be there already, and even answered, though the store did not say so.
+            # An attempt whose reply was lost may have written it, and it may be answered by now.
             return None if future.done() else with_question(record, question.key, raw)
 
         try:
             records = self._tasks.records
-            change = await records.insist(running.tenant, running.id, to, _STORE_TIMEOUT_S)
+            change = await records.change_with_retry(
+                running.tenant, running.id, to, _STORE_TIMEOUT_S
+            )
         except (StoreFull, StoreUnavailable) as error:
-            _log.error("%r cannot ask in its task: %s", running.context.name, error)
-            raise ToolError("The question cannot be kept.") from None
+            _log.error("tool %r: task question not stored: %s", running.context.name, error)
+            raise ToolError("The question cannot be stored.") from None
         if change.record is None or change.record.is_over:
-            running.stop()  # it has ended, and this is how we learn of it
-            await asyncio.sleep(0)  # where the handler is stopped
+            running.stop()  # its record is final or gone; no wake-up has arrived yet
+            await asyncio.sleep(0)  # the cancellation of the handler arrives here
             raise RequestAborted("the task has ended", method=question.method)
-        self._tasks.tell(running, change.record)
+        self._tasks.notify_status(running, change.record)
         self._tasks.carriers.offer(change.record)
 
     async def _withdraw(self, key: str) -> None:
@@ -160,14 +161,14 @@ class TaskAsker:
                 to = partial(without_question, key=key)
                 change = await tasks.records.change(running.tenant, running.id, to)
         except (StoreError, TimeoutError) as error:
-            _log.warning("a question that nobody waits for stays in the store: %r", error)
+            _log.warning("withdrawn task question remains in the store: %r", error)
             return
         if change.is_ours and change.record is not None:
-            tasks.tell(running, change.record)
+            tasks.notify_status(running, change.record)
 
 
 class _Carried:
-    """A question on its way, and the call that carries it."""
+    """A question on its way to the client, and its carrier."""
 
     __slots__ = ("is_lost", "key", "question", "record", "waiter", "work")
 
@@ -177,7 +178,7 @@ class _Carried:
         self.key = key
         self.question = question
         self.work: asyncio.Task[None] | None = None
-        # Whether another call has to carry it.
+        # Whether another carrier has to send it.
         self.is_lost = False
 
     def stop(self) -> None:
@@ -186,103 +187,104 @@ class _Carried:
 
 
 class InputCarriers:
-    """The questions that calls of this server are carrying to clients just now."""
+    """The questions that `tasks/result` requests of this server carry to clients now."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._at_work: dict[tuple[str, str], _Carried] = {}
+        self._in_flight: dict[tuple[str, str], _Carried] = {}
 
     def offer(self, record: TaskRecord) -> None:
-        """Send out what a task wants to know, where a call of its owner waits for it."""
+        """Send the open questions of a task that have a carrier and are not on their way."""
         if record.form != "core":
-            return  # whoever looks at the task sees it
+            return  # clients read them with `tasks/get`
         for key, question in record.questions.items():
             place = record.id, key
-            waiter = None if place in self._at_work else self._find(record, question)
+            waiter = None if place in self._in_flight else self._find(record, question)
             if waiter is not None:
                 carried = _Carried(waiter, record, key, question)
-                self._at_work[place] = carried
+                self._in_flight[place] = carried
                 carried.work = self._tasks.spawn(self._carry(carried))
                 carried.work.add_done_callback(partial(self._done, place))
 
     def _done(self, place: tuple[str, str], _: asyncio.Task[None]) -> None:
-        carried = self._at_work.pop(place)
+        carried = self._in_flight.pop(place)
         if carried.is_lost:
             record = carried.record
             self._tasks.spawn(self._tasks.watch(record.tenant, record.id))
 
     def drop(self, id: str, key: str | None = None) -> None:
-        """Ask no more, because the task has ended or the question was withdrawn."""
-        for place, carried in list(self._at_work.items()):
+        """Cancel the questions of a task that has ended, or one that was withdrawn."""
+        for place, carried in list(self._in_flight.items()):
             if place[0] == id and key in (None, place[1]):
                 carried.stop()
 
     def lose(self, waiter: ResultWaiter) -> None:
-        """Let others carry what a call did, which its client has cancelled."""
-        for carried in list(self._at_work.values()):
+        """Move the questions of a carrier to others: its client has cancelled the request."""
+        for carried in list(self._in_flight.values()):
             if carried.waiter is waiter:
                 carried.is_lost = True
                 carried.stop()
 
     def _find(self, record: TaskRecord, question: Raw) -> ResultWaiter | None:
-        """Return a call that may carry a question: its client can be asked such things."""
         request = _read.decode(question)
-        for waiter in self._tasks.waiting.open(record.tenant, record.id):
+        for waiter in self._tasks.result_waiters.open(record.tenant, record.id):
             if not waiter.can_carry:
                 continue
             session = waiter.connection.session
             try:
-                asks.check(session, waiter.surface, request.method, _params(request))
+                capabilities.check(session, waiter.surface, request.method, _params(request))
             except LocalProtocolError:
                 continue
             return waiter
         return None
 
     async def _carry(self, carried: _Carried) -> None:
-        """Ask a client, and write down what it says; a call that is lost leaves it to another."""
+        """Send a question and store its response; if the carrier is lost, leave it to another."""
         records, record, key = self._tasks.records, carried.record, carried.key
         lease = await records.claim(record, key, _LEASE_TTL_S)
         if lease is None:
-            return  # somebody is at it, maybe in another server
+            return  # sent by another carrier, maybe in another server
         renewing = self._tasks.spawn(self._renew(lease))
         try:
-            reply = await self._ask(carried.waiter, record, _read.decode(carried.question))
-            if reply is None:
+            response = await self._ask(carried.waiter, record, _read.decode(carried.question))
+            if response is None:
                 carried.waiter.can_carry = False
                 carried.is_lost = True
                 return
-            # From here on nothing stops it: it would have to be asked again.
-            await asyncio.shield(self._tasks.track(self._bring(record, key, reply)))
+            # Not cancelled from here on: the client would be asked a second time.
+            await asyncio.shield(self._tasks.track(self._deliver(record, key, response)))
         finally:
             renewing.cancel()
-            await records.unclaim(lease)
+            await records.release_claim(lease)
 
-    async def _bring(self, record: TaskRecord, key: str, reply: InputResponse) -> None:
-        to = partial(answered, replies={key: reply})
-        change = await self._tasks.records.insist(record.tenant, record.id, to, _STORE_TIMEOUT_S)
-        self._tasks.pass_on(change)
+    async def _deliver(self, record: TaskRecord, key: str, response: InputResponse) -> None:
+        to = partial(answered, responses={key: response})
+        change = await self._tasks.records.change_with_retry(
+            record.tenant, record.id, to, _STORE_TIMEOUT_S
+        )
+        self._tasks.propagate(change)
 
     async def _renew(self, lease: Lease) -> None:
         while True:
             await asyncio.sleep(_LEASE_TTL_S / 3)
             try:
-                await self._tasks.records.keep_claim(lease, _LEASE_TTL_S)
+                await self._tasks.records.renew_claim(lease, _LEASE_TTL_S)
             except StoreUnavailable as error:
-                _log.warning("the right to carry a question is not renewed: %s", error)
+                _log.warning("lease of a task question not renewed: %s", error)
 
     async def _ask(
         self, waiter: ResultWaiter, record: TaskRecord, request: InputRequest
     ) -> InputResponse | None:
-        """Return what a client says to a question; None where nobody will know."""
+        """Return the client's response to a question; None if the request was aborted."""
         connection, surface = waiter.connection, waiter.surface
-        params = forms.message_of(_params(request), record.id, surface)
+        params = wire.message_of(_params(request), record.id, surface)
         try:
             raw = await connection.ask(waiter.asked, surface, request.method, params, None)
         except PeerError as error:
             data = UNSET if error.data is None else error.data
             return InputResponse(error=ErrorObject(error.code, error.message, data))
         except RequestTimeout:
-            return InputResponse(is_late=True)
+            return InputResponse(is_timeout=True)
         except RequestAborted:
             return None
         return InputResponse(result=raw)
@@ -292,19 +294,13 @@ def _params(request: InputRequest) -> Any:
     return ListRootsRequestParams() if request.params is UNSET else request.params
 
 
-def _late(question: Question) -> RequestTimeout:
-    return RequestTimeout("no answer from the client in time", method=question.method)
+def _timeout(question: Question) -> RequestTimeout:
+    return RequestTimeout("no response from the client within the timeout", method=question.method)
 
 
-def _result(reply: InputResponse, question: Question, policy: Policy) -> Raw:
-    """Return what a reply brought.
-
-    Raises:
-        PeerError: it is an error.
-        RequestTimeout: there was none in time.
-    """
-    if reply.result is not UNSET:
-        return reply.result
-    if reply.error is UNSET:
-        raise _late(question)
-    raise peer_error(reply.error, question.method, policy)
+def _result(response: InputResponse, question: Question, policy: Policy) -> Raw:
+    if response.result is not UNSET:
+        return response.result
+    if response.error is UNSET:
+        raise _timeout(question)
+    raise peer_error(response.error, question.method, policy)

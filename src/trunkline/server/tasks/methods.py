@@ -1,16 +1,17 @@
-"""Serving `tasks/*`: which task is meant, whether it is the caller's, and what is answered.
+"""Method handlers of `tasks/*`: lookup, ownership, results and cursors.
 
-The same functions serve the core's form and the extension's; what differs is in the rows of
-the methods and types, and in how `task_forms.py` puts it.
+The same functions serve the core form and the extension form; the differences are in the rows of
+methods and types, and in `wire.py`.
 
 The rules that live here, and only here:
 
-* A task is visible in the form that made it, and to its owner: the principal and tenant of the
-  call that made it. To anybody else it does not exist, in the same words.   [SEC-36, SEC-37]
-* Where nobody has a name the id is the right, and a list holds what was made on the same
+* A task is visible in the form it was created in, and to its owner: the principal and tenant of
+  the call that created it. For any other caller it does not exist, with the same error text.
+                                                                             [SEC-36, SEC-37]
+* Without authentication the id is the capability, and `tasks/list` shows the tasks of the same
   connection.
-* Answers that are not what was asked for change nothing, not even where others are.
-* To cancel a task that has ended is a mistake in the core's form, and nothing in the other.
+* One invalid response rejects the whole `tasks/update`; nothing is stored.
+* `tasks/cancel` of a finished task is an error in the core form, and a no-op in the extension form.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from ..errors import error_of
 from ..extensions import Extension
 from ..handlers.raw_arguments import raw_arguments
 from ..registry.entries import Entry
-from . import wire as forms
+from . import wire
 from .input_requests import method_of
 from .records import InputResponse, TaskRecord, answered, cancelled
 from .result_waiters import NOT_FOUND, ResultWaiter
@@ -56,40 +57,40 @@ __all__ = ["TASK_METHODS", "tasks_extension"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# Tasks on a page: each is read by itself.
+# Of `tasks/list`; each task is one read of the store.
 _PAGE_TASKS: Final = 50
-# Of a signature, in bytes; nobody guesses so many.
+# Of a truncated HMAC: 128 bits cannot be guessed.
 _SIGNATURE_BYTES: Final = 16
-# The longest cursor of ours: the store's own, signed, in Base64.
+# More than any cursor we issue: the store's own, signed, in Base64.
 _MAX_CURSOR_CHARS: Final = 1024
 
 _EMPTY: Final = Raw(b"{}")
 
 
-class _Answers(Struct, frozen=True, rename="camel"):
-    """Params of `tasks/update`, with the answers as they came."""
+class _UpdateParams(Struct, frozen=True, rename="camel"):
+    """Params of `tasks/update`, with the responses undecoded."""
 
     task_id: str
     input_responses: dict[str, Raw]
 
 
-_named: Final = Decoder(GetTaskRequestParams)
-_answers: Final = Decoder(_Answers)
-_page: Final = Decoder(PaginatedRequestParams)
+_task_params: Final = Decoder(GetTaskRequestParams)
+_update_params: Final = Decoder(_UpdateParams)
+_page_params: Final = Decoder(PaginatedRequestParams)
 
 
 class _TaskWork:
-    """What becomes of a request about tasks."""
+    """Turns what a method handler returns or raises into a response."""
 
     def finish(self, entry: Any, context: Context, value: Any) -> Any:
-        """Return the result; None is a request that stays open, and is answered later."""
+        """Return the result; None leaves the request open, to be answered later."""
         return value
 
     def fail(self, entry: Any, context: Context, error: BaseException) -> Any:
-        """Return the error; a store that does not answer is a reason to come again."""
+        """Return the error; a store error becomes a retryable one."""
         policy = context._surface.policy
         if isinstance(error, StoreError):
-            _log.warning("%s was not served: %s", context.method, error)
+            _log.warning("%s failed, store error: %s", context.method, error)
             kind = ErrorKind.SERVICE_UNAVAILABLE
             return named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER)
         return error_of(error, context, policy)
@@ -103,59 +104,61 @@ _WORK: Final = _TaskWork()
 
 async def _get(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
-    return forms.shown(record, context._surface)
+    return wire.shown(record, context._surface)
 
 
 async def _cancel(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
-    change = await _tasks(context).alter(record, cancelled)
+    change = await _tasks(context).change(record, cancelled)
     if change.record is None:
         raise _not_found()
     if not change.is_ours and change.record.form == "core":
         raise RequestError(ErrorKind.TASK_ALREADY_COMPLETED)
-    return forms.cancelled(change.record, context._surface)
+    return wire.cancelled(change.record, context._surface)
 
 
 async def _update(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
     tasks, surface = _tasks(context), context._surface
-    replies = {
+    responses = {
         key: _checked(key, raw, record.questions[key], surface)
         for key, raw in params.input_responses.items()
         if key in record.questions
     }
-    await tasks.alter(record, partial(answered, replies=replies))
+    await tasks.change(record, partial(answered, responses=responses))
     return surface.empty()
 
 
 async def _result(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
     if record.is_over:
-        return forms.payload(record, context._surface)
+        return wire.payload(record, context._surface)
     tasks = _tasks(context)
-    await tasks.begin_to_watch()
-    circle = tasks.circle(context)
-    waiter = ResultWaiter(context._connection, context._asked, context._surface, circle, record)
-    if not tasks.waiting.add(waiter):
+    await tasks.start_runner()
+    requestor = tasks.requestor(context)
+    waiter = ResultWaiter(context._connection, context._asked, context._surface, requestor, record)
+    if not tasks.result_waiters.add(waiter):
         raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER})
     try:
-        # Again, now that we would be told: it may have ended while we looked.
+        # Read again, now that changes reach the waiter: it may have ended since.
         await tasks.watch(record.tenant, record.id)
-    except BaseException:  # a cancelled task too
-        tasks.give_up(context._asked)  # it is answered otherwise, or not at all
+    except BaseException:  # a cancellation too
+        tasks.give_up(context._asked)  # the request is answered with the error, or not at all
         raise
     return None
 
 
 async def _list(context: Context, params: Any) -> Any:
     tasks, surface = _tasks(context), context._surface
-    circle, key = tasks.circle(context), tasks.cursor_key
-    after = None if params.cursor is UNSET else _opened(params.cursor, circle, key)
-    records, cursor = await tasks.records.page(context.tenant or "", circle, after, _PAGE_TASKS)
-    return forms.listed(records, None if cursor is None else _signed(cursor, circle, key), surface)
+    requestor, key = tasks.requestor(context), tasks.cursor_key
+    after = None if params.cursor is UNSET else _opened(params.cursor, requestor, key)
+    records, cursor = await tasks.records.page(context.tenant or "", requestor, after, _PAGE_TASKS)
+    return wire.listed(
+        records, None if cursor is None else _signed(cursor, requestor, key), surface
+    )
 
 
-# -- which task ------------------------------------------------------------------------------
+# -- lookup ----------------------------------------------------------------------------------
 
 
 def _tasks(context: Context) -> Tasks:
@@ -163,19 +166,19 @@ def _tasks(context: Context) -> Tasks:
 
 
 async def _found(context: Context, id: str) -> TaskRecord:
-    """Return the task that a request is about.
+    """Return the task that a request names.
 
     Raises:
-        RequestError: there is none, or it is not the caller's.
+        RequestError: it does not exist, or does not belong to the caller.
     """
     tasks = _tasks(context)
     record = await tasks.records.get(context.tenant or "", id)
     if record is None or not _is_visible(record, context):
         raise _not_found()
-    checked = await tasks.checked(record)
-    if checked is None:
+    current = await tasks.fail_if_orphaned(record)
+    if current is None:
         raise _not_found()
-    return checked
+    return current
 
 
 def _is_visible(record: TaskRecord, context: Context) -> bool:
@@ -187,10 +190,10 @@ def _not_found() -> RequestError:
 
 
 def _checked(key: str, raw: Raw, question: Raw, surface: Surface) -> InputResponse:
-    """Return an answer, if it is one to that question.
+    """Return a response that has the result type of its question.
 
     Raises:
-        RequestError: it is not what such a question is answered with.
+        RequestError: it has another type.
     """
     try:
         capabilities.read(raw, surface, method_of(question))
@@ -204,34 +207,33 @@ def _checked(key: str, raw: Raw, question: Raw, surface: Surface) -> InputRespon
 # -- cursors ---------------------------------------------------------------------------------
 
 
-def _signed(cursor: str, circle: str, key: bytes) -> str:
-    """Return a cursor of the store as a client gets it: it can be given back, not made."""
-    told = cursor.encode()
-    signature = digest(key, b"tasks\0%b\0%b" % (circle.encode(), told), "sha256")
-    return urlsafe_b64encode(signature[:_SIGNATURE_BYTES] + told).decode()
+def _signed(cursor: str, requestor: str, key: bytes) -> str:
+    """Return a cursor of the store with a signature, so that a client cannot forge one."""
+    raw = cursor.encode()
+    signature = digest(key, b"tasks\0%b\0%b" % (requestor.encode(), raw), "sha256")
+    return urlsafe_b64encode(signature[:_SIGNATURE_BYTES] + raw).decode()
 
 
-def _opened(cursor: str, circle: str, key: bytes) -> str:
+def _opened(cursor: str, requestor: str, key: bytes) -> str:
     """Return the store's own cursor.
 
     Raises:
-        RequestError: it was not given out by us, to this requestor.
+        RequestError: the cursor was not issued by this server to this requestor.
     """
     try:
         if len(cursor) <= _MAX_CURSOR_CHARS:
-            told = urlsafe_b64decode(cursor.encode("ascii"))[_SIGNATURE_BYTES:].decode()
-            if compare_digest(_signed(told, circle, key), cursor):
-                return told
+            raw = urlsafe_b64decode(cursor.encode("ascii"))[_SIGNATURE_BYTES:].decode()
+            if compare_digest(_signed(raw, requestor, key), cursor):
+                return raw
     except ValueError:
-        pass  # no Base64, or no text
+        pass  # not Base64, or not text
     raise RequestError(ErrorKind.INVALID_CURSOR, "the cursor is not one that this list gave out")
 
 
-# -- serving them ----------------------------------------------------------------------------
+# -- registration ----------------------------------------------------------------------------
 
 
 def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]]) -> Serve:
-    """Return what serves a method, as a handler of ours."""
     arguments = raw_arguments(method)
 
     def serve(
@@ -247,16 +249,16 @@ def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]])
 
 
 TASK_METHODS: Final[dict[str, Serve]] = {
-    "tasks/get": _serve("tasks/get", _named, _get),
-    "tasks/result": _serve("tasks/result", _named, _result),
-    "tasks/list": _serve("tasks/list", _page, _list),
-    "tasks/cancel": _serve("tasks/cancel", _named, _cancel),
-    "tasks/update": _serve("tasks/update", _answers, _update),
+    "tasks/get": _serve("tasks/get", _task_params, _get),
+    "tasks/result": _serve("tasks/result", _task_params, _result),
+    "tasks/list": _serve("tasks/list", _page_params, _list),
+    "tasks/cancel": _serve("tasks/cancel", _task_params, _cancel),
+    "tasks/update": _serve("tasks/update", _update_params, _update),
 }
 
 
 def tasks_extension() -> Extension:
-    """Return the extension by which newer revisions have tasks."""
+    """Return the tasks extension of 2026-07-28 and later."""
     extension = Extension(EXTENSION, result_types=("task",))
     for name in ("tasks/get", "tasks/update", "tasks/cancel"):
         extension.serve(name, TASK_METHODS[name])

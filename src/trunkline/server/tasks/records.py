@@ -1,22 +1,25 @@
-"""One task as it is kept in the store: what is known of it, and how it may change.
+"""Task records in the store: their fields, their state transitions and their retention.
 
-A `TaskRecord` is a value; the functions here return what becomes of it, or None where that
-cannot be. `TaskRecords` reads and writes them, and knows nothing of handlers or connections:
-any server that shares the store may change any record, and the one that runs the task looks.
+A `TaskRecord` is a value; the transition functions return the next record, or None if the
+transition does not apply. `TaskRecords` reads and writes records, and knows nothing of handlers or
+connections: any server on the same store may change any record, and the server that runs the task
+reads the change. `TaskRetention` bounds the finished tasks kept for one requestor.
 
 The rules that live here, and only here:
 
-* A task that has ended stays as it ended.               [MCP 2025-11-25, basic/utilities/tasks]
-* It waits for input exactly as long as one of its questions is open; what answers none of
-  them is ignored, and what answers one is kept until the handler has taken it.
-* Every change compares and sets, and is tried anew when another one came first. Made twice,
-  because nobody knows whether it was made, it is made once.
-* Its time to live counts from its creation. Then it is gone, whoever still works at it.
-* An id has 192 random bits, because for a client without a name the id is the right to it.
-                                                                                     [SEP-2663]
+* A final status never changes.                          [MCP 2025-11-25, basic/utilities/tasks]
+* The status is `input_required` exactly while a question is open. A response to an unknown question
+  is ignored; a response to an open one is stored until the handler has received it.
+* Every change is a compare-and-set, retried after a conflict. Each transition is idempotent, since
+  a lost store reply leaves open whether it was applied.
+* The TTL counts from creation. An expired task is gone, even if its handler still runs.
+* A task id has 192 random bits: without authentication the id is the capability.    [SEP-2663]
+* The oldest finished tasks of a requestor make room for its newer ones; running tasks do not count
+  (they are bounded when they start). The bound covers tasks run by this server, is lost on restart,
+  and protects a store that all clients share; the store's own limits hold in any case.
 
-Keys of questions are not kept after they were answered: they come from the one call that the
-task is, which uses none twice.
+Keys of answered questions are not recorded: they come from the single call that became the task,
+which never uses a key twice.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Container, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -34,6 +38,7 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
+from ...concurrency.backoff import backoff
 from ...jsonrpc.messages import ErrorObject
 from ...mcp.types import TaskStatus
 from ...store.base import Store
@@ -42,10 +47,12 @@ from ...store.values import Key, Lease
 
 __all__ = [
     "InputResponse",
+    "RetainedTask",
     "TaskChange",
     "TaskForm",
     "TaskRecord",
     "TaskRecords",
+    "TaskRetention",
     "answered",
     "cancelled",
     "ended",
@@ -59,88 +66,88 @@ __all__ = [
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# The two ways in which revisions have tasks: the record of one means nothing to the other.
+# The two forms of tasks on the wire. A record of one form is invisible in the other.
 TaskForm = Literal["core", "extension"]
 
 _ID_BYTES: Final = 24
 _ID_CHARS: Final = 32  # the same in Base64
-_OVER: Final = frozenset(("completed", "failed", "cancelled"))
-# How often a change is tried anew. Each loss is somebody else's gain, so that whoever loses this
-# often has met a store that does not compare.
+_FINAL: Final = frozenset(("completed", "failed", "cancelled"))
+# Compare-and-set attempts. Each conflict is another writer's success, so this many in a row mean a
+# store whose compare-and-set is broken.
 _MAX_TRIES: Final = 100
-# Between two tries to reach a store that does not answer, in seconds: at first, and at most.
+# Backoff while the store is unavailable.
 _MIN_RETRY_DELAY_S: Final = 0.05
 _MAX_RETRY_DELAY_S: Final = 1.0
-# In seconds: a store takes no less.
+# The smallest TTL a store accepts.
 _MIN_TTL_S: Final = 0.001
 
 
 class InputResponse(Struct, frozen=True, omit_defaults=True):
-    """What became of a question: a result or an error, or that it took too long."""
+    """The response to a question: a result, an error, or a timeout."""
 
     result: Raw | UnsetType = UNSET
     error: ErrorObject | UnsetType = UNSET
-    is_late: bool = False
+    is_timeout: bool = False
 
 
 class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A task, as every server that shares the store sees it."""
+    """A task as seen by every server on the same store."""
 
     id: str
     tenant: str
-    # The principal it belongs to; None where nobody has a name.
+    # The principal that owns it; None without authentication.
     owner: str | None
     form: TaskForm
     tool: str
-    # The server that works at it.
+    # The name of the server that runs it.
     runner: str
-    # Seconds since 1970, so that servers with one store mean the same.
+    # Seconds since the epoch: servers on one store compare these.
     created: float
     updated: float
-    # Seconds from its creation until it is gone; None is never.
+    # Seconds from creation until it expires; None: never.
     ttl: float | None
     poll_interval: float
     status: TaskStatus = "working"
     status_message: str = ""
-    # As it was sent, or would have been, in the revision that the call came in.
+    # As sent, or as it would have been sent, in the revision of the call.
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
-    # Open ones, as they are on the wire, and replies that the handler has not taken yet.
+    # Open questions in wire form, and responses the handler has not received yet.
     questions: dict[str, Raw] = {}  # never changed in place
-    replies: dict[str, InputResponse] = {}
+    responses: dict[str, InputResponse] = {}
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended."""
-        return self.status in _OVER
+        """Whether its status is final."""
+        return self.status in _FINAL
 
-    def left(self, now: float) -> float | None:
-        """Return how many seconds it still has; None is for ever, and none may be left."""
+    def remaining(self, now: float) -> float | None:
+        """Return the seconds until it expires, zero or less if it has; None: never."""
         return None if self.ttl is None else self.created + self.ttl - now
 
     def __repr__(self) -> str:
         return f"<TaskRecord of {self.tool!r}, {self.status}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]  # a Struct's own would show the id, which is a right
+        return [("", repr(self))]  # a Struct's own shows the id, which is a capability
 
 
 def new_id() -> str:
-    """Return an id that nobody guesses."""
+    """Return an unguessable id."""
     return secrets.token_urlsafe(_ID_BYTES)
 
 
 def timestamp(seconds: float) -> str:
-    """Return a time as it is on the wire."""
+    """Return seconds since the epoch in wire form."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def requestor_id(name: str) -> str:
-    """Return what the tasks of one requestor are listed under, which shows nothing of its name."""
+    """Return the digest that the tasks of a requestor are listed under; it hides the name."""
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# -- what may become of one ------------------------------------------------------------------
+# -- transitions -----------------------------------------------------------------------------
 
 
 def ended(
@@ -151,7 +158,7 @@ def ended(
     result: Raw | UnsetType = UNSET,
     error: Raw | UnsetType = UNSET,
 ) -> TaskRecord | None:
-    """Return a task that has ended; None for one that had."""
+    """Return the record with a final status; None if it has one."""
     if record.is_over:
         return None
     return replace(
@@ -161,40 +168,39 @@ def ended(
         result=result,
         error=error,
         questions={},
-        replies={},
+        responses={},
     )
 
 
 def cancelled(record: TaskRecord) -> TaskRecord | None:
-    """Return a task that was cancelled; None for one that had ended."""
+    """Return the record cancelled; None if its status is final."""
     return ended(record, "cancelled", "The task was cancelled.")
 
 
 def with_question(record: TaskRecord, key: str, question: Raw) -> TaskRecord | None:
-    """Return a task with one open question more; None for one that has ended, or has it."""
-    if record.is_over or key in record.questions or key in record.replies:
+    """Return the record with one more open question; None if it is final or has that question."""
+    if record.is_over or key in record.questions or key in record.responses:
         return None
     return replace(record, status="input_required", questions={**record.questions, key: question})
 
 
-def answered(record: TaskRecord, replies: Mapping[str, InputResponse]) -> TaskRecord | None:
-    """Return a task some of whose questions were answered; None where none of them was."""
-    known = {key: reply for key, reply in replies.items() if key in record.questions}
+def answered(record: TaskRecord, responses: Mapping[str, InputResponse]) -> TaskRecord | None:
+    """Return the record with these responses; None if none of them belongs to an open question."""
+    known = {key: response for key, response in responses.items() if key in record.questions}
     if not known:
         return None
-    changed = _without(record, known)
-    return replace(changed, replies={**record.replies, **known})
+    return replace(_without(record, known), responses={**record.responses, **known})
 
 
 def without_question(record: TaskRecord, key: str) -> TaskRecord | None:
-    """Return a task without a question that nobody waits for any more; None if it has none."""
+    """Return the record with a question withdrawn; None if that question is not open."""
     return _without(record, {key: None}) if key in record.questions else None
 
 
 def without_responses(record: TaskRecord, keys: Container[str]) -> TaskRecord | None:
-    """Return a task some of whose replies were taken; None if it has none of them."""
-    left = {key: reply for key, reply in record.replies.items() if key not in keys}
-    return replace(record, replies=left) if len(left) < len(record.replies) else None
+    """Return the record with received responses removed; None if it has none of them."""
+    left = {key: response for key, response in record.responses.items() if key not in keys}
+    return replace(record, responses=left) if len(left) < len(record.responses) else None
 
 
 def _without(record: TaskRecord, keys: Mapping[str, Any]) -> TaskRecord:
@@ -202,13 +208,13 @@ def _without(record: TaskRecord, keys: Mapping[str, Any]) -> TaskRecord:
     return replace(record, questions=left, status="input_required" if left else "working")
 
 
-# -- keeping them ----------------------------------------------------------------------------
+# -- the store -------------------------------------------------------------------------------
 
 
 class TaskChange(NamedTuple):
-    """What is there after a change was tried: the record, the one before, and whether it was ours.
+    """The outcome of an attempted change: the record now and before, and whether it was applied.
 
-    `record` is None where it is gone.
+    `record` is None if the task is gone.
     """
 
     record: TaskRecord | None
@@ -217,33 +223,33 @@ class TaskChange(NamedTuple):
 
 
 class TaskRecords:
-    """The tasks in one store."""
+    """The task records of one store."""
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self.clock = clock
 
-    async def add(self, record: TaskRecord, circle: str | None) -> None:
-        """Keep a new task; with a circle it is listed among those of one requestor.
+    async def add(self, record: TaskRecord, requestor: str | None) -> None:
+        """Store a new task; with `requestor`, list it among the tasks of that requestor.
 
         Raises:
-            StoreError: there is no room, or no answer; it may have to be removed.
+            StoreError: the store is full or unavailable; the record may exist, remove it.
         """
-        left = record.left(self.clock())
-        # A client may ask for less time than it takes to get here.
+        left = record.remaining(self.clock())
+        # A client may request a TTL shorter than the time elapsed so far.
         ttl = None if left is None else max(left, _MIN_TTL_S)
-        if circle is not None:
-            await self._store.put(_listed(record, circle), record.id.encode(), ttl=ttl)
+        if requestor is not None:
+            await self._store.put(_listed(record, requestor), record.id.encode(), ttl=ttl)
         await self._store.compare_and_set(_key(record), encode(record), version=None, ttl=ttl)
 
-    async def remove(self, record: TaskRecord, circle: str | None) -> None:
-        """Let a task go of which nobody was told."""
-        if circle is not None:
-            await self._store.delete(_listed(record, circle))
+    async def remove(self, record: TaskRecord, requestor: str | None) -> None:
+        """Delete a task and its list entry."""
+        if requestor is not None:
+            await self._store.delete(_listed(record, requestor))
         await self._store.delete(_key(record))
 
     async def get(self, tenant: str, id: str) -> TaskRecord | None:
-        """Return a task, or None if there is none, or none any more."""
+        """Return a task, or None if it does not exist or has expired."""
         found = await self._find(tenant, id)
         return None if found is None else found[0]
 
@@ -255,13 +261,13 @@ class TaskRecords:
         *,
         quietly: bool = False,
     ) -> TaskChange:
-        """Make of a task what `to` returns of it; None there leaves it as it is.
+        """Replace a task by `to(task)`; None from `to` leaves it unchanged.
 
-        `quietly` is a change that no client would notice.
+        `quietly` keeps `updated`: clients cannot observe the change.
 
         Raises:
-            StoreFull: what it was to become has no room; it is as it was.
-            StoreUnavailable: it may have changed, or not.
+            StoreFull: the new record does not fit; the old one remains.
+            StoreUnavailable: the change may have been applied, or not.
         """
         for _ in range(_MAX_TRIES):
             found = await self._find(tenant, id)
@@ -272,43 +278,44 @@ class TaskRecords:
             if wanted is None:
                 return TaskChange(record, record)
             if not quietly:
-                # Whatever the clock does: who is told of changes goes by this.
+                # Monotonic even if the clock is not: notifications are ordered by it.
                 wanted = replace(wanted, updated=max(self.clock(), record.updated))
             value = encode(wanted)
             set_ = await self._store.compare_and_set(_key(record), value, version=version, ttl=left)
             if set_ is not None:
                 return TaskChange(wanted, record, True)
-        raise StoreUnavailable("a task was changed by others each time it was to be changed")
+        raise StoreUnavailable(f"{_MAX_TRIES} compare-and-set conflicts in a row on one task")
 
-    async def insist(
+    async def change_with_retry(
         self,
         tenant: str,
         id: str,
         to: Callable[[TaskRecord], TaskRecord | None],
-        seconds: float,
+        timeout: float,
     ) -> TaskChange:
-        """Change a task as `change` does, and again for so long while the store does not answer.
+        """Change a task as `change` does, retrying for `timeout` seconds an unavailable store.
 
         Raises:
-            StoreFull: what it was to become has no room; it is as it was.
-            StoreUnavailable: there was no answer all the time.
+            StoreFull: the new record does not fit; the old one remains.
+            StoreUnavailable: the store was unavailable for the whole time.
         """
-        until, pause = time.monotonic() + seconds, _MIN_RETRY_DELAY_S
+        until = time.monotonic() + timeout
+        delays = backoff(_MIN_RETRY_DELAY_S, _MAX_RETRY_DELAY_S)
         while True:
             try:
                 return await self.change(tenant, id, to)
             except StoreUnavailable as error:
-                if time.monotonic() + pause > until:
+                delay = next(delays)
+                if time.monotonic() + delay > until:
                     raise
-                _log.warning("a task is not changed yet: %s", error)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _MAX_RETRY_DELAY_S)
+                _log.warning("task not updated, retrying in %g s: %s", delay, error)
+            await asyncio.sleep(delay)
 
     async def page(
-        self, tenant: str, circle: str, after: str | None, limit: int
+        self, tenant: str, requestor: str, after: str | None, limit: int
     ) -> tuple[list[TaskRecord], str | None]:
-        """Return some of the tasks of one requestor, and where to go on."""
-        prefix = Key(tenant, "task-of", f"{circle}/")
+        """Return a page of the tasks of one requestor, and the cursor of the next page."""
+        prefix = Key(tenant, "task-of", f"{requestor}/")
         page = await self._store.scan(prefix, after=after, limit=limit)
         found = []
         for key in page.keys:
@@ -318,20 +325,20 @@ class TaskRecords:
         return found, page.cursor
 
     async def claim(self, record: TaskRecord, key: str, ttl: float) -> Lease | None:
-        """Return the right to carry a question to the client, or None if somebody has it."""
+        """Return the lease to send a question to the client, or None if another server has it."""
         name = sha256(f"{record.id}/{key}".encode("utf-8", "surrogatepass")).hexdigest()
         return await self._store.acquire(Key(record.tenant, "task-question", name), ttl=ttl)
 
-    async def keep_claim(self, lease: Lease, ttl: float) -> None:
-        """Keep that right for so long from now on."""
+    async def renew_claim(self, lease: Lease, ttl: float) -> None:
+        """Extend the lease to `ttl` seconds from now."""
         await self._store.renew(lease, ttl=ttl)
 
-    async def unclaim(self, lease: Lease) -> None:
-        """Give that right up."""
+    async def release_claim(self, lease: Lease) -> None:
+        """Release the lease."""
         await self._store.release(lease)
 
     async def _find(self, tenant: str, id: str) -> tuple[TaskRecord, int, float | None] | None:
-        # Whatever a client sends: what no id looks like is not looked for.
+        # Ids come from clients: one of another shape never reaches the store.
         if len(id) != _ID_CHARS or not id.isascii():
             return None
         stored = await self._store.get(Key(tenant, "task", id))
@@ -340,10 +347,10 @@ class TaskRecords:
         try:
             record = _read(stored.value)
         except (ValidationError, DecodeError) as error:
-            # Of a server that is newer than this one, say; to us it is none.
-            _log.error("a task in the store cannot be read: %s", error)
+            # Written by a newer version, perhaps; treated as missing.
+            _log.error("task record in the store is not readable, ignoring the task: %s", error)
             return None
-        left = record.left(self.clock())
+        left = record.remaining(self.clock())
         return None if left is not None and left <= 0 else (record, stored.version, left)
 
 
@@ -354,6 +361,59 @@ def _key(record: TaskRecord) -> Key:
     return Key(record.tenant, "task", record.id)
 
 
-def _listed(record: TaskRecord, circle: str) -> Key:
-    """Return where a task is listed; in a store that keeps order, in that of creation."""
-    return Key(record.tenant, "task-of", f"{circle}/{int(record.created * 1000):013d}/{record.id}")
+def _listed(record: TaskRecord, requestor: str) -> Key:
+    # Sorts by creation time in a store that keeps keys in order.
+    name = f"{requestor}/{int(record.created * 1000):013d}/{record.id}"
+    return Key(record.tenant, "task-of", name)
+
+
+# -- retention -------------------------------------------------------------------------------
+
+
+class RetainedTask(NamedTuple):
+    """A finished task."""
+
+    # As it began; its result is in the store.
+    record: TaskRecord
+    # Of its result, in bytes.
+    size: int
+
+
+class TaskRetention:
+    """The finished tasks of each requestor, oldest first."""
+
+    def __init__(self, max_tasks: int, max_bytes: int) -> None:
+        self._max_tasks = max_tasks
+        self._max_bytes = max_bytes
+        self._tasks: dict[str, deque[RetainedTask]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tasks.values()))
+
+    def add(self, requestor: str, task: RetainedTask, now: float) -> list[TaskRecord]:
+        """Add a finished task; return the older ones to delete."""
+        retained = self._tasks.setdefault(requestor, deque())
+        retained.append(task)
+        if not self._exceeds(retained):
+            return []
+        retained = self._tasks[requestor] = _unexpired(retained, now)
+        evicted = []
+        # The newest stays: the store has accepted it.
+        while len(retained) > 1 and self._exceeds(retained):
+            evicted.append(retained.popleft().record)
+        return evicted
+
+    def tidy(self, now: float) -> None:
+        """Drop expired tasks."""
+        for requestor, retained in list(self._tasks.items()):
+            self._tasks[requestor] = left = _unexpired(retained, now)
+            if not left:
+                del self._tasks[requestor]
+
+    def _exceeds(self, tasks: deque[RetainedTask]) -> bool:
+        return len(tasks) > self._max_tasks or sum(each.size for each in tasks) > self._max_bytes
+
+
+def _unexpired(tasks: deque[RetainedTask], now: float) -> deque[RetainedTask]:
+    times = ((each, each.record.remaining(now)) for each in tasks)
+    return deque(each for each, left in times if left is None or left > 0)

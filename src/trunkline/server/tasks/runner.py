@@ -1,14 +1,14 @@
-"""A server as the others know it that share its store: a name, a sign of life, and an ear.
+"""Heartbeat and wake-up channel of a server that runs tasks on a shared store.
 
-A task is worked at by the server that made it. Another one that changes its record, because a
-client happened to ask there, calls this one by name; what is done about it is for `tasks.py`.
+A task runs on the server that created it. Another server that changes its record for a client
+publishes the task id on the wake-up channel of that server; `lifecycle.py` acts on it.
 
 The rules that live here, and only here:
 
-* The sign of life is there before the first task of a runner is, and for as long as the server
-  is open. Whoever finds a task whose runner gives none may say that it has failed.
-* A call is a message, and comes at most once. So everything that waits is also looked at every
-  few seconds, and all of it after the ear was deaf for a while.
+* The heartbeat is in the store before the first task of a server, and while the server is open. A
+  server that finds a task whose runner has no heartbeat may mark the task as failed.
+* Wake-up messages are delivered at most once. Every waiting task is therefore also checked
+  periodically, and all of them after the subscription was lost.
 """
 
 from __future__ import annotations
@@ -28,54 +28,53 @@ __all__ = ["TaskRunner"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# How often what waits is looked at, in seconds. A client that is missed waits so much longer.
+# Interval of heartbeats and checks. A client whose wake-up message was lost waits this much longer.
 CHECK_INTERVAL_S: Final = 2.0
-# How long a runner that gives no sign of life is taken to be alive: a loop that is held up, or an
-# engine that is away for a moment, is not to cost a client its task.
+# Lifetime of a heartbeat: a blocked event loop or a short outage of the store must not fail tasks.
 HEARTBEAT_TTL_S: Final = 30.0
-# Before the ear of a runner is put to a lost store again.
+# Before subscribing again after the store was lost.
 RESUBSCRIBE_DELAY_S: Final = 1.0
 
 
 class TaskRunner:
-    """What makes this server one that works at tasks."""
+    """This server's identity, heartbeat and wake-up subscription."""
 
     def __init__(
         self,
         store: Store,
-        look: Callable[[], Awaitable[None]],
-        wake: Callable[[str], Awaitable[None]],
+        check: Callable[[], Awaitable[None]],
+        on_wake: Callable[[str], Awaitable[None]],
     ) -> None:
         self._store = store
-        # What is called every few seconds, and what with the id of a task that was changed.
-        self._look = look
-        self._wake = wake
+        # Called every `CHECK_INTERVAL_S`, and with the id of a changed task.
+        self._check = check
+        self._on_wake = on_wake
         self.name = ""
         self._opening = asyncio.Lock()
         self._subscription: ChannelSubscription | None = None
         self._loops: list[asyncio.Task[None]] = []
 
     async def begin(self) -> None:
-        """Give a sign of life and listen, from now on; to begin twice is to begin once.
+        """Start the heartbeat and the subscription, unless they have started.
 
         Raises:
-            StoreError: there is no store to be known in; nothing has begun.
+            StoreError: the store is not available; nothing was started.
         """
         async with self._opening:
             if self._loops:
                 return
-            # Another one each time: a process that was forked is not the one before.
+            # New each time: after a fork the process is another server.
             self.name = secrets.token_hex(16)
-            self._subscription = await self._store.subscribe(_ear(self.name))
+            self._subscription = await self._store.subscribe(_channel(self.name))
             try:
-                await self._store.put(_sign(self.name), b"", ttl=HEARTBEAT_TTL_S)
-            except BaseException:  # a cancelled task too: nobody would close it
+                await self._store.put(_heartbeat(self.name), b"", ttl=HEARTBEAT_TTL_S)
+            except BaseException:  # a cancellation too: the subscription would leak
                 await self._subscription.close()
                 raise
             self._loops = [asyncio.create_task(self._beat()), asyncio.create_task(self._listen())]
 
     async def close(self) -> None:
-        """Take the sign of life away, and leave nothing behind."""
+        """Remove the heartbeat and end the subscription."""
         async with self._opening:
             loops, self._loops = self._loops, []
             for loop in loops:
@@ -83,73 +82,77 @@ class TaskRunner:
             await asyncio.gather(*loops, return_exceptions=True)
             if loops:
                 await self._leave()
-        # A lock belongs to the loop on which somebody waited for it.
+        # A lock belongs to the event loop on which it was first contended.
         self._opening = asyncio.Lock()
 
     async def _leave(self) -> None:
         try:
             if self._subscription is not None:
                 await self._subscription.close()
-            await self._store.delete(_sign(self.name))
+            await self._store.delete(_heartbeat(self.name))
         except StoreError as error:
-            _log.warning("the store was not told that this server has ended: %s", error)
+            _log.warning("heartbeat not removed, it expires in %g s: %s", HEARTBEAT_TTL_S, error)
         self._subscription = None
 
     async def is_alive(self, name: str) -> bool:
-        """Say whether a runner still works at its tasks."""
-        return await self._store.get(_sign(name)) is not None
+        """Return True if the server of that name has a heartbeat."""
+        return await self._store.get(_heartbeat(name)) is not None
 
-    async def call(self, name: str, id: str) -> None:
-        """Tell another runner that a task of its was changed."""
-        await self._store.publish(_ear(name), id.encode())
+    async def wake(self, name: str, id: str) -> None:
+        """Send the id of a changed task to the server that runs it."""
+        await self._store.publish(_channel(name), id.encode())
 
-    # -- as long as the server is open -------------------------------------------------------
+    # -- while the server is open ------------------------------------------------------------
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             try:
-                # A store that was lost has forgotten it.
-                if not await self._store.touch(_sign(self.name), ttl=HEARTBEAT_TTL_S):
-                    await self._store.put(_sign(self.name), b"", ttl=HEARTBEAT_TTL_S)
-                await self._look()
+                # A store that was restarted has lost the heartbeat.
+                if not await self._store.touch(_heartbeat(self.name), ttl=HEARTBEAT_TTL_S):
+                    await self._store.put(_heartbeat(self.name), b"", ttl=HEARTBEAT_TTL_S)
+                await self._check()
             except StoreClosed:
                 return
             except StoreError as error:
-                _log.warning("tasks were not looked at: %s", error)
-            except Exception as error:  # noqa: BLE001  # ours; the sign of life is worth more
-                _log.error("tasks could not be looked at\n%s", as_redacted(error))
+                _log.warning("periodic check of tasks skipped, store error: %s", error)
+            except Exception as error:  # noqa: BLE001  # ours; the heartbeat must go on
+                _log.error("periodic check of tasks failed\n%s", as_redacted(error))
 
     async def _listen(self) -> None:
         while self._subscription is not None:
             try:
                 async for message in self._subscription:
-                    await self._hear(message.data.decode(errors="replace"))
+                    await self._receive(message.data.decode(errors="replace"))
                 return
             except StoreClosed:
                 return
             except StoreError as error:
-                _log.warning("calls for tasks are not heard for a while: %s", error)
+                _log_lost(error)
             await asyncio.sleep(RESUBSCRIBE_DELAY_S)
             try:
                 await self._subscription.close()
-                self._subscription = await self._store.subscribe(_ear(self.name))
-                await self._look()
+                self._subscription = await self._store.subscribe(_channel(self.name))
+                await self._check()
             except StoreClosed:
                 return
             except StoreError as error:
-                _log.warning("calls for tasks are still not heard: %s", error)
+                _log_lost(error)
 
-    async def _hear(self, id: str) -> None:
+    async def _receive(self, id: str) -> None:
         try:
-            await self._wake(id)
-        except Exception as error:  # noqa: BLE001  # the next call may be about another task
-            _log.warning("a call for a task came to nothing: %s", as_redacted(error))
+            await self._on_wake(id)
+        except Exception as error:  # noqa: BLE001  # the next message may be about another task
+            _log.warning("task wake-up failed, left to the next check: %s", as_redacted(error))
 
 
-def _sign(name: str) -> Key:
+def _log_lost(error: StoreError) -> None:
+    _log.warning("task wake-up subscription lost, retrying in %g s: %s", RESUBSCRIBE_DELAY_S, error)
+
+
+def _heartbeat(name: str) -> Key:
     return Key("", "task-runner", name)
 
 
-def _ear(name: str) -> Key:
+def _channel(name: str) -> Key:
     return Key("", "task-wake", name)

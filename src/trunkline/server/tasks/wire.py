@@ -1,17 +1,17 @@
-"""Tasks as they are on the wire, in the revision that is spoken.
+"""Wire form of tasks: results, notifications, metadata and outcomes, in each revision.
 
-What a record says is put into the wire types once, under the names of every revision, and the
-tables of the revision drop what is not theirs: `ttl` or `ttlMs`, wrapped or flat, with what the
-task has brought or without. Nothing here asks which revision that is.
+A record is put into the wire types once, under the names of every revision (`ttl` and `ttlMs`,
+wrapped and flat, with and without the result); the tables of the revision drop what it lacks. No
+function here compares revisions.
 
 The rules that live here, and only here:
 
-* A revision has tasks as part of its core, as an extension, or not at all; its row of
-  `tasks/get` says which.
-* What belongs to a task, and does not name it otherwise, names it in `_meta`, in the revision
-  that has such a key.             [MCP 2025-11-25, basic/utilities/tasks#related-task-metadata]
-* A tool that failed has failed as a task in the core's form. In the extension's it has
-  completed, and only an error of the protocol is a failure.                        [SEP-2663]
+* A revision has tasks in its core, as an extension, or not at all, according to its row of
+  `tasks/get`.
+* A message that belongs to a task and does not name it elsewhere names it in `_meta`, in the
+  revision that has such a key.    [MCP 2025-11-25, basic/utilities/tasks#related-task-metadata]
+* A tool result with `isError` makes the task `failed` in the core form and `completed` in the
+  extension form, where only a protocol error is a failure.                         [SEP-2663]
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ...spec.lookup import meta_key
 from ...spec.lookup import method as method_row
 from ...spec.mcp.meta import RELATED_TASK
 from ..handlers.json_encoding import OutputMismatch, encoded
-from .records import TaskForm, TaskRecord, timestamp
+from .records import TaskForm, TaskRecord, ended, timestamp
 
 if TYPE_CHECKING:
     from ..dispatch.revision import Surface
@@ -61,30 +61,30 @@ __all__ = [
     "task_form",
 ]
 
-# What a task that failed is told with beside its result, in characters: it is for people.
+# Of `statusMessage`, which is for people and repeats the error.
 _MAX_MESSAGE_CHARS: Final = 200
 
 _members: Final[Decoder[dict[str, Any]]] = Decoder(dict[str, Any])
 _error: Final = Decoder(ErrorObject)
-# The longest time that anybody asks for, in milliseconds; more is as good as this.
+# About 31 years. A client may request any integer; a larger one would overflow a float.
 _MAX_TTL_MS: Final = 10**12
 
 
 class _TaskParams(Struct, frozen=True):
-    """What a call asks for a task with. An integer may be written with a point in JSON."""
+    """The `task` member of a request. JSON may write an integer with a decimal point."""
 
     ttl: int | float | UnsetType = UNSET
 
 
-_wish: Final = Decoder(_TaskParams)
+_task_params: Final = Decoder(_TaskParams)
 
 
-@cache  # one entry per released revision: another raises, and nothing is kept
+@cache  # one entry per released revision: any other raises and is not cached
 def task_form(revision: str) -> TaskForm | None:
-    """Return how a revision has tasks, or None if it has none.
+    """Return the form of tasks in a revision, or None if it has none.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     row = method_row("tasks/get", revision)
     if row is None:
@@ -93,52 +93,52 @@ def task_form(revision: str) -> TaskForm | None:
 
 
 def read_ttl(raw: Raw) -> float | None:
-    """Return the seconds for which a call asks to have its task kept; None where it does not.
+    """Return the requested TTL in seconds, or None if the request has none.
 
     Raises:
-        ValidationError: it is not as the revision has it.
+        ValidationError: `task` or its `ttl` has the wrong type or value.
     """
-    ttl = _wish.decode(raw).ttl
+    ttl = _task_params.decode(raw).ttl
     if ttl is UNSET:
         return None
     if ttl < 1 or (isinstance(ttl, float) and not ttl.is_integer()):
         raise ValidationError("Expected `int` >= 1 - at `$.task.ttl`")
-    return min(ttl, _MAX_TTL_MS) / 1000  # before it is divided: no integer is too large in JSON
+    return min(ttl, _MAX_TTL_MS) / 1000  # bounded before the division, which may overflow
 
 
-# -- how a task stands -----------------------------------------------------------------------
+# -- state -----------------------------------------------------------------------------------
 
 
 def created(record: TaskRecord, surface: Surface) -> Any:
-    """Return what a call is answered that goes on as a task."""
+    """Return the `CreateTaskResult` of a call that became a task."""
     task: Task = _made(Task, record)
     wrapped = _made(CreateTaskResult, record, meta=surface.meta, result_type="task", task=task)
     return surface.narrowed(wrapped)
 
 
 def shown(record: TaskRecord, surface: Surface) -> Any:
-    """Return how a task stands."""
-    return surface.result(_made(GetTaskResult, record, **_brought(record)))
+    """Return the result of `tasks/get`."""
+    return surface.result(_made(GetTaskResult, record, **_payload_members(record)))
 
 
 def cancelled(record: TaskRecord, surface: Surface) -> Any:
-    """Return what is answered to who cancelled a task: how it stands, or a mere nod."""
+    """Return the result of `tasks/cancel`: the state, or an empty result in the extension form."""
     return surface.result(_made(CancelTaskResult, record))
 
 
 def listed(records: list[TaskRecord], cursor: str | None, surface: Surface) -> Any:
-    """Return a page of tasks."""
+    """Return a page of `tasks/list`."""
     tasks = [_made(Task, each) for each in records]
     return surface.result(ListTasksResult(tasks, next_cursor=cursor or UNSET))
 
 
 def notification(record: TaskRecord, surface: Surface) -> Any:
-    """Return how a task stands, as the params of the notification that it has changed."""
-    return surface.narrowed(_made(TaskStatusNotificationParams, record, **_brought(record)))
+    """Return the params of the notification that a task has changed."""
+    return surface.narrowed(_made(TaskStatusNotificationParams, record, **_payload_members(record)))
 
 
 def _made(kind: Any, record: TaskRecord, **more: Any) -> Any:
-    """Return a value of a wire type with what it has to say of a task, in every revision."""
+    """Return a wire type filled from a record, under the member names of every revision."""
     ttl = None if record.ttl is None else round(record.ttl * 1000)
     poll_interval = max(1, round(record.poll_interval * 1000))
     facts = {
@@ -156,8 +156,7 @@ def _made(kind: Any, record: TaskRecord, **more: Any) -> Any:
     return kind(**{name: value for name, value in facts.items() if name in known}, **more)
 
 
-def _brought(record: TaskRecord) -> dict[str, Any]:
-    """Return what a task has brought, or still needs."""
+def _payload_members(record: TaskRecord) -> dict[str, Any]:
     return {
         "result": record.result,
         "error": record.error,
@@ -165,40 +164,44 @@ def _brought(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-# -- how it ended ----------------------------------------------------------------------------
+# -- outcome ---------------------------------------------------------------------------------
 
 
 class TaskOutcome(NamedTuple):
-    """What becomes of a task when its handler has ended."""
+    """The final state of a task."""
 
     status: TaskStatus
     message: str
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
 
+    def applied_to(self, record: TaskRecord) -> TaskRecord | None:
+        """Return the record with this outcome; None if its status is final."""
+        return ended(record, self.status, self.message, result=self.result, error=self.error)
+
 
 def outcome_of(outcome: Any, form: TaskForm, surface: Surface) -> TaskOutcome:
-    """Return what a handler's outcome makes of its task."""
+    """Return the final state of a task from the result or error of its handler."""
     try:
         written = Raw(encoded(outcome))
     except OutputMismatch:
-        return stopped("The result cannot be written.", surface)
+        return stopped("The result cannot be encoded as JSON.", surface)
     if type(outcome) is ErrorObject:
         return TaskOutcome("failed", outcome.message[:_MAX_MESSAGE_CHARS], error=written)
     has_failed = isinstance(outcome, CallToolResult) and outcome.is_error is True
     if has_failed and form == "core":
-        return TaskOutcome("failed", "The tool has failed; its result says how.", written)
+        return TaskOutcome("failed", "The tool failed; see its result.", written)
     return TaskOutcome("completed", "", written)
 
 
 def stopped(message: str, surface: Surface) -> TaskOutcome:
-    """Return what becomes of a task that could not be brought to its end."""
+    """Return the final state of a task that failed without an outcome of its handler."""
     error = named_error(ErrorKind.INTERNAL_ERROR, policy=surface.policy, message=message)
     return TaskOutcome("failed", message, error=Raw(encode(error)))
 
 
 def payload(record: TaskRecord, surface: Surface) -> Any:
-    """Return what the call would have been answered, of a task that has ended."""
+    """Return the response that the original call would have got, for a finished task."""
     if record.result is not UNSET:
         result = _members.decode(record.result)
         meta = {**result.get("_meta", {}), **related(record.id, surface)}
@@ -210,15 +213,15 @@ def payload(record: TaskRecord, surface: Surface) -> Any:
 
 
 def related(id: str, surface: Surface) -> dict[str, Any]:
-    """Return the members of `_meta` that name a task; none where the revision has no such key."""
+    """Return the `_meta` members that name a task; empty if the revision has no such key."""
     known = meta_key(RELATED_TASK, surface.revision) is not None
     return {RELATED_TASK: {"taskId": id}} if known else {}
 
 
 def message_of(params: Any, id: str, surface: Surface) -> Any:
-    """Return the params of a message that belongs to a task, with the task named in them."""
+    """Return the params of a message with the task it belongs to named in `_meta`."""
     named = related(id, surface)
     if not named:
         return params
-    told = {} if params.meta is UNSET else params.meta
-    return replace(params, meta={**told, **named})
+    meta = {} if params.meta is UNSET else params.meta
+    return replace(params, meta={**meta, **named})

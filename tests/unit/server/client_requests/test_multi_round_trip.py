@@ -19,6 +19,8 @@ from trunkline import Client, Context, Server, ToolError
 from trunkline.errors import RequestAborted, RequestError
 from trunkline.jsonrpc import Policy
 from trunkline.server import ServerLimits
+from trunkline.server.client_requests.multi_round_trip import RoundTrips
+from trunkline.server.client_requests.request_state import StateSealer
 
 KEY = b"k" * 32
 

@@ -156,7 +156,7 @@ def test_a_question_goes_out_once_however_many_wait() -> None:
             calls = [
                 (talk, talk.send("tasks/result", taskId=task["taskId"])) for talk in (one, two)
             ]
-            await until(lambda: len(app._core.tasks.waiting) == 2)
+            await until(lambda: len(app._core.tasks.result_waiters) == 2)
             await asyncio.sleep(0.02)
             asked = [
                 (talk, each)
@@ -221,7 +221,7 @@ def test_a_question_whose_client_has_left_is_carried_by_another_that_waits() -> 
                 talk.send("tasks/result", taskId=task["taskId"])
                 await talk.heard("elicitation/create")
                 waiting = other.send("tasks/result", taskId=task["taskId"])
-                await until(lambda: len(app._core.tasks.waiting) == 2)
+                await until(lambda: len(app._core.tasks.result_waiters) == 2)
             question = (await other.heard("elicitation/create"))[0]
             reply(other, question, result=accept("yes"))
             assert await text_of(other, waiting) == "yes"
@@ -247,7 +247,7 @@ def test_the_right_to_carry_a_question_is_short_and_renewed(
             # Nobody else has asked, though the right would have passed by now.
             assert two.wire.got == []
             # As if the first server had died: the other may ask soon.
-            carried = next(iter(app._core.tasks.carriers._at_work.values()))
+            carried = next(iter(app._core.tasks.carriers._in_flight.values()))
             record = carried.record
             assert await app._core.tasks.records.claim(record, carried.key, 1) is None
             reply(one, question, result=accept("yes"))
@@ -265,7 +265,7 @@ def test_a_client_is_not_asked_what_it_did_not_declare(monkeypatch: pytest.Monke
             unable = Talk(wire, CORE)
             task = await able.begin("ask")
             there = unable.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.tasks.waiting) == 1)
+            await until(lambda: len(app._core.tasks.result_waiters) == 1)
             await asyncio.sleep(0.05)
             assert unable.wire.got == []
             here = able.send("tasks/result", taskId=task["taskId"])
@@ -379,7 +379,7 @@ class Away(MemoryStore):
 
 
 @pytest.mark.parametrize("happens", [True, False])
-@pytest.mark.parametrize("where", [b'"questions"', b'"replies"'])
+@pytest.mark.parametrize("where", [b'"questions"', b'"responses"'])
 def test_a_store_that_is_away_for_a_moment_costs_no_question_and_no_answer(
     where: bytes, happens: bool
 ) -> None:
@@ -408,7 +408,7 @@ def test_a_question_that_cannot_be_kept_is_an_error_of_the_tool(
         async with talking(asker(store=store), PER_REQUEST) as talk:
             over = await talk.until(await talk.begin("ask"))
             assert over["result"]["isError"] is True
-            assert over["result"]["content"][0]["text"] == "The question cannot be kept."
+            assert over["result"]["content"][0]["text"] == "The question cannot be stored."
 
     asyncio.run(main())
 

@@ -21,7 +21,7 @@ from trunkline import Context, ErrorKind, RequestError, Server, ServerLimits, Ta
 from trunkline.server.tasks import runner as task_runner
 from trunkline.store import Key, MemoryStore, StoreFull, StoreLimits, StoreUnavailable
 
-GONE = "The server that worked at the task has ended."
+GONE = "The server that ran the task has ended."
 NOT_FOUND = {"code": -32602, "message": "Task not found"}
 
 
@@ -338,11 +338,11 @@ def test_a_result_that_is_too_large_to_be_kept_is_a_failure(
         async with talking(bench.app, PER_REQUEST) as talk:
             over = await talk.until(await talk.begin("work", label="y" * 5000))
             assert over["status"] == "failed"
-            assert over["error"]["message"] == "The result is too large to be kept."
+            assert over["error"]["message"] == "The result is too large to store."
         async with talking(bench.app, CORE) as talk:
             task = await talk.begin("work", label="y" * 5000)
             error = await talk.refused("tasks/result", taskId=task["taskId"])
-            assert error["message"] == "The result is too large to be kept."
+            assert error["message"] == "The result is too large to store."
 
     asyncio.run(main())
     assert "yyyy" not in caplog.text
@@ -358,7 +358,7 @@ def test_an_error_that_is_too_large_to_be_kept_is_another() -> None:
 
         async with talking(bench.app, PER_REQUEST) as talk:
             over = await talk.until(await talk.begin("refuse"))
-            assert over["error"]["message"] == "The result is too large to be kept."
+            assert over["error"]["message"] == "The result is too large to store."
 
     asyncio.run(main())
 
@@ -585,7 +585,7 @@ def test_an_answer_is_not_lost_though_nobody_knows_that_it_was_taken() -> None:
             task = await talk.begin("ask")
             await talk.until(task, "input_required")
             # The write that takes the answer out of the record again.
-            store.loses = lambda value: b'"replies"' not in value and b'"questions"' not in value
+            store.loses = lambda value: b'"responses"' not in value and b'"questions"' not in value
             answers = {"who": accept("Ada")}
             await talk.ask("tasks/update", taskId=task["taskId"], inputResponses=answers)
             over = await talk.until(task)
@@ -602,7 +602,7 @@ def test_an_answer_that_is_brought_again_though_it_was_there_is_passed_on() -> N
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("ask")
             await talk.until(task, "input_required")
-            store.loses = lambda value: b'"replies"' in value
+            store.loses = lambda value: b'"responses"' in value
             call = {"taskId": task["taskId"], "inputResponses": {"who": accept("Ada")}}
             assert (await talk.refused("tasks/update", **call))["data"]["retryAfterMs"] > 0
             await talk.ask("tasks/update", **call)
@@ -740,8 +740,8 @@ def test_a_connection_that_has_ended_is_not_remembered() -> None:
         context = bench.contexts[0]
         await until(lambda: context._connection.peer.is_closed)
         tasks = bench.app._core.tasks
-        assert tasks.circle(context) != tasks.circle(context)
-        assert tasks._circles == {}
+        assert tasks.requestor(context) != tasks.requestor(context)
+        assert tasks._requestors == {}
         bench.gate.set()
 
     asyncio.run(main())
@@ -843,7 +843,7 @@ def test_a_handler_that_does_not_let_itself_be_stopped_does_not_hold_up_the_end(
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
-    assert "does not end though it was stopped" in caplog.text
+    assert "task still runs" in caplog.text
 
 
 def test_a_loop_that_ends_takes_tasks_with_it(caplog: pytest.LogCaptureFixture) -> None:
@@ -1056,7 +1056,7 @@ def test_who_waits_for_a_result_elsewhere_gets_it(monkeypatch: pytest.MonkeyPatc
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("work")
             waiting = far.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(two.app._core.tasks.waiting) == 1)
+            await until(lambda: len(two.app._core.tasks.result_waiters) == 1)
             one.gate.set()
             result = (await far.wire.answer(waiting))["result"]
             assert result["content"][0]["text"] == "x"
@@ -1134,7 +1134,11 @@ def test_two_servers_do_not_ask_the_same_question(monkeypatch: pytest.MonkeyPatc
             task = await near.begin("ask")
             calls = [talk.send("tasks/result", taskId=task["taskId"]) for talk in (near, far)]
             await until(
-                lambda: len(one.app._core.tasks.waiting) + len(two.app._core.tasks.waiting) == 2
+                lambda: (
+                    len(one.app._core.tasks.result_waiters)
+                    + len(two.app._core.tasks.result_waiters)
+                    == 2
+                )
             )
             await asyncio.sleep(0.1)  # several looks
             asked = [
@@ -1203,7 +1207,7 @@ def test_who_waits_for_a_task_whose_server_dies_is_told(monkeypatch: pytest.Monk
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("work")
             waiting = far.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(two.app._core.tasks.waiting) == 1)
+            await until(lambda: len(two.app._core.tasks.result_waiters) == 1)
             runner = one.app._core.tasks._runner
             for loop in runner._loops:
                 loop.cancel()

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from trunkline.jsonrpc.messages import ErrorObject
 from trunkline.server.tasks.records import (
     InputResponse,
+    RetainedTask,
     TaskRecord,
     TaskRecords,
+    TaskRetention,
     answered,
     cancelled,
     ended,
@@ -76,14 +78,18 @@ def test_a_task_waits_for_input_as_long_as_a_question_is_open() -> None:
     assert two is not None
     half = answered(two, {"a": YES, "nobody asked": YES})
     assert half is not None
-    assert (half.status, set(half.questions), half.replies) == ("input_required", {"b"}, {"a": YES})
+    assert (half.status, set(half.questions), half.responses) == (
+        "input_required",
+        {"b"},
+        {"a": YES},
+    )
     whole = answered(half, {"b": YES})
     assert whole is not None
-    assert (whole.status, whole.questions, set(whole.replies)) == ("working", {}, {"a", "b"})
+    assert (whole.status, whole.questions, set(whole.responses)) == ("working", {}, {"a", "b"})
     # What came after somebody looked stays.
     half = without_responses(whole, {"a", "gone"})
     assert half is not None
-    assert set(half.replies) == {"b"}
+    assert set(half.responses) == {"b"}
     assert without_responses(half, {"a"}) is None
 
 
@@ -106,11 +112,11 @@ def test_a_question_that_was_withdrawn_keeps_nobody_waiting() -> None:
 
 
 def test_the_end_takes_open_questions_with_it() -> None:
-    waiting = with_question(record(replies={"x": YES}), "a", QUESTION)
+    waiting = with_question(record(responses={"x": YES}), "a", QUESTION)
     assert waiting is not None
     over = ended(waiting, "completed", result=Raw(b"{}"))
     assert over is not None
-    assert (over.questions, over.replies, over.status) == ({}, {}, "completed")
+    assert (over.questions, over.responses, over.status) == ({}, {}, "completed")
 
 
 def test_a_record_comes_back_as_it_was_put() -> None:
@@ -119,15 +125,15 @@ def test_a_record_comes_back_as_it_was_put() -> None:
         late = InputResponse(error=ErrorObject(-1, "no", {"a": 1}))
         put = record(
             questions={"a": QUESTION},
-            replies={"b": late, "c": InputResponse(is_late=True)},
+            responses={"b": late, "c": InputResponse(is_timeout=True)},
             owner="me",
         )
         await records.add(put, None)
         got = await records.get("", put.id)
         assert got is not None
         assert (got.owner, bytes(got.questions["a"])) == ("me", bytes(QUESTION))
-        assert got.replies["b"].error == late.error
-        assert got.replies["c"].is_late
+        assert got.responses["b"].error == late.error
+        assert got.responses["c"].is_timeout
         assert got.result is UNSET
 
     asyncio.run(main())
@@ -292,7 +298,7 @@ def test_a_record_that_cannot_be_read_is_none(
         assert await TaskRecords(store).get("", id) is None
 
     asyncio.run(main())
-    assert "cannot be read" in caplog.text
+    assert "not readable" in caplog.text
 
 
 def test_tasks_are_listed_for_their_circle_in_order_of_creation() -> None:
@@ -333,12 +339,12 @@ def test_a_store_that_does_not_answer_is_asked_again_for_a_while() -> None:
         await records.add(put, None)
         store.fails = 2
         to = partial(with_question, key="a", question=QUESTION)
-        change = await records.insist(put.tenant, put.id, to, 10)
+        change = await records.change_with_retry(put.tenant, put.id, to, 10)
         assert change.record is not None
         assert (set(change.record.questions), change.is_ours) == ({"a"}, False)
         store.fails = 100
         with pytest.raises(StoreUnavailable):
-            await records.insist(
+            await records.change_with_retry(
                 put.tenant, put.id, partial(with_question, key="b", question=QUESTION), 0
             )
 
@@ -347,12 +353,12 @@ def test_a_store_that_does_not_answer_is_asked_again_for_a_while() -> None:
 
 def test_a_change_that_no_client_would_notice_leaves_the_time_of_the_last() -> None:
     async def main() -> None:
-        records, put = TaskRecords(MemoryStore()), record(ttl=None, replies={"a": YES})
+        records, put = TaskRecords(MemoryStore()), record(ttl=None, responses={"a": YES})
         await records.add(put, None)
         to = partial(without_responses, keys={"a"})
         change = await records.change(put.tenant, put.id, to, quietly=True)
         assert change.record is not None
-        assert (change.record.replies, change.record.updated) == ({}, put.updated)
+        assert (change.record.responses, change.record.updated) == ({}, put.updated)
 
     asyncio.run(main())
 
@@ -365,7 +371,7 @@ def test_one_at_a_time_may_carry_a_question() -> None:
         assert lease is not None
         assert await records.claim(put, "k" * 5000, 10) is None
         assert await records.claim(put, "another", 10) is not None
-        await records.unclaim(lease)
+        await records.release_claim(lease)
         assert await records.claim(put, "k" * 5000, 10) is not None
 
     asyncio.run(main())
@@ -376,3 +382,50 @@ def test_a_record_shows_neither_its_id_nor_what_is_in_it() -> None:
     assert made.id not in repr(made)
     assert "hunter2" not in repr(made)
     assert made.id not in repr(made.__rich_repr__())
+
+
+# -- retention -------------------------------------------------------------------------------
+
+
+def retained(size: int = 0, created: float = 0.0, ttl: float | None = 60.0) -> RetainedTask:
+    return RetainedTask(record(created=created, updated=created, ttl=ttl), size)
+
+
+def test_the_oldest_goes_when_there_is_one_too_many() -> None:
+    retention = TaskRetention(2, 1000)
+    one, two, three = retained(), retained(), retained()
+    assert retention.add("a", one, 1.0) == []
+    assert retention.add("a", two, 1.0) == []
+    assert retention.add("b", retained(), 1.0) == []
+    assert retention.add("a", three, 1.0) == [one.record]
+    assert len(retention) == 3
+
+
+def test_as_many_go_as_have_to_for_a_large_one_which_stays_itself() -> None:
+    retention = TaskRetention(10, 100)
+    small = [retained(40), retained(40)]
+    for each in small:
+        assert retention.add("a", each, 1.0) == []
+    assert retention.add("a", retained(90), 1.0) == [each.record for each in small]
+    huge = retained(1000)
+    assert len(retention.add("a", huge, 1.0)) == 1
+    assert len(retention) == 1
+
+
+def test_what_has_gone_by_itself_makes_room_first() -> None:
+    retention = TaskRetention(2, 1000)
+    stays, gone = retained(ttl=None), retained(ttl=5.0)
+    retention.add("a", stays, 1.0)
+    retention.add("a", gone, 1.0)
+    assert retention.add("a", retained(), 10.0) == []
+    assert len(retention) == 2
+
+
+def test_nothing_is_remembered_of_who_has_nothing_left() -> None:
+    retention = TaskRetention(2, 1000)
+    retention.add("a", retained(ttl=5.0), 1.0)
+    retention.add("b", retained(ttl=50.0), 1.0)
+    retention.tidy(10.0)
+    assert len(retention) == 1
+    retention.tidy(100.0)
+    assert retention._tasks == {}

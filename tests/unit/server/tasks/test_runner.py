@@ -86,8 +86,8 @@ def test_a_runner_hears_what_it_is_called_for_and_looks_now_and_then() -> None:
         one, two = Heard(store), Heard(store)
         await one.runner.begin()
         await two.runner.begin()
-        await two.runner.call(one.runner.name, "a")
-        await two.runner.call(one.runner.name, "b")
+        await two.runner.wake(one.runner.name, "a")
+        await two.runner.wake(one.runner.name, "b")
         await until(lambda: one.ids == ["a", "b"])
         assert two.ids == []
         await until(lambda: one.looks > 2)
@@ -148,14 +148,14 @@ def test_a_runner_that_was_deaf_listens_again_and_looks_at_once(
         await heard.runner.begin()
         await until(lambda: store.subscribed >= 3)
         await until(lambda: heard.looks == 1)
-        await heard.runner.call(heard.runner.name, "a")
+        await heard.runner.wake(heard.runner.name, "a")
         await until(lambda: heard.ids == ["a"])
         assert store.broken.is_closed
         await heard.runner.close()
         assert others() == set()
 
     asyncio.run(main())
-    assert "not heard" in caplog.text
+    assert "subscription lost" in caplog.text
 
 
 def test_a_runner_whose_store_was_away_gives_a_sign_of_life_again(
@@ -170,7 +170,7 @@ def test_a_runner_whose_store_was_away_gives_a_sign_of_life_again(
         await heard.runner.close()
 
     asyncio.run(main())
-    assert "not looked at" in caplog.text
+    assert "check of tasks skipped" in caplog.text
 
 
 def test_a_call_or_a_look_that_fails_does_not_end_the_runner(
@@ -192,14 +192,14 @@ def test_a_call_or_a_look_that_fails_does_not_end_the_runner(
         runner = TaskRunner(store, look, wake)
         await runner.begin()
         for id in ("a", "b"):
-            await runner.call(runner.name, id)
+            await runner.wake(runner.name, id)
         await store.publish(Key("", "task-wake", runner.name), b"\xff")
         await until(lambda: heard[:2] == ["a", "b"] and len(heard) == 3 and len(looks) > 2)
         assert await runner.is_alive(runner.name)
         await runner.close()
 
     asyncio.run(main())
-    assert "came to nothing" in caplog.text
+    assert "wake-up failed" in caplog.text
     assert "hunter2canary" not in caplog.text
 
 

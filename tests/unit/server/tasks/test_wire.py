@@ -116,7 +116,7 @@ def test_an_outcome_that_cannot_be_written_is_a_failure() -> None:
     surface = APP._core.surface(PER_REQUEST)
     broken = CallToolResult([TextContent("\ud800")])
     outcome = forms.outcome_of(broken, "extension", surface)
-    assert (outcome.status, outcome.message) == ("failed", "The result cannot be written.")
+    assert (outcome.status, outcome.message) == ("failed", "The result cannot be encoded as JSON.")
 
 
 def test_a_payload_names_its_task_where_the_revision_has_that() -> None:
