@@ -190,7 +190,7 @@ def test_a_server_that_stops_answers_who_waits(at_once: bool) -> None:
         async with talking(app, CORE) as near, talking(far, CORE) as talk:
             task = await near.begin("work")
             id = talk.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(far.tasks.result_waiters) == 1)
+            await until(lambda: len(far._core.tasks.result_waiters) == 1)
             far.stop(at_once=at_once)
             error = (await talk.wire.answer(id))["error"]
             assert error["code"] == -32603
