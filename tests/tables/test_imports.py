@@ -1,10 +1,20 @@
-"""Imports point inward: the allowed list, and a reading of every module against it."""
+"""Imports point inward: the allowed lists, and a reading of every module against them.
+
+What counts: every import that can run, at import time or inside a function. Imports under
+`if TYPE_CHECKING` never run and do not count between sub-packages. Between packages they do: an
+annotation that names a class of an outer package ties the two together as well.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 from tests.cases import for_each
 
@@ -44,6 +54,69 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "__init__": {"errors", "judge", "jsonrpc", "mcp", "spec", "transports", "server", "client"},
 }
+
+# What each sub-package may import of its sisters. Modules beside the sub-packages join them
+# (`server/app.py`) or are shared by them (`server/errors.py`), and are not listed here.
+SISTERS: dict[str, dict[str, set[str]]] = {
+    "server": {
+        "handlers": set(),
+        "registry": {"handlers"},
+        "dispatch": {"handlers", "registry"},
+        "client_requests": {"handlers", "registry", "dispatch"},
+        "subscriptions": {"handlers", "registry", "dispatch"},
+        "runtime": {"handlers", "registry", "dispatch"},
+        "tasks": {
+            *("handlers", "registry", "dispatch", "client_requests", "subscriptions", "runtime"),
+        },
+    },
+    "client": {
+        "requests": set(),
+        "server_requests": {"requests"},
+        "subscriptions": {"requests", "server_requests"},
+        "connect": {"requests", "server_requests", "subscriptions"},
+        "tasks": {"requests", "server_requests", "subscriptions", "connect"},
+        "sync": {"requests", "server_requests", "subscriptions", "connect", "tasks"},
+    },
+    "cli": {
+        "output": set(),
+        "connect": {"output"},
+        "proxy": {"output"},
+        "reload": {"output"},
+        "commands": {"output", "connect", "proxy", "reload"},
+    },
+    "transports": {"io": set(), "sockets": {"io"}, "stdio": {"io"}},
+    "judge": {"types": set(), "messages": {"types"}, "rules": set(), "diff": set()},
+    "spec": {"mcp": set(), "profiles": set()},
+    "compat": {"erlmcp": set()},
+}
+
+# Imports inside a function that point outward: a table of methods that loads the modules of a
+# feature when a peer first uses it. Each line has a reason, and goes when its import goes.
+DEFERRED: dict[tuple[str, str], str] = {
+    ("server.dispatch", "server.subscriptions"): "loaded by the first subscriptions/listen",
+    ("server.dispatch", "server.tasks"): "loaded by the first request about a task",
+    ("client.requests", "client.server_requests"): "loaded by the first result that needs input",
+    ("client.subscriptions", "client.tasks"): "loaded when a stream is closed before its answer",
+    ("cli.reload", "cli.commands"): "the worker runs `serve`; `serve` starts the supervisor",
+}
+
+# Imports at import time that point outward, until the named module has moved.
+MISPLACED: dict[tuple[str, str], str] = {
+    ("server.registry", "server.dispatch"): "mounting belongs in server/mount.py",
+    ("judge.types", "judge.messages"): "collector.py belongs in judge/types",
+}
+
+# Packages whose `__init__` is a module in its own right. That of any other is a docstring.
+PACKAGES_WITH_CODE = {
+    *ALLOWED,
+    "cli.output.reports",
+    "compat.erlmcp",
+    "judge.diff",
+    "spec.profiles",
+}
+
+# More modules than this in a folder do not fit on a screen: it wants sub-packages.
+MAX_ENTRIES = 18
 
 # The core works under any event loop, or none: it opens nothing and reads no clock.
 SANS_IO = {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"}
@@ -87,14 +160,154 @@ def test_the_core_does_not_touch_the_outside_world(path: Path) -> None:
         assert not {name.split(".")[0] for name in imports_of(path)} & OUTSIDE_WORLD
 
 
-def test_the_list_has_no_circle() -> None:
-    def reach(part: str, seen: frozenset[str]) -> None:
-        assert part not in seen, f"{part} reaches itself"
-        for inner in ALLOWED[part]:
-            reach(inner, seen | {part})
+class RunTimeImport(NamedTuple):
+    """An import that can run: the importing and the imported module, below `trunkline`."""
 
-    for part in ALLOWED:
-        reach(part, frozenset())
+    importer: str
+    imported: str
+    is_deferred: bool
+
+
+def names_below(folder: Path) -> dict[str, Path]:
+    """Return the dotted name of every module and package below a folder, with its file."""
+    names = {}
+    for path in folder.rglob("*.py"):
+        parts = path.relative_to(folder).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return names
+
+
+NAMES = names_below(SOURCE)
+
+
+def run_time_nodes(node: ast.AST, *, deferred: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield the nodes that can run, each with whether a function has to be called first."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child, deferred
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from run_time_nodes(child, deferred=deferred or is_function)
+
+
+def run_time_imports(name: str, path: Path, text: str) -> Iterator[RunTimeImport]:
+    package = path.relative_to(SOURCE).parent.parts
+    for node, is_deferred in run_time_nodes(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{module}.{alias.name}".removeprefix(".")
+                yield RunTimeImport(name, inner if inner in NAMES else module, is_deferred)
+
+
+EDGES = [
+    edge
+    for name, path in NAMES.items()
+    for edge in run_time_imports(name, path, path.read_text(encoding="utf-8"))
+]
+
+
+def sub_package_of(name: str) -> str:
+    """Return `package.sub_package` of a module, or nothing for one that is in no sub-package."""
+    package, _, rest = name.partition(".")
+    sub = rest.partition(".")[0]
+    return f"{package}.{sub}" if sub in SISTERS.get(package, ()) else ""
+
+
+def sister_edges(*, deferred: bool) -> set[tuple[str, str]]:
+    pairs = (
+        (sub_package_of(edge.importer), sub_package_of(edge.imported))
+        for edge in EDGES
+        if edge.is_deferred is deferred
+    )
+    return {
+        (one, other)
+        for one, other in pairs
+        if one and other and one != other and one.split(".")[0] == other.split(".")[0]
+    }
+
+
+def is_allowed(edge: tuple[str, str]) -> bool:
+    package, importer = edge[0].split(".")
+    return edge[1].split(".")[1] in SISTERS[package][importer]
+
+
+def test_every_sub_package_is_listed() -> None:
+    folders = {path.parent.relative_to(SOURCE).parts for path in NAMES.values()}
+    found = {".".join(parts) for parts in folders if len(parts) == 2}
+    assert found == {f"{package}.{sub}" for package, subs in SISTERS.items() for sub in subs}
+
+
+def test_a_sub_package_imports_only_the_sisters_it_may() -> None:
+    outward = {edge for edge in sister_edges(deferred=False) if not is_allowed(edge)}
+    assert outward == set(MISPLACED)
+
+
+def test_a_deferred_import_points_inward_or_has_a_reason() -> None:
+    outward = {edge for edge in sister_edges(deferred=True) if not is_allowed(edge)}
+    assert outward - set(MISPLACED) == set(DEFERRED)
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph: dict[str, set[str]] = {name: set() for name in NAMES}
+    for edge in EDGES:
+        # A package imports its own modules for its exports; they may name it too.
+        if not edge.is_deferred and not edge.importer.startswith(f"{edge.imported}."):
+            graph[edge.importer].add(edge.imported)
+    TopologicalSorter(graph).prepare()  # raises CycleError, with the modules of the cycle
+
+
+@pytest.mark.parametrize("lists", [{"trunkline": ALLOWED}, SISTERS], ids=["packages", "sisters"])
+def test_the_lists_have_no_cycle(lists: dict[str, dict[str, set[str]]]) -> None:
+    for allowed in lists.values():
+        TopologicalSorter(allowed).prepare()
+
+
+INNER_PACKAGES = sorted(
+    name
+    for name, path in NAMES.items()
+    if path.name == "__init__.py" and name and name not in PACKAGES_WITH_CODE
+)
+
+
+@pytest.mark.parametrize("name", INNER_PACKAGES)
+def test_the_init_of_an_inner_package_is_a_docstring(name: str) -> None:
+    body = ast.parse(NAMES[name].read_text(encoding="utf-8")).body
+    code = [each for each in body if ast.unparse(each) != "from __future__ import annotations"]
+    assert len(code) == 1
+    assert isinstance(code[0], ast.Expr)
+
+
+def test_no_folder_is_crowded() -> None:
+    folders = {path.parent for path in NAMES.values()}
+    for folder in folders:
+        # `__init__` and its like say nothing new to a reader; stubs are generated.
+        shown = [each for each in folder.iterdir() if each.is_dir() or each.suffix == ".py"]
+        modules = [each.name for each in shown if not each.name.startswith("__")]
+        assert len(modules) <= MAX_ENTRIES, f"{folder.relative_to(SOURCE)}: {sorted(modules)}"
+
+
+def test_imports_that_run_are_told_from_imports_for_types() -> None:
+    text = (
+        "from .handlers import arguments\n"
+        "if TYPE_CHECKING:\n    from .app import Server\n"
+        "def load():\n    from ..errors import visible\n"
+    )
+    assert list(run_time_imports("server.new", SOURCE / "server" / "new.py", text)) == [
+        RunTimeImport("server.new", "server.handlers.arguments", is_deferred=False),
+        RunTimeImport("server.new", "errors", is_deferred=True),
+    ]
+
+
+def test_modules_import_each_other_by_relative_names() -> None:
+    # `run_time_imports` reads those alone.
+    for name, path in NAMES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                assert not any(a.name.split(".")[0] == "trunkline" for a in node.names), name
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                assert (node.module or "").split(".")[0] != "trunkline", name
 
 
 def test_relative_imports_are_resolved() -> None:
