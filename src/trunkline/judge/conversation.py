@@ -45,12 +45,12 @@ from .rules import (
     subscriptions,
     tasks,
 )
-from .rules.notes import Notes
+from .rules.checker import Checker
 from .rules.state import (
-    Call,
-    Progress,
-    Seen,
-    Session,
+    ObservedCall,
+    ObservedMessage,
+    ObservedProgress,
+    ObservedSession,
     State,
     key_of,
     object_at,
@@ -116,33 +116,33 @@ _SENDERS: Final[dict[str, Role]] = {
     if row.by != "both" and all(row.by == other.by for other in METHODS if other.name == row.name)
 }
 
-_Watch: TypeAlias = Callable[[Seen, State, Notes], None]
+_Rule: TypeAlias = Callable[[ObservedMessage, State, Checker], None]
 
-# In this order: what a rule notes of a request, a later one may read.
-_WATCHES: Final[tuple[_Watch, ...]] = (
-    messages.watch_envelope,
-    messages.watch_ids,
-    lifecycle.watch_lifecycle,
-    lifecycle.watch_negotiated,
-    lifecycle.watch_capabilities,
-    per_request.watch_sides,
-    per_request.watch_meta,
-    per_request.watch_result,
-    per_request.watch_error,
-    per_request.watch_discovery,
-    progress.watch_progress,
-    progress.watch_cancellation,
-    progress.watch_logging,
-    multi_round_trip.watch_rounds,
-    subscriptions.watch_subscriptions,
-    lists.watch_listings,
-    lists.watch_tools,
-    elicitation.watch_questions,
-    elicitation.watch_roots,
-    tasks.watch_tasks,
-    headers.watch_headers,
-    http.watch_stream,
-    messages.watch_refusals,
+# In this order: what a rule checker of a request, a later one may read.
+_RULES: Final[tuple[_Rule, ...]] = (
+    messages.check_envelope,
+    messages.check_ids,
+    lifecycle.check_lifecycle,
+    lifecycle.check_negotiated,
+    lifecycle.check_capabilities,
+    per_request.check_sides,
+    per_request.check_meta,
+    per_request.check_result,
+    per_request.check_error,
+    per_request.check_discovery,
+    progress.check_progress,
+    progress.check_cancellation,
+    progress.check_logging,
+    multi_round_trip.check_rounds,
+    subscriptions.check_subscriptions,
+    lists.check_listings,
+    lists.check_tools,
+    elicitation.check_questions,
+    elicitation.check_roots,
+    tasks.check_tasks,
+    headers.check_headers,
+    http.check_stream,
+    messages.check_refusals,
 )
 
 _read: Final = Decoder().decode
@@ -164,7 +164,7 @@ class Conversation:
         self._given = revision
         self._policy = policy
         self._state = State()
-        self._notes = Notes()
+        self._checker = Checker()
         self._count = 0
         self._revisions: set[str] = set() if revision is None else {revision}
 
@@ -187,14 +187,14 @@ class Conversation:
             return [Finding("trace.line", "warn", "", place, expected, "Trunkline", index)]
         if not isinstance(given, TraceEntry):
             given = _as_entry(given, sender, transport, http)
-        self._notes.begin(index)
+        self._checker.begin_entry(index)
         return sorted(self._judge(given, index))
 
     def end(self) -> list[Finding]:
         """Return what only the end shows: requests that nobody answered."""
-        notes, state = self._notes, self._state
-        notes.begin(self._count)
-        messages.watch_missing_replies(state, notes)
+        checker, state = self._checker, self._state
+        checker.begin_entry(self._count)
+        messages.check_missing_replies(state, checker)
         left = [
             Finding(
                 "trace.unanswered",
@@ -208,7 +208,7 @@ class Conversation:
             for call in state.open.values()
             if not call.cancelled
         ]
-        return sorted([*notes.found, *left])
+        return sorted([*checker.found, *left])
 
     def outcomes(self) -> dict[str, Outcome]:
         """Return what became of every requirement, so far."""
@@ -223,7 +223,7 @@ class Conversation:
             return Outcome("not-testable", "it takes a probe")
         if row.id in UNJUDGED:
             return Outcome("not-testable", UNJUDGED[row.id])
-        occasions, breaches = self._notes.occasions[row.id], self._notes.breaches[row.id]
+        occasions, breaches = self._checker.occasions[row.id], self._checker.breaches[row.id]
         if breaches:
             bad: Verdict = "fail" if row.level in ("must", "must-not") else "warn"
             return Outcome(bad, row.why, occasions, breaches)
@@ -243,35 +243,35 @@ class Conversation:
         if seen and entry.sender is None and seen[0].sender is not None:
             entry = seen[0].entry
         revision = seen[0].revision if seen else self._revision_without_message(entry)
-        self._notes.turn_to(revision)
+        self._checker.use_revision(revision)
         self._revisions.add(revision)
         kinds = [_opening(each) for each in seen]
-        http.watch_exchange(entry, kinds, self._state, self._notes)
+        http.check_exchange(entry, kinds, self._state, self._checker)
         if text is not NOTHING and text not in ("", b""):
-            messages.watch_line(entry, bool(seen), self._notes)
+            messages.check_line(entry, bool(seen), self._checker)
         self._judge_items(seen, type(value) is list)
         http.remember_exchange(entry, seen, self._state, revision)
         alone: list[Finding] = []
         if text is not NOTHING and text not in ("", b""):
             alone = self._judge_alone(text, seen, entry, revision)
-        return [*self._notes.found, *alone]
+        return [*self._checker.found, *alone]
 
-    def _judge_items(self, seen: list[Seen], in_batch: bool) -> None:
+    def _judge_items(self, seen: list[ObservedMessage], in_batch: bool) -> None:
         for place, each in enumerate(seen):
-            self._notes.base = f"/{place}" if in_batch else ""
+            self._checker.base = f"/{place}" if in_batch else ""
             each.in_batch = in_batch
-            self._notes.turn_to(each.revision)
+            self._checker.use_revision(each.revision)
             if each.kind == "request":
-                each.call = Call(each)
+                each.call = ObservedCall(each)
                 if each.method in multi_round_trip.METHODS or each.revision == LATEST:
-                    each.call.likeness = per_request.likeness(each)
-            for watch in _WATCHES:
-                watch(each, self._state, self._notes)
+                    each.call.retry_key = per_request.retry_key(each)
+            for rule in _RULES:
+                rule(each, self._state, self._checker)
             self._remember(each)
-        self._notes.base = ""
+        self._checker.base = ""
 
     def _judge_alone(
-        self, text: Any, seen: list[Seen], entry: TraceEntry, revision: str
+        self, text: Any, seen: list[ObservedMessage], entry: TraceEntry, revision: str
     ) -> list[Finding]:
         """Return what the judge of single messages finds, apart from what is said already."""
         call = seen[0].call if len(seen) == 1 and seen[0].kind == "reply" else None
@@ -282,31 +282,31 @@ class Conversation:
         found = judge(text, revision, entry.sender, request, self._policy)
         if not found:
             return []
-        self._notes.turn_to(revision)
-        index = self._notes.index
+        self._checker.use_revision(revision)
+        index = self._checker.index
         return [
             Finding(each.rule, each.level, each.where, each.got, each.expected, each.source, index)
-            for each in messages.translate(found, self._notes)
+            for each in messages.translate(found, self._checker)
         ]
 
     def _judge_metadata(self, entry: TraceEntry, value: Any) -> list[Finding]:
         """Judge what a server publishes about its authorization."""
-        self._notes.turn_to(self._revision_without_message(entry))
+        self._checker.use_revision(self._revision_without_message(entry))
         scopes = value.get("scopes_supported") if type(value) is dict else None
         if type(scopes) is list:
             kept = "offline_access" not in scopes
             where = "/scopes_supported"
-            self._notes.check("mcp.auth.no-offline-access", kept, where, scopes)
-        http.remember_exchange(entry, [], self._state, self._notes.revision)
-        return self._notes.found
+            self._checker.check("mcp.auth.no-offline-access", kept, where, scopes)
+        http.remember_exchange(entry, [], self._state, self._checker.revision)
+        return self._checker.found
 
     # -- one message -------------------------------------------------------------------------
 
-    def _see(self, members: dict[str, Any], entry: TraceEntry, index: int) -> Seen:
+    def _see(self, members: dict[str, Any], entry: TraceEntry, index: int) -> ObservedMessage:
         sender = entry.sender or _sender_of(members, self._state)
         if sender is not None and entry.sender is None:
             entry = _with_sender(entry, sender)
-        seen = Seen(members, entry, index, sender)
+        seen = ObservedMessage(members, entry, index, sender)
         if seen.kind == "reply":
             key = key_of(messages.other(sender), seen.id)
             seen.call = None if key is None else self._state.open.get(key)
@@ -315,7 +315,7 @@ class Conversation:
             seen.row = lookup.method(seen.method, seen.revision)
         return seen
 
-    def _revision_of(self, seen: Seen) -> str:
+    def _revision_of(self, seen: ObservedMessage) -> str:
         """Return the revision that a message is to be judged by."""
         if seen.kind == "reply":
             return self._revision_of_reply(seen)
@@ -334,14 +334,14 @@ class Conversation:
             return related.revision
         return self._usual(seen)
 
-    def _revision_of_reply(self, seen: Seen) -> str:
+    def _revision_of_reply(self, seen: ObservedMessage) -> str:
         if seen.call is None:
             return self._usual(seen)
         if seen.call.method == "initialize" and seen.result is not None:
             return _handshake(seen.result.get("protocolVersion"), seen.call.revision)
         return seen.call.revision
 
-    def _usual(self, seen: Seen) -> str:
+    def _usual(self, seen: ObservedMessage) -> str:
         """Return the revision of what does not say: that of the session, or the likeliest."""
         if self._state.session.phase != "none":
             return self._state.session.revision
@@ -357,11 +357,11 @@ class Conversation:
         exchange = self._state.exchange(entry)
         if exchange is not None:
             return exchange.revision
-        return self._usual(Seen({}, entry, 0, entry.sender))
+        return self._usual(ObservedMessage({}, entry, 0, entry.sender))
 
     # -- memory ------------------------------------------------------------------------------
 
-    def _remember(self, seen: Seen) -> None:
+    def _remember(self, seen: ObservedMessage) -> None:
         state = self._state
         self._revisions.add(seen.revision)
         state.per_request = state.per_request or seen.revision == LATEST
@@ -382,7 +382,7 @@ class Conversation:
         tasks.remember_task(seen, state)
 
 
-def _remember_request(seen: Seen, state: State) -> None:
+def _remember_request(seen: ObservedMessage, state: State) -> None:
     call = seen.call
     if call is None or seen.key is None:
         return
@@ -393,20 +393,20 @@ def _remember_request(seen: Seen, state: State) -> None:
     state.ids[seen.key] = None
     token = key_of(seen.sender, call.token)
     if token is not None:
-        state.tokens[token] = Progress(call)
+        state.tokens[token] = ObservedProgress(call)
 
 
-def _begin_session(seen: Seen, state: State) -> None:
+def _begin_session(seen: ObservedMessage, state: State) -> None:
     if seen.is_http or state.session.phase == "none":
         # Ids are unique within a session, and this is another.
         state.ids.clear()
-    state.session = Session()
+    state.session = ObservedSession()
     state.session.phase = "asked"
     state.session.revision = seen.revision
     state.session.client = object_at(seen.params, "capabilities")
 
 
-def _remember_reply(seen: Seen, call: Call, state: State) -> None:
+def _remember_reply(seen: ObservedMessage, call: ObservedCall, state: State) -> None:
     key = key_of(call.sender, call.id)
     call.answered = True
     if key is not None and state.open.get(key) is call:
@@ -422,13 +422,13 @@ def _remember_reply(seen: Seen, call: Call, state: State) -> None:
     if seen.code == -32022 and seen.error is not None:
         supported = _texts(object_at(seen.error, "data").get("supported"))
         state.modern_error = any(not _HANDSHAKE.holds(each) for each in supported)
-        if call.likeness is not None and supported:
-            state.refused[call.likeness] = supported
+        if call.retry_key is not None and supported:
+            state.refused[call.retry_key] = supported
 
 
-def _settle(seen: Seen, state: State) -> None:
+def _settle(seen: ObservedMessage, state: State) -> None:
     if seen.result is None:
-        state.session = Session()
+        state.session = ObservedSession()
         return
     state.session.phase = "agreed"
     state.session.revision = seen.revision
@@ -479,7 +479,7 @@ def _items(value: Any) -> list[Any]:
     return value if type(value) is list else [value]
 
 
-def _opening(seen: Seen) -> str:
+def _opening(seen: ObservedMessage) -> str:
     """Return the kind of a message, or that it opens a session."""
     return "initialize" if seen.method == "initialize" else seen.kind
 
@@ -521,7 +521,7 @@ def _handshake(version: Any, otherwise: str = V2025_11_25) -> str:
     return version if version in REVISIONS and _HANDSHAKE.holds(version) else otherwise
 
 
-def _related(seen: Seen, state: State) -> Call | None:
+def _related(seen: ObservedMessage, state: State) -> ObservedCall | None:
     """Return the request that a message of the server is about, if it is known."""
     if seen.sender != "server":
         return None

@@ -16,19 +16,19 @@ from ..errors import NOTHING, show_pointer
 from ..jsonrpc.messages import Shown
 from ..redaction import HIDDEN, is_secret_name, show
 
-__all__ = ["CUT", "KEPT", "Finding", "Level", "as_shown", "ordered"]
+__all__ = ["CUT_RULE", "MAX_FINDINGS", "Finding", "Level", "as_shown", "ordered"]
 
 Level: TypeAlias = Literal["error", "warn", "info"]
 
 # A peer decides how many mistakes it makes; nobody reads more of them than this.
-KEPT: Final = 1000
-CUT: Final = "judge.findings.cut"
+MAX_FINDINGS: Final = 1000
+CUT_RULE: Final = "judge.findings.cut"
 
 _RANK: Final = {"error": 0, "warn": 1, "info": 2}
 _INDENT: Final = " " * 7
 
 
-class _Place(NamedTuple):
+class _SortKey(NamedTuple):
     """Where a finding sorts."""
 
     rank: int
@@ -62,10 +62,10 @@ class Finding(Shown, Struct, frozen=True, dict=True):
         return f"{first}\n{_INDENT}{self.source}{index}"
 
     @cached_property
-    def _place(self) -> _Place:
+    def _place(self) -> _SortKey:
         message = -1 if self.message_index is None else self.message_index
         steps = tuple(map(_step, self.where.split("/")))
-        return _Place(
+        return _SortKey(
             _RANK[self.level], message, steps, self.rule, (self.got, self.expected, self.source)
         )
 
@@ -103,14 +103,16 @@ def as_shown(value: Any, where: str) -> str:
 
 
 def ordered(found: list[Finding], unseen: int = 0, *, more: bool = False) -> list[Finding]:
-    """Return findings in order, the first `KEPT` of them, and one that tells of the rest.
+    """Return findings in order, the first `MAX_FINDINGS` of them, and one that tells of the rest.
 
     `unseen` were counted without being kept; `more` says that the counting stopped as well.
     """
     found.sort()
-    left = len(found) - KEPT + unseen if len(found) > KEPT else unseen
+    left = len(found) - MAX_FINDINGS + unseen if len(found) > MAX_FINDINGS else unseen
     if not left and not more:
         return found
     told = f"{'more than ' if more else ''}{left} more"
-    cut = Finding(CUT, "info", "", told, f"at most {KEPT} findings", "Trunkline limits")
-    return [*found[:KEPT], cut]
+    cut = Finding(
+        CUT_RULE, "info", "", told, f"at most {MAX_FINDINGS} findings", "Trunkline limits"
+    )
+    return [*found[:MAX_FINDINGS], cut]

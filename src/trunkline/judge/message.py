@@ -20,8 +20,8 @@ from ..spec.types import types
 from .finding import Finding
 from .messages.calls import judge_call
 from .messages.collector import Path, Sink
-from .messages.context import Setting, asked
-from .messages.envelope import Members, reader_for, reader_of
+from .messages.context import MessageContext, answered_request
+from .messages.envelope import Members, reader_for_policy, reader_for_revision
 from .messages.replies import judge_reply
 from .types.hints import near
 
@@ -52,21 +52,21 @@ def judge(
     types(revision)
     if sender not in ("client", "server", None):
         raise ValueError(f"a sender is 'client' or 'server', not {sender!r}")
-    reader = reader_of(revision) if policy is None else reader_for(policy)
-    setting = Setting(revision, sender, reader.policy, asked(request))
+    reader = reader_for_revision(revision) if policy is None else reader_for_policy(policy)
+    context = MessageContext(revision, sender, reader.policy, answered_request(request))
     sink = Sink(revision)
     messages = reader.messages(message, sink)
     if messages and messages[0][0] and RULES["mcp.batch.unstated"].when.holds(revision):
         sink.report("mcp.batch.unstated", None)
     for path, members in messages:
-        _judge_one(members, path, setting, sink)
+        _judge_one(members, path, context, sink)
         if sink.is_full():
             break
     return sink.findings()
 
 
-def _judge_one(members: Members, path: Path, setting: Setting, sink: Sink) -> None:
-    known = _ENVELOPE if setting.policy.envelope == "plain" else _EXTENDED
+def _judge_one(members: Members, path: Path, context: MessageContext, sink: Sink) -> None:
+    known = _ENVELOPE if context.policy.envelope == "plain" else _EXTENDED
     for name, value in members.items():
         if name not in known:
             expected = f"no member but those of JSON-RPC{near(name, known)}"
@@ -74,6 +74,6 @@ def _judge_one(members: Members, path: Path, setting: Setting, sink: Sink) -> No
             if sink.is_full():
                 break
     if "method" in members:
-        judge_call(members, path, setting, sink)
+        judge_call(members, path, context, sink)
     elif "result" in members or "error" in members:
-        judge_reply(members, path, setting, sink)
+        judge_reply(members, path, context, sink)

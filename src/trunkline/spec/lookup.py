@@ -40,17 +40,17 @@ __all__ = [
 ]
 
 # Longer names are not compared with those there are, nor repeated: a peer may invent them.
-_LONGEST_NAME: Final = 100
+_MAX_NAME_CHARS: Final = 100
 
 
-class _Row(Protocol):
+class _WindowedRow(Protocol):
     """What every row of a table has."""
 
     @property
     def when(self) -> Window: ...
 
 
-R = TypeVar("R", bound=_Row)
+R = TypeVar("R", bound=_WindowedRow)
 
 
 class _Slice(NamedTuple, Generic[R]):
@@ -60,7 +60,7 @@ class _Slice(NamedTuple, Generic[R]):
     by_key: Mapping[Any, R]
 
 
-class _Table(Generic[R]):
+class _RevisionTable(Generic[R]):
     """The rows of one module, cut by revision when first asked for."""
 
     __slots__ = ("_key", "_module", "_name", "_slices")
@@ -92,18 +92,24 @@ class _Table(Generic[R]):
         )
 
 
-_METHODS: Final[_Table[Method]] = _Table(".mcp.methods", "METHODS", lambda row: row.name)
-_CAPABILITIES: Final[_Table[Capability]] = _Table(
+_METHODS: Final[_RevisionTable[Method]] = _RevisionTable(
+    ".mcp.methods", "METHODS", lambda row: row.name
+)
+_CAPABILITIES: Final[_RevisionTable[Capability]] = _RevisionTable(
     ".mcp.capabilities", "CAPABILITIES", lambda row: (row.name, row.role)
 )
-_TRANSPORTS: Final[_Table[TransportRow]] = _Table(
+_TRANSPORTS: Final[_RevisionTable[TransportRow]] = _RevisionTable(
     ".mcp.transports", "TRANSPORTS", lambda row: row.name
 )
-_HEADERS: Final[_Table[Header]] = _Table(".mcp.headers", "HEADERS", lambda row: row.name.lower())
-_HEADER_FAMILIES: Final[_Table[Header]] = _Table(
+_HEADERS: Final[_RevisionTable[Header]] = _RevisionTable(
+    ".mcp.headers", "HEADERS", lambda row: row.name.lower()
+)
+_HEADER_FAMILIES: Final[_RevisionTable[Header]] = _RevisionTable(
     ".mcp.headers", "FAMILIES", lambda row: row.name.removesuffix("{Name}").lower()
 )
-_META_KEYS: Final[_Table[MetaKey]] = _Table(".mcp.meta", "META_KEYS", lambda row: row.key)
+_META_KEYS: Final[_RevisionTable[MetaKey]] = _RevisionTable(
+    ".mcp.meta", "META_KEYS", lambda row: row.key
+)
 
 
 def must_be_released(revision: str) -> None:
@@ -192,7 +198,7 @@ def _presence(row: Method, since: str, revision: str) -> str:
 
 
 def _unheard_of(name: str) -> str:
-    if len(name) > _LONGEST_NAME:
+    if len(name) > _MAX_NAME_CHARS:
         return "No revision of MCP has a method with so long a name."
     # Imported here: a program that makes no mistake does not pay for it.
     from difflib import get_close_matches

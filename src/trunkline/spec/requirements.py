@@ -52,7 +52,7 @@ ACTORS: Final[tuple[Actor, ...]] = get_args(Actor)
 JUDGES: Final[tuple[Judge, ...]] = get_args(Judge)
 
 # A longer name is not compared with those there are: the cost grows with its length.
-_LONGEST_NAME: Final = 100
+_MAX_NAME_CHARS: Final = 100
 
 
 class UnknownRequirement(LookupError):
@@ -172,5 +172,5 @@ def _near(name: str, names: Iterable[str]) -> str:
     # Imported here: it is large, and only a mistake needs it.
     from difflib import get_close_matches
 
-    near = get_close_matches(name, names, n=1) if len(name) <= _LONGEST_NAME else []
+    near = get_close_matches(name, names, n=1) if len(name) <= _MAX_NAME_CHARS else []
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -88,7 +88,7 @@ def diff(before: str, after: str) -> Diff:
 # Rows that know what to do
 
 
-class _Row(Protocol):
+class _AdvisedRow(Protocol):
     """What rows have that know about their own changes."""
 
     @property
@@ -101,17 +101,17 @@ class _Row(Protocol):
     def renamed_to(self) -> str: ...
 
 
-class _Table(NamedTuple):
+class _ComparedTable(NamedTuple):
     """Where the rows of a subject come from, and which of their columns are compared."""
 
     subject: Subject
-    of: Callable[[str], Iterable[_Row]]
+    of: Callable[[str], Iterable[_AdvisedRow]]
     # A column, and what to call it.
     columns: Mapping[str, str]
 
 
 _TABLES: Final = (
-    _Table(
+    _ComparedTable(
         "method",
         methods,
         {
@@ -130,22 +130,22 @@ _TABLES: Final = (
             "extension": "extension",
         },
     ),
-    _Table(
+    _ComparedTable(
         "capability",
         capabilities,
         {"kind": "kind", "depends": "depends on", "rules": "rules", "status": "status"},
     ),
-    _Table(
+    _ComparedTable(
         "transport",
         transports,
         {"framing": "framing", "required": "required", "optional": "optional", "status": "status"},
     ),
-    _Table(
+    _ComparedTable(
         "header",
         headers,
         {"by": "sender", "required_on": "required on", "base64": "base64", "status": "status"},
     ),
-    _Table(
+    _ComparedTable(
         "meta key",
         meta_keys,
         {"on": "on", "type": "type", "required": "required", "status": "status"},
@@ -153,7 +153,7 @@ _TABLES: Final = (
 )
 
 
-def _of_rows(table: _Table, before: str, after: str) -> Iterator[SpecChange]:
+def _of_rows(table: _ComparedTable, before: str, after: str) -> Iterator[SpecChange]:
     """Yield what changes in one table: what goes or stays in its order, then what comes."""
     old = {(row.name, _role(row)): row for row in table.of(before)}
     new = {(row.name, _role(row)): row for row in table.of(after)}
@@ -172,12 +172,14 @@ def _of_rows(table: _Table, before: str, after: str) -> Iterator[SpecChange]:
             yield SpecChange(table.subject, "added", *key, to_do=row.adopt if forward else "")
 
 
-def _role(row: _Row) -> str:
+def _role(row: _AdvisedRow) -> str:
     """Return whose a row is; only capabilities have two of the same name."""
     return getattr(row, "role", "")
 
 
-def _if_changed(table: _Table, old: _Row, new: _Row, forward: bool) -> Iterator[SpecChange]:
+def _if_changed(
+    table: _ComparedTable, old: _AdvisedRow, new: _AdvisedRow, forward: bool
+) -> Iterator[SpecChange]:
     """Yield the change from one row to another, if there is any."""
     if old is new:
         return
@@ -259,7 +261,7 @@ def _of_names(
 
 def _of_type(old: TypeView, new: TypeView, before: str, after: str) -> Iterator[SpecChange]:
     """Yield what changes about a type that stays, then about its fields."""
-    shapes = _Shape.of(old), _Shape.of(new)
+    shapes = _TypeSummary.of(old), _TypeSummary.of(new)
     if details := _details({"kind": "kind", "members": "may be", "open": "open"}, *shapes):
         yield _advised("type", "changed", old.name, before, after, details)
     if old.kind == new.kind:
@@ -279,7 +281,7 @@ def _of_fields(
             yield _advised("field", "changed", name, before, after, details)
 
 
-class _Shape(NamedTuple):
+class _TypeSummary(NamedTuple):
     """What counts about a type apart from its fields; the order of a union does not."""
 
     kind: str
@@ -287,7 +289,7 @@ class _Shape(NamedTuple):
     open: bool | None
 
     @classmethod
-    def of(cls, view: TypeView) -> _Shape:
+    def of(cls, view: TypeView) -> _TypeSummary:
         return cls(view.kind, frozenset(view.of), view.open)
 
 

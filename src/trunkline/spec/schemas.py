@@ -27,10 +27,10 @@ def json_schema(type_name: str, revision: str = LATEST) -> Schema:
         UnknownRevision: no such revision was released; the text lists those there are.
         UnknownType: `revision` has no such type.
     """
-    return _Document(revision).of(type_name)
+    return _SchemaBuilder(revision).of(type_name)
 
 
-class _Document:
+class _SchemaBuilder:
     """Collects the definitions that one document needs."""
 
     def __init__(self, revision: str) -> None:

@@ -128,7 +128,7 @@ def types(revision: str = LATEST) -> Mapping[str, TypeView]:
     return _resolve(revision) if table is None else table
 
 
-class _Views(Mapping[str, TypeView]):
+class _TypeTable(Mapping[str, TypeView]):
     """The types of one revision by name, each made of its row when it is first asked for.
 
     Most programs ask for a few of the hundreds there are.
@@ -163,10 +163,10 @@ class _Views(Mapping[str, TypeView]):
 
 # A key per released revision and no other, so that revision names which a peer invents
 # cannot grow this.
-_tables: dict[str, _Views] = {}
+_tables: dict[str, _TypeTable] = {}
 
 
-def _resolve(revision: str) -> _Views:
+def _resolve(revision: str) -> _TypeTable:
     """Find the rows that hold in `revision`, and keep what was found."""
     if revision not in REVISIONS:
         known = ", ".join(REVISIONS)
@@ -177,8 +177,8 @@ def _resolve(revision: str) -> _Views:
 
     rows = {row.name: (row, "") for row in core.TYPES if row.when.holds(revision)}
     rows |= {row.name: (row, tasks.EXTENSION) for row in tasks.TYPES if row.when.holds(revision)}
-    # As in `_Views.__getitem__`.
-    return _tables.setdefault(revision, _Views(revision, rows))
+    # As in `_TypeTable.__getitem__`.
+    return _tables.setdefault(revision, _TypeTable(revision, rows))
 
 
 def _type_view(row: Type, revision: str, extension: str) -> TypeView:

@@ -11,7 +11,7 @@ from tests.effort import examples
 from trunkline.jsonrpc import Request
 from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation
 from trunkline.judge.rules.schema_check import fits
-from trunkline.judge.rules.state import Bounded, declares
+from trunkline.judge.rules.state import BoundedDict, declares
 from trunkline.judge.trace import TraceEntry, TraceFault, read_trace, write_entry
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.requirements import requirements
@@ -196,10 +196,10 @@ def test_what_was_forgotten_is_not_called_unknown() -> None:
 
 
 def test_a_bounded_map_forgets_the_oldest() -> None:
-    kept: Bounded[int, str] = Bounded(2)
+    kept: BoundedDict[int, str] = BoundedDict(2)
     for number in range(3):
         kept[number] = ""
-    assert (list(kept), kept.forgot) == ([1, 2], True)
+    assert (list(kept), kept.evicted) == ([1, 2], True)
 
 
 def test_capabilities_are_found_by_their_place() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from trunkline.errors import NOTHING
 from trunkline.judge import Finding
-from trunkline.judge.finding import CUT, KEPT, Level, as_shown, ordered
+from trunkline.judge.finding import CUT_RULE, MAX_FINDINGS, Level, as_shown, ordered
 
 
 def finding(
@@ -74,11 +74,11 @@ def test_a_long_value_is_cut() -> None:
 
 
 def test_the_first_findings_are_kept_and_the_rest_told() -> None:
-    many = [finding("info", f"/{number}") for number in range(KEPT)] + [finding()]
+    many = [finding("info", f"/{number}") for number in range(MAX_FINDINGS)] + [finding()]
     kept = ordered(many, unseen=5)
-    assert len(kept) == KEPT + 1
+    assert len(kept) == MAX_FINDINGS + 1
     assert kept[0].level == "error"
-    assert (kept[-1].rule, kept[-1].got) == (CUT, "6 more")
+    assert (kept[-1].rule, kept[-1].got) == (CUT_RULE, "6 more")
 
 
 def test_a_count_that_stopped_says_so() -> None:

@@ -17,7 +17,7 @@ from trunkline.jsonrpc import (
     decode,
 )
 from trunkline.judge import judge
-from trunkline.judge.finding import CUT, KEPT
+from trunkline.judge.finding import CUT_RULE, MAX_FINDINGS
 from trunkline.spec.revisions import REVISIONS, V2025_03_26, V2025_11_25
 from trunkline.spec.types import UnknownRevision
 
@@ -145,7 +145,7 @@ def test_the_code_of_a_profile_is_known_to_it_alone() -> None:
 
 def test_a_flood_of_unknown_members_is_cut() -> None:
     found = judge({**PING, **{f"k{number}": 1 for number in range(20_000)}}, V2025_11_25)
-    assert (len(found), found[-1].rule) == (KEPT + 1, CUT)
+    assert (len(found), found[-1].rule) == (MAX_FINDINGS + 1, CUT_RULE)
 
 
 def test_a_message_that_is_too_large_is_not_read() -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation, Outcome
-from trunkline.judge.rules.notes import traceable
+from trunkline.judge.rules.checker import traceable
 from trunkline.judge.trace import TraceEntry, read_trace
 from trunkline.spec.requirements import requirements
 

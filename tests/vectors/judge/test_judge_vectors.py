@@ -22,7 +22,7 @@ import pytest
 from trunkline.errors import InvalidMessage
 from trunkline.jsonrpc import Batch, Policy, decode
 from trunkline.judge import judge, judge_type
-from trunkline.judge.finding import CUT
+from trunkline.judge.finding import CUT_RULE
 from trunkline.spec import lookup
 from trunkline.spec.jsonrpc import RULES as ENVELOPE_RULES
 from trunkline.spec.mcp.rules import RULES
@@ -69,13 +69,13 @@ def test_the_judge_finds_what_the_vectors_say(file: str) -> None:
 def test_every_rule_has_a_vector_that_breaks_it() -> None:
     broken = {rule for case in ALL for rule, _, _ in case["findings"]}
     # The one that tells of too many findings needs more of them than a file should hold.
-    assert RULES.keys() - broken == {CUT}
+    assert RULES.keys() - broken == {CUT_RULE}
     assert broken <= RULES.keys() | ENVELOPE_RULES.keys()
 
 
 def test_every_rule_has_a_vector_that_obeys_it() -> None:
     obeyed = {rule for case in ALL for rule in case.get("obeys", ())}
-    assert RULES.keys() - obeyed == {CUT}
+    assert RULES.keys() - obeyed == {CUT_RULE}
 
 
 def test_a_vector_does_not_break_what_it_obeys() -> None:

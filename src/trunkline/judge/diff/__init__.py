@@ -16,15 +16,15 @@ from __future__ import annotations
 from .change import Change, Comparison
 from .compare import compare
 from .load import read_listing
-from .rules import LEVELS, RULES, Level, Rule
+from .rules import LEVELS, RULES, DiffRule, Level
 
 __all__ = [
     "LEVELS",
     "RULES",
     "Change",
     "Comparison",
+    "DiffRule",
     "Level",
-    "Rule",
     "compare",
     "read_listing",
 ]

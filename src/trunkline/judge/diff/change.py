@@ -16,10 +16,10 @@ from ...errors import show_pointer
 from ..finding import as_shown
 from .rules import LEVELS, RULES, Level
 
-__all__ = ["KEPT", "Change", "Changes", "Comparison", "raised_major"]
+__all__ = ["MAX_CHANGES", "Change", "Changes", "Comparison", "raised_major"]
 
 # An author reads fewer; a hostile listing would have more.
-KEPT: Final = 2000
+MAX_CHANGES: Final = 2000
 
 _VERSION: Final = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+.].*)?\Z")
 
@@ -78,7 +78,7 @@ class Changes:
         """Take note of a change. `old` and `new` are JSON; an empty text is nothing."""
         level = RULES[rule].level
         self.counts[level] += 1
-        if len(self._kept[level]) < KEPT:
+        if len(self._kept[level]) < MAX_CHANGES:
             before, after = _text(old, where), _text(new, where)
             change = Change(rule, level, what, where, before, after, detail)
             self._kept[level].append(change)

@@ -23,12 +23,12 @@ from .schema_document import text_of
 __all__ = ["PARTS", "compare"]
 
 # The work of one comparison, all schemas together: seconds, not minutes, whatever they hold.
-_STEPS: Final = 50_000
-_MOST_HINTS: Final = 20
-_DEEPEST_CAPABILITY: Final = 8
+_MAX_STEPS: Final = 50_000
+_MAX_RENAME_NOTES: Final = 20
+_MAX_CAPABILITY_DEPTH: Final = 8
 
 
-class _Part(NamedTuple):
+class _ListKind(NamedTuple):
     """One list: what an entry of it is called, by what it is known, and whose it is."""
 
     member: str
@@ -38,10 +38,10 @@ class _Part(NamedTuple):
 
 
 _TABLE: Final = (
-    _Part("tools", "tool", "name", "tools"),
-    _Part("prompts", "prompt", "name", "prompts"),
-    _Part("resources", "resource", "uri", "resources"),
-    _Part("resourceTemplates", "template", "uriTemplate", "resources"),
+    _ListKind("tools", "tool", "name", "tools"),
+    _ListKind("prompts", "prompt", "name", "prompts"),
+    _ListKind("resources", "resource", "uri", "resources"),
+    _ListKind("resourceTemplates", "template", "uriTemplate", "resources"),
 )
 PARTS: Final = tuple(part.member for part in _TABLE)
 
@@ -64,7 +64,7 @@ def compare(
     A listing is a document such as `trunkline list -o json` prints, the result of a
     `tools/list`, or the tools alone. Nothing in it makes this raise.
     """
-    return _Listings(_document(old), _document(new)).compare()
+    return _ListingComparison(_document(old), _document(new)).compare()
 
 
 def _document(listing: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
@@ -82,7 +82,7 @@ def _same(old: Any, new: Any) -> bool:
         return False
 
 
-class _Listings:
+class _ListingComparison:
     """Two listings, and what was found so far."""
 
     def __init__(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -91,7 +91,7 @@ class _Listings:
         self._changes = Changes()
         self._notes: list[str] = []
         self._compared: list[str] = []
-        self._budget = Budget(_STEPS)
+        self._budget = Budget(_MAX_STEPS)
 
     def compare(self) -> Comparison:
         """Compare part by part."""
@@ -154,7 +154,7 @@ class _Listings:
             # A capability that is false is one that is not there.
             before, after = old.get(name, False), new.get(name, False)
             if isinstance(before, dict) and isinstance(after, dict):
-                if len(here) < _DEEPEST_CAPABILITY:
+                if len(here) < _MAX_CAPABILITY_DEPTH:
                     self._settings(before, after, here)
                 elif not _same(before, after):
                     self._capability("changed", here)
@@ -187,7 +187,7 @@ class _Listings:
 
     # Lists
 
-    def _list(self, part: _Part, listing: Mapping[str, Any]) -> list[Any] | None:
+    def _list(self, part: _ListKind, listing: Mapping[str, Any]) -> list[Any] | None:
         """Return a list of entries; None where nobody knows what is in it."""
         found = listing.get(part.member)
         if isinstance(found, list):
@@ -197,7 +197,7 @@ class _Listings:
             return []
         return None
 
-    def _entries(self, part: _Part) -> None:
+    def _entries(self, part: _ListKind) -> None:
         lists = [self._list(part, each) for each in self._both()]
         if lists[0] is None or lists[1] is None:
             if lists[0] or lists[1]:
@@ -227,7 +227,7 @@ class _Listings:
             _schema_text(entry): name for name, entry in added.items() if _has_arguments(entry)
         }
         for name, entry in gone.items():
-            if len(self._notes) >= _MOST_HINTS:
+            if len(self._notes) >= _MAX_RENAME_NOTES:
                 return
             now = by_schema.get(_schema_text(entry)) if _has_arguments(entry) else None
             if now is not None:
@@ -235,7 +235,7 @@ class _Listings:
                     f"tool {show(name)} may be {show(now)} now: the arguments are the same"
                 )
 
-    def _entry(self, part: _Part, what: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def _entry(self, part: _ListKind, what: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if _same(old, new):
             return
         if is_deprecated(new) and not is_deprecated(old):

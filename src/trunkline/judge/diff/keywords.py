@@ -13,28 +13,38 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from .normal_form import ANYTHING, TYPES, Bound, Case, Part, Row, Shape, says_nothing, tighter
-from .schema_document import LATEST, Document, Opaque, key_of, type_of
+from .normal_form import (
+    ANYTHING,
+    TYPES,
+    ArrayItems,
+    Bound,
+    Case,
+    CasesByType,
+    ObjectMembers,
+    says_nothing,
+    tighter,
+)
+from .schema_document import LATEST, Opaque, SchemaDocument, key_of, type_of
 
 __all__ = ["listed_values", "own_shape"]
 
 # A list of values that is longer is data, and compared as a whole.
-_MOST_VALUES: Final = 10_000
+_MAX_ENUM_VALUES: Final = 10_000
 
 
-def own_shape(schema: dict[str, Any], document: Document) -> Shape:
+def own_shape(schema: dict[str, Any], document: SchemaDocument) -> CasesByType:
     """Return what a schema says itself, without what it refers to and combines."""
-    return _Own(schema, document).shape()
+    return _KeywordReader(schema, document).shape()
 
 
-def listed_values(schema: Any, document: Document) -> frozenset[bytes]:
+def listed_values(schema: Any, document: SchemaDocument) -> frozenset[bytes]:
     """Return the keys of the values that a schema lists; none where it lists none for certain."""
     if not isinstance(schema, dict) or not schema.keys() & {"const", "enum"}:
         return frozenset()
     if ("$ref" in schema and document.ignores_siblings) or _may_be_null(schema):
         return frozenset()
     if id(schema) not in document.listed:
-        document.listed[id(schema)] = frozenset(_Own(schema, document).values() or ())
+        document.listed[id(schema)] = frozenset(_KeywordReader(schema, document).values() or ())
     return document.listed[id(schema)]
 
 
@@ -89,7 +99,7 @@ def _is_schema_or_list(said: Any) -> bool:
 
 
 def _are_values(said: Any) -> bool:
-    return isinstance(said, list) and len(said) <= _MOST_VALUES
+    return isinstance(said, list) and len(said) <= _MAX_ENUM_VALUES
 
 
 def _are_names(said: Any) -> bool:
@@ -101,7 +111,7 @@ def _are_types(said: Any) -> bool:
     return bool(names) and _are_names(names) and {*TYPES, "integer"}.issuperset(names)
 
 
-class _Form(NamedTuple):
+class _KeywordForm(NamedTuple):
     """What a keyword has to be, and in which drafts it is read here."""
 
     fits: Callable[[Any], bool]
@@ -109,45 +119,45 @@ class _Form(NamedTuple):
     until: int = LATEST
 
 
-_Forms: TypeAlias = tuple[_Form, ...]
-_COUNT: Final[_Forms] = (_Form(_is_count),)
-_NUMBER: Final[_Forms] = (_Form(_is_number),)
-_LIMIT: Final[_Forms] = (_Form(_is_flag, until=4), _Form(_is_number, since=6))
+_Forms: TypeAlias = tuple[_KeywordForm, ...]
+_COUNT: Final[_Forms] = (_KeywordForm(_is_count),)
+_NUMBER: Final[_Forms] = (_KeywordForm(_is_number),)
+_LIMIT: Final[_Forms] = (_KeywordForm(_is_flag, until=4), _KeywordForm(_is_number, since=6))
 
 _FORMS: Final[dict[str, _Forms]] = {
-    "type": (_Form(_are_types),),
-    "enum": (_Form(_are_values),),
-    "const": (_Form(_is_any, since=6),),
+    "type": (_KeywordForm(_are_types),),
+    "enum": (_KeywordForm(_are_values),),
+    "const": (_KeywordForm(_is_any, since=6),),
     "minimum": _NUMBER,
     "maximum": _NUMBER,
     "exclusiveMinimum": _LIMIT,
     "exclusiveMaximum": _LIMIT,
-    "multipleOf": (_Form(_is_positive),),
+    "multipleOf": (_KeywordForm(_is_positive),),
     "minLength": _COUNT,
     "maxLength": _COUNT,
-    "pattern": (_Form(_is_text),),
-    "format": (_Form(_is_text),),
-    "contentEncoding": (_Form(_is_text, since=7),),
-    "contentMediaType": (_Form(_is_text, since=7),),
-    "items": (_Form(_is_schema_or_list, until=2019), _Form(_is_schema, since=2020)),
-    "additionalItems": (_Form(_is_schema, until=2019),),
-    "prefixItems": (_Form(_is_list, since=2020),),
+    "pattern": (_KeywordForm(_is_text),),
+    "format": (_KeywordForm(_is_text),),
+    "contentEncoding": (_KeywordForm(_is_text, since=7),),
+    "contentMediaType": (_KeywordForm(_is_text, since=7),),
+    "items": (_KeywordForm(_is_schema_or_list, until=2019), _KeywordForm(_is_schema, since=2020)),
+    "additionalItems": (_KeywordForm(_is_schema, until=2019),),
+    "prefixItems": (_KeywordForm(_is_list, since=2020),),
     "minItems": _COUNT,
     "maxItems": _COUNT,
-    "uniqueItems": (_Form(_is_flag),),
-    "properties": (_Form(_is_object),),
-    "patternProperties": (_Form(_is_object),),
-    "additionalProperties": (_Form(_is_schema),),
-    "required": (_Form(_are_names),),
+    "uniqueItems": (_KeywordForm(_is_flag),),
+    "properties": (_KeywordForm(_is_object),),
+    "patternProperties": (_KeywordForm(_is_object),),
+    "additionalProperties": (_KeywordForm(_is_schema),),
+    "required": (_KeywordForm(_are_names),),
     "minProperties": _COUNT,
     "maxProperties": _COUNT,
 }
 
 
-class _Own:
+class _KeywordReader:
     """The keywords of one schema."""
 
-    def __init__(self, schema: dict[str, Any], document: Document) -> None:
+    def __init__(self, schema: dict[str, Any], document: SchemaDocument) -> None:
         self._schema = schema
         self._document = document
         # What is read; all else is odd, or nobody's.
@@ -166,10 +176,10 @@ class _Own:
             form.since <= draft <= form.until and form.fits(said) for form in _FORMS[keyword]
         )
 
-    def shape(self) -> Shape:
+    def shape(self) -> CasesByType:
         """Return the cases."""
         listed = self.values()
-        shape: Shape = {}
+        shape: CasesByType = {}
         for name in self._types():
             case = _MAKERS[name](self)
             if listed is not None:
@@ -295,7 +305,7 @@ class _Own:
             # Which items are meant by `items` depends on it.
             opaque |= self._group("prefixItems", "items")
             first, rest = [], True
-        row = Row(tuple(first), rest, self._document)
+        row = ArrayItems(tuple(first), rest, self._document)
         return Case(
             is_unique=self._read.get("uniqueItems", False),
             rows=() if not first and says_nothing(rest) else (row,),
@@ -317,23 +327,23 @@ class _Own:
             **self._sizes("Properties"),
         )
 
-    def _part(self) -> tuple[Part, frozenset[Opaque]]:
+    def _part(self) -> tuple[ObjectMembers, frozenset[Opaque]]:
         """Return what is said of members, and what of it is opaque."""
         properties = self._read.get("properties")
         additional = self._read.get("additionalProperties", True)
         names = ("properties", "patternProperties", "additionalProperties")
         for keyword in names[:2]:
             if keyword in self._odd:  # which members are additional depends on it
-                part = Part(properties, True, True, self._document)
+                part = ObjectMembers(properties, True, True, self._document)
                 return part, frozenset((self._opaque(keyword, *names),))
         patterns = self._read.get("patternProperties")
         if not patterns:
-            return Part(properties, additional, False, self._document), frozenset()
+            return ObjectMembers(properties, additional, False, self._document), frozenset()
         told: list[Any] = [patterns]
         # Which members are additional depends on the names of the others.
         told += [] if says_nothing(additional) else [additional, sorted(properties or ())]
         opaque = frozenset((self._document.opaque("patternProperties", told),))
-        return Part(properties, True, True, self._document), opaque
+        return ObjectMembers(properties, True, True, self._document), opaque
 
     def _required_of_members(self) -> frozenset[Opaque]:
         """Return what draft 3 said of a member, and many still do: that it has to be there."""
@@ -346,11 +356,11 @@ class _Own:
         return frozenset((self._document.opaque("required", names),)) if names else frozenset()
 
 
-_MAKERS: Final[dict[str, Callable[[_Own], Case]]] = {
-    "null": _Own.scalar,
-    "boolean": _Own.scalar,
-    "number": _Own.number,
-    "string": _Own.string,
-    "array": _Own.array,
-    "object": _Own.object,
+_MAKERS: Final[dict[str, Callable[[_KeywordReader], Case]]] = {
+    "null": _KeywordReader.scalar,
+    "boolean": _KeywordReader.scalar,
+    "number": _KeywordReader.number,
+    "string": _KeywordReader.string,
+    "array": _KeywordReader.array,
+    "object": _KeywordReader.object,
 }

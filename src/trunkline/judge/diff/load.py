@@ -29,7 +29,7 @@ _METHODS: Final = {
 }
 _HELLO: Final = frozenset(("initialize", "server/discover"))
 # Requests without an answer, so that a recording of nothing else cannot grow this.
-_OPEN_KEPT: Final = 10_000
+_MAX_OPEN_REQUESTS: Final = 10_000
 
 _read: Final = Decoder().decode
 
@@ -80,7 +80,7 @@ def _from_object(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_lines(text: bytes) -> dict[str, Any]:
-    pages = _Pages()
+    pages = _PageCollector()
     is_recording = False
     why = ""
     for entry in read_trace(text.splitlines()):
@@ -98,7 +98,7 @@ def _from_lines(text: bytes) -> dict[str, Any]:
     return pages.listing()
 
 
-class _Pages:
+class _PageCollector:
     """Puts together what the messages of a recording say."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class _Pages:
             params = message.get("params")
             is_first = not isinstance(params, dict) or params.get("cursor") is None
             self._open[key] = (method, is_first)
-            if len(self._open) > _OPEN_KEPT:
+            if len(self._open) > _MAX_OPEN_REQUESTS:
                 del self._open[next(iter(self._open))]
         elif isinstance(result, dict):
             method, is_first = self._open.pop(key, (_method_of(result), True))

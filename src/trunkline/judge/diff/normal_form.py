@@ -13,20 +13,20 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from .schema_document import Document, Opaque
+from .schema_document import Opaque, SchemaDocument
 
 __all__ = [
     "ANYTHING",
     "CONDITIONS",
     "TYPES",
+    "ArrayItems",
     "Bound",
     "Budget",
     "Case",
+    "CasesByType",
+    "Conjunction",
     "Node",
-    "Part",
-    "Row",
-    "Shape",
-    "Sub",
+    "ObjectMembers",
     "is_open",
     "says_nothing",
     "tighter",
@@ -68,11 +68,11 @@ class Node(NamedTuple):
     """A schema, and the document it is part of."""
 
     schema: Any
-    document: Document
+    document: SchemaDocument
 
 
 # Schemas that all hold; none at all holds for everything.
-Sub: TypeAlias = tuple[Node, ...]
+Conjunction: TypeAlias = tuple[Node, ...]
 
 
 class Bound(NamedTuple):
@@ -82,7 +82,7 @@ class Bound(NamedTuple):
     is_exclusive: bool
 
 
-class Part(NamedTuple):
+class ObjectMembers(NamedTuple):
     """What one schema says of the members of an object."""
 
     # None where members have no names at all: then any name has a meaning.
@@ -90,19 +90,19 @@ class Part(NamedTuple):
     additional: Any
     # Whether names are also told by pattern; then `additional` is true, and the rest opaque.
     has_patterns: bool
-    document: Document
+    document: SchemaDocument
 
     def member(self, name: str) -> Any:
         """Return the schema for a member."""
         return (self.properties or {}).get(name, self.additional)
 
 
-class Row(NamedTuple):
+class ArrayItems(NamedTuple):
     """What one schema says of the items of an array."""
 
     first: tuple[Any, ...]
     rest: Any
-    document: Document
+    document: SchemaDocument
 
     def item(self, place: int) -> Any:
         """Return the schema for an item."""
@@ -125,19 +125,19 @@ class Case(Struct, frozen=True):
     formats: frozenset[str] = frozenset()
     is_unique: bool = False
     required: frozenset[str] = frozenset()
-    parts: tuple[Part, ...] = ()
-    rows: tuple[Row, ...] = ()
+    parts: tuple[ObjectMembers, ...] = ()
+    rows: tuple[ArrayItems, ...] = ()
     opaque: frozenset[Opaque] = frozenset()
 
     def declared(self) -> frozenset[str]:
         """Return the members that have a name here."""
         return frozenset().union(*(part.properties or () for part in self.parts))
 
-    def member(self, name: str) -> Sub:
+    def member(self, name: str) -> Conjunction:
         """Return what holds for a member."""
         return _sub((part.member(name), part.document) for part in self.parts)
 
-    def additional(self) -> Sub:
+    def additional(self) -> Conjunction:
         """Return what holds for members that have no name here."""
         return _sub((part.additional, part.document) for part in self.parts)
 
@@ -154,22 +154,22 @@ class Case(Struct, frozen=True):
         """Return how many places of an array have a schema of their own."""
         return max((len(row.first) for row in self.rows), default=0)
 
-    def item(self, place: int) -> Sub:
+    def item(self, place: int) -> Conjunction:
         """Return what holds for an item."""
         return _sub((row.item(place), row.document) for row in self.rows)
 
 
 # For each type the alternatives; a type that is not there is not allowed.
-Shape: TypeAlias = dict[str, tuple[Case, ...]]
+CasesByType: TypeAlias = dict[str, tuple[Case, ...]]
 
 ANYTHING: Final = Case()
 
 
-def _sub(pairs: Iterator[tuple[Any, Document]]) -> Sub:
+def _sub(pairs: Iterator[tuple[Any, SchemaDocument]]) -> Conjunction:
     return tuple(Node(schema, document) for schema, document in pairs if not says_nothing(schema))
 
 
-def is_open(sub: Sub) -> bool:
+def is_open(sub: Conjunction) -> bool:
     """Say whether everything is allowed, by the look of it."""
     # Of a draft that nobody here knows, any keyword may be a condition.
     return all(says_nothing(node.schema) and node.document.draft for node in sub)

@@ -17,18 +17,18 @@ from msgspec.structs import replace
 
 from ...errors import NOTHING
 from .keywords import listed_values, own_shape
-from .normal_form import ANYTHING, TYPES, Budget, Case, Node, Shape, Sub, tighter
-from .schema_document import MOST_HOPS, Opaque
+from .normal_form import ANYTHING, TYPES, Budget, Case, CasesByType, Conjunction, Node, tighter
+from .schema_document import MAX_HOPS, Opaque
 
 __all__ = ["expand"]
 
 # A union of more alternatives than this is read by nobody, and its product with another is
 # what a hostile schema would have us work out.
-_MOST_CASES: Final = 48
+_MAX_CASES: Final = 48
 # How many schemas may speak of the members of one object, or of the items of one array.
-_MOST_PARTS: Final = 32
+_MAX_PARTS: Final = 32
 # How many values, or names, are looked at for the price of one step.
-_FOR_ONE_STEP: Final = 50
+_VALUES_PER_STEP: Final = 50
 
 _Item = TypeVar("_Item")
 
@@ -39,17 +39,17 @@ _FEW: Final = {
 }
 
 
-def expand(sub: Sub, budget: Budget) -> Shape:
+def expand(sub: Conjunction, budget: Budget) -> CasesByType:
     """Return the cases of schemas that all hold."""
-    shape: Shape = {name: (_FEW.get(name, ANYTHING),) for name in TYPES}
+    shape: CasesByType = {name: (_FEW.get(name, ANYTHING),) for name in TYPES}
     for node in sub:
-        shape = _both(shape, _shape(node, budget, MOST_HOPS), node, budget)
+        shape = _both(shape, _shape(node, budget, MAX_HOPS), node, budget)
     return shape
 
 
-def _shape(node: Node, budget: Budget, hops: int) -> Shape:
+def _shape(node: Node, budget: Budget, hops: int) -> CasesByType:
     """Return the cases of one schema, worked out once: many places may refer to it."""
-    known: dict[int, Shape] = node.document.shapes
+    known: dict[int, CasesByType] = node.document.shapes
     key = id(node.schema)
     if key not in known:
         # A bound that cut this one short has made it opaque, which is right for others too.
@@ -57,7 +57,7 @@ def _shape(node: Node, budget: Budget, hops: int) -> Shape:
     return known[key]
 
 
-def _worked_out(node: Node, budget: Budget, hops: int) -> Shape:
+def _worked_out(node: Node, budget: Budget, hops: int) -> CasesByType:
     """Return the cases of one schema, with all that stands in the same place."""
     schema, document = node
     if not document.draft:
@@ -85,15 +85,15 @@ def _worked_out(node: Node, budget: Budget, hops: int) -> Shape:
     return shape
 
 
-def _opaque_shape(node: Node) -> Shape:
+def _opaque_shape(node: Node) -> CasesByType:
     case = Case(opaque=frozenset((node.document.schema(node.schema),)))
     return dict.fromkeys(TYPES, (case,))
 
 
-def _combined(keyword: str, node: Node, budget: Budget, hops: int) -> Shape:
+def _combined(keyword: str, node: Node, budget: Budget, hops: int) -> CasesByType:
     schema, document = node
     members = schema[keyword]
-    if not isinstance(members, list) or not members or len(members) > _MOST_CASES:
+    if not isinstance(members, list) or not members or len(members) > _MAX_CASES:
         return _opaque_shape(node)
     shapes = [_shape(Node(member, document), budget, hops) for member in members]
     if keyword == "allOf":
@@ -101,7 +101,7 @@ def _combined(keyword: str, node: Node, budget: Budget, hops: int) -> Shape:
         for shape in shapes[1:]:
             whole = _both(whole, shape, node, budget)
         return whole
-    either: Shape = {}
+    either: CasesByType = {}
     for shape in shapes:
         for name, cases in shape.items():
             either[name] = either.get(name, ()) + cases
@@ -109,12 +109,12 @@ def _combined(keyword: str, node: Node, budget: Budget, hops: int) -> Shape:
     if keyword == "oneOf" and not _are_apart(shapes, budget):
         # Where two of them hold the whole does not, and that is no alternative.
         either = _with_opaque(either, document.opaque("oneOf", members))
-    if any(len(cases) > _MOST_CASES for cases in either.values()):
+    if any(len(cases) > _MAX_CASES for cases in either.values()):
         return _opaque_shape(node)
     return either
 
 
-def _with_opaque(shape: Shape, opaque: Opaque) -> Shape:
+def _with_opaque(shape: CasesByType, opaque: Opaque) -> CasesByType:
     return {name: _also(cases, opaque) for name, cases in shape.items()}
 
 
@@ -127,9 +127,9 @@ def _each_once(items: Iterable[_Item]) -> tuple[_Item, ...]:
     return tuple({id(item): item for item in items}.values())
 
 
-def _both(one: Shape, other: Shape, node: Node, budget: Budget) -> Shape:
+def _both(one: CasesByType, other: CasesByType, node: Node, budget: Budget) -> CasesByType:
     """Return the cases in which both hold; the other one is said by the node."""
-    shape: Shape = {}
+    shape: CasesByType = {}
     for name in TYPES:
         left, right = one.get(name, ()), other.get(name, ())
         if left is right:
@@ -148,7 +148,7 @@ def _products(
     left: tuple[Case, ...], right: tuple[Case, ...], budget: Budget
 ) -> tuple[Case, ...] | None:
     """Return each case with each; None where that is more than anybody reads."""
-    if len(left) * len(right) > _MOST_CASES:
+    if len(left) * len(right) > _MAX_CASES:
         return None
     found: dict[tuple[int, int], Case] = {}
     for a in left:
@@ -167,9 +167,9 @@ def _merged(one: Case, other: Case, budget: Budget) -> Case | None:
     if other is ANYTHING:
         return one
     parts, rows = _each_once(one.parts + other.parts), _each_once(one.rows + other.rows)
-    if len(parts) > _MOST_PARTS or len(rows) > _MOST_PARTS:
+    if len(parts) > _MAX_PARTS or len(rows) > _MAX_PARTS:
         return None
-    if not budget.spend((_weight(one) + _weight(other)) // _FOR_ONE_STEP):
+    if not budget.spend((_weight(one) + _weight(other)) // _VALUES_PER_STEP):
         return None
     return Case(
         _common(one.values, other.values),
@@ -208,7 +208,7 @@ def _smaller(one: int | None, other: int | None) -> int | None:
     return min(one, other)
 
 
-def _are_apart(shapes: list[Shape], budget: Budget) -> bool:
+def _are_apart(shapes: list[CasesByType], budget: Budget) -> bool:
     """Say whether no value can be in two of these, as far as a short look shows."""
     for place, shape in enumerate(shapes):
         for other in shapes[place + 1 :]:
@@ -219,14 +219,14 @@ def _are_apart(shapes: list[Shape], budget: Budget) -> bool:
 
 
 def _differ(one: Case, other: Case, budget: Budget) -> bool:
-    if not budget.spend((_weight(one) + _weight(other)) // _FOR_ONE_STEP):
+    if not budget.spend((_weight(one) + _weight(other)) // _VALUES_PER_STEP):
         return False
     if one.values is not None and other.values is not None:
         return one.values.keys().isdisjoint(other.values)
     # A tag: a member that both need, with different values.
     for name in one.required & other.required:
         ours, theirs = _tags(one, name), _tags(other, name)
-        if not budget.spend(1 + (len(ours) + len(theirs)) // _FOR_ONE_STEP):
+        if not budget.spend(1 + (len(ours) + len(theirs)) // _VALUES_PER_STEP):
             return False
         if ours and theirs and ours.isdisjoint(theirs):
             return True

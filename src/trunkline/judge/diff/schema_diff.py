@@ -12,10 +12,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
 from .change import Changes
-from .normal_form import Budget, Node, Sub
+from .normal_form import Budget, Conjunction, Node
 from .rules import is_deprecated
-from .schema_document import Document, key_of, text_of
-from .subschema import Inclusion, Obstacle
+from .schema_document import SchemaDocument, key_of, text_of
+from .subschema import Obstacle, SubschemaCheck
 
 __all__ = ["compare_schemas"]
 
@@ -74,12 +74,12 @@ _RULES: Final[dict[tuple[Direction, bool], dict[str, str]]] = {
 
 # What stands for the whole of a place: nothing else is told of it, or of what is below.
 _WHOLE: Final = frozenset(("type", "only-left", "only-right"))
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 # How many schemas may speak of one place.
-_MOST_VIEWS: Final = 64
+_MAX_SCHEMAS: Final = 64
 # How many of them, and how many names, are looked at for the price of one step.
-_VIEWS_FOR_ONE_STEP: Final = 4
-_NAMES_FOR_ONE_STEP: Final = 50
+_SCHEMAS_PER_STEP: Final = 4
+_NAMES_PER_STEP: Final = 50
 
 
 def compare_schemas(
@@ -89,14 +89,14 @@ def compare_schemas(
     try:
         if text_of(old) == text_of(new):
             return
-        _Pair(old, new, direction, what, changes, budget).report()
+        _SchemaComparison(old, new, direction, what, changes, budget).report()
     except RecursionError:
         # It nests deeper than Python can follow; ours are bounded, the texts of it are not.
         where = f"/{direction}Schema"
         changes.add(f"listing.{direction}.undecided", what, where, detail="nested too deep")
 
 
-class _Pair:
+class _SchemaComparison:
     """Two schemas of one tool."""
 
     def __init__(
@@ -108,8 +108,8 @@ class _Pair:
         changes: Changes,
         budget: Budget,
     ) -> None:
-        self._old = Node(old, Document(old))
-        self._new = Node(new, Document(new))
+        self._old = Node(old, SchemaDocument(old))
+        self._new = Node(new, SchemaDocument(new))
         self._direction: Direction = direction
         self._what = what
         self._changes = changes
@@ -121,8 +121,8 @@ class _Pair:
         is_input = self._direction == "input"
         names: Literal["left", "right"] = "left" if is_input else "right"
         ours, theirs = ((self._old,), (self._new,)) if is_input else ((self._new,), (self._old,))
-        breaking = Inclusion(self._budget, names).obstacles(ours, theirs)
-        harmless = Inclusion(self._budget, names).obstacles(theirs, ours)
+        breaking = SubschemaCheck(self._budget, names).obstacles(ours, theirs)
+        harmless = SubschemaCheck(self._budget, names).obstacles(theirs, ours)
         for obstacle in breaking:
             self._add(obstacle, is_breaking=True)
         for obstacle in _untold(harmless, breaking):
@@ -165,13 +165,16 @@ class _Pair:
     def _beside(self) -> None:
         """Report defaults, deprecations and headers, member by member."""
         seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
-        waiting: list[_Place] = [_Place((self._old.schema,), (self._new.schema,), ())]
+        waiting: list[_SchemaPlace] = [_SchemaPlace((self._old.schema,), (self._new.schema,), ())]
         is_complete = True
         while waiting and self._budget.left >= 0:
             old, new, path = waiting.pop()
-            before, after = _Views(old, self._old.document), _Views(new, self._new.document)
+            before, after = (
+                _Annotations(old, self._old.document),
+                _Annotations(new, self._new.document),
+            )
             key = (before.key(), after.key())
-            is_fine = before.is_complete and after.is_complete and len(path) <= _DEEPEST
+            is_fine = before.is_complete and after.is_complete and len(path) <= _MAX_DEPTH
             is_complete = is_complete and is_fine
             if not self._budget.spend(before.cost() + after.cost()) or key in seen or not is_fine:
                 continue
@@ -189,7 +192,7 @@ class _Pair:
         if self._direction == "input" and b'"x-mcp-header":' in text_of(self._new.schema):
             self._tell("undecided", (), detail="x-mcp-header: too large")
 
-    def _notes(self, old: _Views, new: _Views, path: tuple[str, ...]) -> None:
+    def _notes(self, old: _Annotations, new: _Annotations, path: tuple[str, ...]) -> None:
         if path and new.is_deprecated() and not old.is_deprecated():
             self._tell("property-deprecated", path)
         if self._direction == "output":
@@ -203,7 +206,7 @@ class _Pair:
             self._tell("header-changed", (*path, "x-mcp-header"), *shown)
 
 
-class _Place(NamedTuple):
+class _SchemaPlace(NamedTuple):
     """The schemas that speak of one place, of the old one and of the new one."""
 
     old: tuple[Any, ...]
@@ -211,14 +214,14 @@ class _Place(NamedTuple):
     path: tuple[str, ...]
 
 
-class _Views:
+class _Annotations:
     """All that is said of one place beside the conditions.
 
     `certain` are schemas that all hold: those given, what they refer to, and what `allOf`
     joins. `every` has alternatives as well: a header may stand in one of them.
     """
 
-    def __init__(self, given: tuple[Any, ...], document: Document) -> None:
+    def __init__(self, given: tuple[Any, ...], document: SchemaDocument) -> None:
         self.is_complete = True
         self.certain: list[dict[str, Any]] = []
         self.every: list[dict[str, Any]] = []
@@ -228,7 +231,7 @@ class _Views:
             schema, is_certain = waiting.pop()
             if not isinstance(schema, dict) or id(schema) in seen:
                 continue
-            if len(seen) == _MOST_VIEWS:
+            if len(seen) == _MAX_SCHEMAS:
                 self.is_complete = False
                 return
             seen.add(id(schema))
@@ -245,7 +248,7 @@ class _Views:
         """Return how many steps it takes to look at all this."""
         said = (each.get("properties") for each in self.every)
         names = sum(len(each) for each in said if isinstance(each, dict))
-        return len(self.every) // _VIEWS_FOR_ONE_STEP + names // _NAMES_FOR_ONE_STEP
+        return len(self.every) // _SCHEMAS_PER_STEP + names // _NAMES_PER_STEP
 
     def default(self) -> Any:
         """Return the default, the nearest where there are several."""
@@ -275,7 +278,7 @@ class _Views:
 
 
 def _joined(
-    schema: dict[str, Any], document: Document, is_certain: bool
+    schema: dict[str, Any], document: SchemaDocument, is_certain: bool
 ) -> Iterator[tuple[Any, bool]]:
     """Yield the schemas that speak of the same place, the nearest last."""
     for keyword in ("oneOf", "anyOf", "allOf"):
@@ -315,16 +318,18 @@ def _for_people(value: Any) -> Any:
     return value
 
 
-def _sub_is_deprecated(sub: Sub) -> bool:
-    return any(_Views((node.schema,), node.document).is_deprecated() for node in sub)
+def _sub_is_deprecated(sub: Conjunction) -> bool:
+    return any(_Annotations((node.schema,), node.document).is_deprecated() for node in sub)
 
 
-def _children(old: _Views, new: _Views, path: tuple[str, ...]) -> Iterator[_Place]:
+def _children(
+    old: _Annotations, new: _Annotations, path: tuple[str, ...]
+) -> Iterator[_SchemaPlace]:
     """Yield the places that both have."""
     before, after = old.members("properties"), new.members("properties")
     for name in sorted(before.keys() & after.keys(), reverse=True):
-        yield _Place(before[name], after[name], (*path, "properties", name))
+        yield _SchemaPlace(before[name], after[name], (*path, "properties", name))
     for keyword in ("items", "additionalProperties"):
         ours, theirs = old.inner(keyword), new.inner(keyword)
         if ours and theirs:
-            yield _Place(ours, theirs, (*path, keyword))
+            yield _SchemaPlace(ours, theirs, (*path, keyword))

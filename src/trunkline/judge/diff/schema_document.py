@@ -16,15 +16,15 @@ from msgspec.json import encode
 
 from ...errors import NOTHING
 
-__all__ = ["LATEST", "MOST_HOPS", "Document", "Opaque", "key_of", "text_of", "type_of"]
+__all__ = ["LATEST", "MAX_HOPS", "Opaque", "SchemaDocument", "key_of", "text_of", "type_of"]
 
 # A keyword, and the digest of what it says.
 Opaque: TypeAlias = tuple[str, bytes]
 
 # How many references and combinations may stand in one place, one inside the other.
-MOST_HOPS: Final = 24
+MAX_HOPS: Final = 24
 # What refers to more than this is compared with its document as a whole.
-_MOST_TARGETS: Final = 200
+_MAX_TARGETS: Final = 200
 
 # What a schema is written in where it does not say; 3 and all that nobody here knows are 0.
 LATEST: Final = 2020
@@ -48,7 +48,7 @@ _VARYING: Final = re.compile(
 _FOR_PEOPLE: Final = frozenset(("title", "description", "$comment"))
 
 
-class Document:
+class SchemaDocument:
     """One schema as it was listed: what its references lead to, and what they depend on."""
 
     def __init__(self, root: Any) -> None:
@@ -82,7 +82,7 @@ class Document:
             name = step.replace("~1", "/").replace("~0", "~")
             if isinstance(value, dict) and name in value and not self.is_elsewhere(value):
                 value = value[name]
-            elif isinstance(value, list) and _is_place(name) and int(name) < len(value):
+            elif isinstance(value, list) and _is_index(name) and int(name) < len(value):
                 value = value[int(name)]
             else:
                 return NOTHING
@@ -90,7 +90,7 @@ class Document:
 
     def followed(self, schema: Any, conditions: frozenset[str]) -> Any:
         """Return what a schema whose only condition is a reference leads to, or itself."""
-        for _ in range(MOST_HOPS):
+        for _ in range(MAX_HOPS):
             if not isinstance(schema, dict) or schema.keys() & conditions != {"$ref"}:
                 break
             target = NOTHING if self.is_elsewhere(schema) else self.target(schema["$ref"])
@@ -124,7 +124,7 @@ class Document:
             reference = waiting.pop()
             if reference in found:
                 continue
-            if len(found) == _MOST_TARGETS or self._may_be_anywhere():
+            if len(found) == _MAX_TARGETS or self._may_be_anywhere():
                 return [self._whole()]
             if _ABSOLUTE.match(reference):
                 found[reference] = b""  # another document, since this one has no address
@@ -174,7 +174,7 @@ def _draft_of(root: Any) -> int:
     return 0 if found is None else int(found[found.lastindex or 0])
 
 
-def _is_place(name: str) -> bool:
+def _is_index(name: str) -> bool:
     return name.isascii() and name.isdecimal() and len(name) < 10
 
 

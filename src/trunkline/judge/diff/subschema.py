@@ -19,10 +19,19 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
-from .normal_form import CONDITIONS, Budget, Case, Shape, Sub, is_open, whole_high, whole_low
+from .normal_form import (
+    CONDITIONS,
+    Budget,
+    Case,
+    CasesByType,
+    Conjunction,
+    is_open,
+    whole_high,
+    whole_low,
+)
 from .normalize import expand
 
-__all__ = ["Inclusion", "Kind", "Obstacle", "Side"]
+__all__ = ["Kind", "Obstacle", "Side", "SubschemaCheck"]
 
 Kind: TypeAlias = Literal[
     "type",
@@ -39,13 +48,13 @@ Kind: TypeAlias = Literal[
 Side: TypeAlias = Literal["left", "right"]
 
 # Deeper than anybody nests arguments, and far from where Python gives up.
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 # More are not read, and a hostile schema must not have us keep them.
-_MOST_OBSTACLES: Final = 100
+_MAX_OBSTACLES: Final = 100
 # Of a list of values that is told.
-_MOST_TOLD: Final = 50
+_MAX_SHOWN_VALUES: Final = 50
 # How many values, or names, are looked at for the price of one step.
-_FOR_ONE_STEP: Final = 50
+_VALUES_PER_STEP: Final = 50
 
 
 class Obstacle(NamedTuple):
@@ -67,7 +76,7 @@ _TOO_LARGE: Final = Obstacle("undecided", (), why="too large")
 _Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class Inclusion:
+class SubschemaCheck:
     """Compares schemas in one direction, within one budget."""
 
     def __init__(self, budget: Budget, names: Side) -> None:
@@ -80,7 +89,7 @@ class Inclusion:
         # is forgotten again.
         self._fine: list[_Key] = []
 
-    def obstacles(self, left: Sub, right: Sub) -> list[Obstacle]:
+    def obstacles(self, left: Conjunction, right: Conjunction) -> list[Obstacle]:
         """Return why what is on the left is not all allowed on the right."""
         if is_open(right):
             return []
@@ -89,7 +98,7 @@ class Inclusion:
             return []
         if key in self._known:
             return self._known[key]
-        if len(self._open) >= _DEEPEST:
+        if len(self._open) >= _MAX_DEPTH:
             return [Obstacle("undecided", (), why="nested too deep")]
         if not self._budget.spend(max(1, len(left), len(right))):
             return [_TOO_LARGE]
@@ -103,10 +112,10 @@ class Inclusion:
             del self._fine[before:]
         else:
             self._fine.append(key)
-        self._known[key] = found = found[:_MOST_OBSTACLES]
+        self._known[key] = found = found[:_MAX_OBSTACLES]
         return found
 
-    def _compare(self, left: Shape, right: Shape) -> list[Obstacle]:
+    def _compare(self, left: CasesByType, right: CasesByType) -> list[Obstacle]:
         found = _lost_types(left, right)
         is_told = bool(found)
         for name, cases in left.items():
@@ -124,7 +133,7 @@ class Inclusion:
                 continue
             # The one in the same place first: it is the likely one, and the one to tell of.
             order = sorted(range(len(right)), key=lambda at: at != place)
-            told = list(islice(self._within(name, case, right[order[0]]), _MOST_OBSTACLES))
+            told = list(islice(self._within(name, case, right[order[0]]), _MAX_OBSTACLES))
             if not told or any(self._fits(name, case, right[at]) for at in order[1:]):
                 continue
             if len(right) == 1 or len(left) == len(right):
@@ -134,7 +143,7 @@ class Inclusion:
         return found
 
     def _values(self, left: Case, right: tuple[Case, ...]) -> Iterator[Obstacle]:
-        if self._budget.spend(len(left.values or ()) * len(right) // _FOR_ONE_STEP):
+        if self._budget.spend(len(left.values or ()) * len(right) // _VALUES_PER_STEP):
             yield from _lost_values(left, right)
         else:
             yield _TOO_LARGE
@@ -156,7 +165,7 @@ class Inclusion:
     def _members(self, left: Case, right: Case) -> Iterator[Obstacle]:
         ours, theirs = left.declared(), right.declared()
         names = len(ours) + len(theirs) + len(left.required) + len(right.required)
-        if not self._budget.spend(names // _FOR_ONE_STEP):
+        if not self._budget.spend(names // _VALUES_PER_STEP):
             yield _TOO_LARGE
             return
         for name in sorted(ours | theirs):
@@ -227,7 +236,7 @@ def _once(found: list[Obstacle], is_type_told: bool) -> Iterator[Obstacle]:
         yield each
 
 
-def _lost_types(left: Shape, right: Shape) -> list[Obstacle]:
+def _lost_types(left: CasesByType, right: CasesByType) -> list[Obstacle]:
     lost = [name for name in left if name not in right]
     if not lost:
         return []
@@ -236,7 +245,7 @@ def _lost_types(left: Shape, right: Shape) -> list[Obstacle]:
     return [Obstacle("type", (), _type_names(left), _type_names(right))]
 
 
-def _ids(sub: Sub) -> tuple[int, ...]:
+def _ids(sub: Conjunction) -> tuple[int, ...]:
     # Documents outlive the comparison, and so do the schemas inside them.
     return tuple(
         each
@@ -245,7 +254,7 @@ def _ids(sub: Sub) -> tuple[int, ...]:
     )
 
 
-def _type_names(shape: Shape) -> list[str]:
+def _type_names(shape: CasesByType) -> list[str]:
     return [
         "integer" if name == "number" and all(case.is_integer for case in cases) else name
         for name, cases in shape.items()
@@ -264,8 +273,8 @@ def _lost_values(left: Case, right: tuple[Case, ...]) -> Iterator[Obstacle]:
             open_questions |= {word for case in fitting for word, _ in case.opaque - left.opaque}
     if lost:
         allowed = (value for case in right for value in (case.values or {}).values())
-        told = list(islice(allowed, _MOST_TOLD))
-        yield Obstacle("value", (), lost[:_MOST_TOLD], told or NOTHING)
+        told = list(islice(allowed, _MAX_SHOWN_VALUES))
+        yield Obstacle("value", (), lost[:_MAX_SHOWN_VALUES], told or NOTHING)
     for keyword in sorted(open_questions):
         yield _undecided(keyword)
 
@@ -312,7 +321,7 @@ def _is_multiple(value: float, of: float) -> bool:
 def _plain_obstacles(name: str, left: Case, right: Case) -> Iterator[Obstacle]:
     """Yield what two cases say of a value as a whole."""
     if right.values is not None:
-        yield Obstacle("value", (), right=list(islice(right.values.values(), _MOST_TOLD)))
+        yield Obstacle("value", (), right=list(islice(right.values.values(), _MAX_SHOWN_VALUES)))
     if right.is_integer and not left.is_integer and not any(_whole(m) for m in left.multiples):
         yield Obstacle("type", (), ["number"], ["integer"])
     yield from _number_limits(left, right)

@@ -14,33 +14,33 @@ from ...spec.rows import MetaKey, Method, Place
 from ..types.hints import near, other_revision
 from ..types.type_checks import compiled
 from .collector import Path, Sink
-from .context import Setting
+from .context import MessageContext
 from .envelope import Members
 
 __all__ = ["judge_call", "judge_meta"]
 
 
-def judge_call(members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+def judge_call(members: Members, path: Path, context: MessageContext, sink: Sink) -> None:
     """Report what is wrong with a message that has a method."""
     name = members["method"]
     if type(name) is not str or not name:
         return  # the codec said so
     at: Path = (path, "method")
-    row = _row(name, setting)
+    row = _row(name, context)
     if row is None:
         _unknown(name, "id" in members, at, sink)
         return
-    _judge_sender(row, name, at, setting, sink)
-    _judge_id(row, members, path, setting, sink)
+    _judge_sender(row, name, at, context, sink)
+    _judge_id(row, members, path, context, sink)
     if path is not None and row.name == "initialize":
         sink.report("mcp.batch.initialize", at, name)
     if row.status == "deprecated":
         sink.report("mcp.method.deprecated", at, name, row.adopt or row.instead)
-    _judge_params(row, members, path, setting, sink)
+    _judge_params(row, members, path, context, sink)
 
 
-def _row(name: str, setting: Setting) -> Method | None:
-    return lookup.method(official(name, setting.policy, setting.revision), setting.revision)
+def _row(name: str, context: MessageContext) -> Method | None:
+    return lookup.method(official(name, context.policy, context.revision), context.revision)
 
 
 def _unknown(name: str, has_id: bool, at: Path, sink: Sink) -> None:
@@ -59,17 +59,19 @@ def _unknown(name: str, has_id: bool, at: Path, sink: Sink) -> None:
     sink.report(f"mcp.{kind}.unknown", at, name, expected)
 
 
-def _judge_sender(row: Method, name: str, at: Path, setting: Setting, sink: Sink) -> None:
+def _judge_sender(row: Method, name: str, at: Path, context: MessageContext, sink: Sink) -> None:
     if row.form == "inside-result":
         sink.report("mcp.method.inside-result", at, name)
-    elif setting.sender is not None and setting.sender not in row.senders:
-        expected = f"it from the {row.by}: the {setting.sender} does not send it"
+    elif context.sender is not None and context.sender not in row.senders:
+        expected = f"it from the {row.by}: the {context.sender} does not send it"
         sink.report("mcp.method.direction", at, name, expected)
 
 
-def _judge_id(row: Method, members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+def _judge_id(
+    row: Method, members: Members, path: Path, context: MessageContext, sink: Sink
+) -> None:
     has_id = "id" in members
-    if members.get("id") is None and setting.policy.null_id == "as-notification":
+    if members.get("id") is None and context.policy.null_id == "as-notification":
         has_id = False
     if row.kind == "request":
         if not has_id:
@@ -78,7 +80,9 @@ def _judge_id(row: Method, members: Members, path: Path, setting: Setting, sink:
         sink.report("mcp.notification.id", (path, "id"), members["id"])
 
 
-def _judge_params(row: Method, members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+def _judge_params(
+    row: Method, members: Members, path: Path, context: MessageContext, sink: Sink
+) -> None:
     at: Path = (path, "params")
     if "params" not in members:
         if row.params_required:
@@ -90,7 +94,7 @@ def _judge_params(row: Method, members: Members, path: Path, setting: Setting, s
     if type(params) is not dict:
         return  # the codec said so
     if row.params is not None:
-        compiled(row.params, setting.revision)(params, at, sink)
+        compiled(row.params, context.revision)(params, at, sink)
     judge_meta(params, at, row.kind, sink)
     if row.kind == "request":
         _judge_version(params, at, sink)

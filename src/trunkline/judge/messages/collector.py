@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from ...errors import NOTHING
 from ...jsonrpc.tokenizer import pointer
 from ...spec.mcp.rules import RULES
-from ..finding import KEPT, Finding, as_shown, ordered
+from ..finding import MAX_FINDINGS, Finding, as_shown, ordered
 
 __all__ = ["Path", "Sink", "steps_of"]
 
@@ -23,7 +23,7 @@ Path: TypeAlias = "tuple[Path, str | int] | None"
 Fact: TypeAlias = tuple[str, Path, Any, str, str]
 
 # Past this many, a check may stop looking: a list of a million wrong elements is one mistake.
-_ENOUGH: Final = 10 * KEPT
+_MAX_REPORTS: Final = 10 * MAX_FINDINGS
 
 
 class Sink:
@@ -35,7 +35,7 @@ class Sink:
 
     __slots__ = ("_kept", "_most", "by_file", "counts", "ready", "revision", "stopped")
 
-    def __init__(self, revision: str, *, by_file: bool = False, most: int = KEPT) -> None:
+    def __init__(self, revision: str, *, by_file: bool = False, most: int = MAX_FINDINGS) -> None:
         self.revision = revision
         self.by_file = by_file
         self.counts = {"error": 0, "warn": 0, "info": 0}
@@ -57,7 +57,7 @@ class Sink:
 
     def is_full(self) -> bool:
         """Say whether so much was found that looking on tells nobody anything."""
-        if sum(self.counts.values()) < _ENOUGH:
+        if sum(self.counts.values()) < _MAX_REPORTS:
             return False
         self.stopped = True
         return True

@@ -10,10 +10,10 @@ from ...jsonrpc.policy import Policy
 from ...spec.mcp.meta import CLIENT_CAPABILITIES
 from ...spec.rows import Role
 
-__all__ = ["Asked", "Setting", "asked"]
+__all__ = ["AnsweredRequest", "MessageContext", "answered_request"]
 
 
-class Asked(NamedTuple):
+class AnsweredRequest(NamedTuple):
     """The request that a reply answers, as far as it is known."""
 
     method: str = ""
@@ -23,16 +23,18 @@ class Asked(NamedTuple):
     extensions: frozenset[str] = frozenset()
 
 
-class Setting(NamedTuple):
+class MessageContext(NamedTuple):
     """What the rules depend on beside the message itself."""
 
     revision: str
     sender: Role | None
     policy: Policy
-    asked: Asked | None
+    request: AnsweredRequest | None
 
 
-def asked(request: str | Request | SentRequest | Mapping[str, Any] | None) -> Asked | None:
+def answered_request(
+    request: str | Request | SentRequest | Mapping[str, Any] | None,
+) -> AnsweredRequest | None:
     """Return what is known of the request that a caller names, in one way or another.
 
     Raises:
@@ -41,13 +43,13 @@ def asked(request: str | Request | SentRequest | Mapping[str, Any] | None) -> As
     if request is None:
         return None
     if isinstance(request, str):
-        return Asked(request)
+        return AnsweredRequest(request)
     if isinstance(request, Request | SentRequest):
-        return Asked(request.method, request.id, _extensions(request.params))
+        return AnsweredRequest(request.method, request.id, _extensions(request.params))
     if isinstance(request, Mapping):
         method, id = request.get("method"), request.get("id")
         has_id = isinstance(id, int | str) and not isinstance(id, bool)
-        return Asked(
+        return AnsweredRequest(
             method if isinstance(method, str) else "",
             id if has_id else None,
             _extensions(request.get("params")),

@@ -22,12 +22,12 @@ from ...jsonrpc.policy import Policy
 from ..finding import Finding, as_shown
 from .collector import Path, Sink
 
-__all__ = ["Members", "Reader", "reader_for", "reader_of"]
+__all__ = ["EnvelopeReader", "Members", "reader_for_policy", "reader_for_revision"]
 
 Members: TypeAlias = dict[str, Any]
 
 # Faults after which there is still a message to be judged.
-_GO_ON: Final = (
+_RECOVERABLE: Final = (
     "jsonrpc.version.",
     "jsonrpc.id.",
     "jsonrpc.reply.",
@@ -42,13 +42,13 @@ _GO_ON: Final = (
     "jsonrpc.text.duplicate-key",
 )
 # As many as there are revisions, twice over, and some that callers make.
-_POLICIES_KEPT: Final = 32
+_MAX_CACHED_READERS: Final = 32
 
 _read: Final = Decoder().decode
 _write: Final = Encoder().encode
 
 
-class Reader:
+class EnvelopeReader:
     """Reads messages under one policy, and finds out what the codec refuses of them."""
 
     __slots__ = ("_limit", "_plain", "_scans", "_strict", "policy")
@@ -117,7 +117,7 @@ class Reader:
             if fault.rule != "jsonrpc.batch.not-allowed":
                 return {"": fault.rule}
             # No message, but messages all the same: each may have faults of its own.
-            accepting = reader_for(self.policy.replace(batch="accept"))
+            accepting = reader_for_policy(self.policy.replace(batch="accept"))
             return {"": fault.rule, **accepting._refused(text, sink)}
         faulty = found.faults if isinstance(found, Batch) else []
         for element in faulty:
@@ -135,22 +135,22 @@ class Reader:
         return found
 
 
-@lru_cache(maxsize=_POLICIES_KEPT)
-def reader_for(policy: Policy) -> Reader:
+@lru_cache(maxsize=_MAX_CACHED_READERS)
+def reader_for_policy(policy: Policy) -> EnvelopeReader:
     """Return what reads messages under a policy."""
-    return Reader(policy)
+    return EnvelopeReader(policy)
 
 
 # By name, because hashing a policy takes longer than reading a small message.
-@lru_cache(maxsize=_POLICIES_KEPT)
-def reader_of(revision: str) -> Reader:
+@lru_cache(maxsize=_MAX_CACHED_READERS)
+def reader_for_revision(revision: str) -> EnvelopeReader:
     """Return what reads the messages of a revision: by the official rules, strictly."""
-    return Reader(Policy.mcp(revision).replace(strictness="strict"))
+    return EnvelopeReader(Policy.mcp(revision).replace(strictness="strict"))
 
 
 def _can_go_on(rule: str | None) -> bool:
     """Say whether there is something to judge in spite of a fault."""
-    return not rule or rule.startswith(_GO_ON)
+    return not rule or rule.startswith(_RECOVERABLE)
 
 
 def _text(given: Any, sink: Sink) -> bytes | None:

@@ -13,7 +13,7 @@ from ...spec.types import TypeView, types
 from ..types.type_checks import compiled
 from .calls import judge_meta
 from .collector import Path, Sink
-from .context import Asked, Setting
+from .context import AnsweredRequest, MessageContext
 from .envelope import Members
 
 __all__ = ["judge_reply"]
@@ -34,17 +34,17 @@ _SERVER_ERRORS: Final = range(-32099, -31999)
 _SPECIFIED: Final = range(-32099, -32019)
 
 
-def judge_reply(members: Members, path: Path, setting: Setting, sink: Sink) -> None:
+def judge_reply(members: Members, path: Path, context: MessageContext, sink: Sink) -> None:
     """Report what is wrong with a message that has a result or an error."""
-    if setting.sender == "client" and RULES["mcp.reply.from-client"].when.holds(sink.revision):
+    if context.sender == "client" and RULES["mcp.reply.from-client"].when.holds(sink.revision):
         sink.report("mcp.reply.from-client", path)
-    known = setting.asked
+    known = context.request
     if known is not None and known.id is not None and "id" in members:
         _judge_id(known.id, members["id"], (path, "id"), sink)
     if type(members.get("result")) is dict:
         _judge_result(members["result"], (path, "result"), known, sink)
     if type(members.get("error")) is dict:
-        _judge_error(members["error"], (path, "error"), setting, sink)
+        _judge_error(members["error"], (path, "error"), context, sink)
 
 
 def _judge_id(asked: int | str, answered: Any, at: Path, sink: Sink) -> None:
@@ -56,7 +56,7 @@ def _judge_id(asked: int | str, answered: Any, at: Path, sink: Sink) -> None:
 # -- results ---------------------------------------------------------------------------------
 
 
-def _judge_result(result: Members, at: Path, asked: Asked | None, sink: Sink) -> None:
+def _judge_result(result: Members, at: Path, asked: AnsweredRequest | None, sink: Sink) -> None:
     row = lookup.method(asked.method, sink.revision) if asked else None
     if asked is not None and (row is None or row.result is None or row.form != "wire"):
         got = asked.method or None
@@ -92,18 +92,18 @@ def _type_of(
 # -- errors ----------------------------------------------------------------------------------
 
 
-def _judge_error(error: Members, at: Path, setting: Setting, sink: Sink) -> None:
+def _judge_error(error: Members, at: Path, context: MessageContext, sink: Sink) -> None:
     code = error.get("code")
     if type(code) is not int or type(error.get("message")) is not str:
         return  # the codec said so
-    _judge_code(code, (at, "code"), setting, sink)
+    _judge_code(code, (at, "code"), context, sink)
     shapes = _error_types(sink.revision)
     compiled(shapes.get(code) or shapes[None], sink.revision)(error, at, sink)
 
 
-def _judge_code(code: int, at: Path, setting: Setting, sink: Sink) -> None:
+def _judge_code(code: int, at: Path, context: MessageContext, sink: Sink) -> None:
     """Report a code that may not, or should not, be sent."""
-    revision, profile = sink.revision, setting.policy.codes
+    revision, profile = sink.revision, context.policy.codes
     official = lookup.error(code, "mcp", revision)
     if official is not None:
         if not official.sent:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from .notes import Notes
-from .state import Members, Seen, State, declares, object_at
+from .checker import Checker
+from .state import Members, ObservedMessage, State, declares, object_at
 
-__all__ = ["is_declared", "watch_questions", "watch_roots"]
+__all__ = ["check_questions", "check_roots", "is_declared"]
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -25,16 +25,18 @@ def is_declared(params: Members, declared: Members) -> bool:
     )
 
 
-def watch_questions(seen: Seen, state: State, notes: Notes) -> None:
+def check_questions(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at each thing that a server asks for, on the wire or inside a result."""
     for method, params, where, declared in _questions(seen, state):
         if method == "elicitation/create":
-            _watch_elicitation(seen, params, where, declared, notes)
+            _check_elicitation(seen, params, where, declared, checker)
         elif method == "sampling/createMessage":
-            _watch_sampling(params, where, notes)
+            _check_sampling(params, where, checker)
 
 
-def _questions(seen: Seen, state: State) -> Iterator[tuple[Any, Members, str, Members | None]]:
+def _questions(
+    seen: ObservedMessage, state: State
+) -> Iterator[tuple[Any, Members, str, Members | None]]:
     if seen.kind == "request" and seen.sender == "server":
         declared = state.session.client if state.session.phase == "agreed" else None
         yield seen.method, seen.params, "/params", declared
@@ -47,20 +49,20 @@ def _questions(seen: Seen, state: State) -> Iterator[tuple[Any, Members, str, Me
                 yield request.get("method"), object_at(request, "params"), where, declared
 
 
-def _watch_elicitation(
-    seen: Seen, params: Members, where: str, declared: Members | None, notes: Notes
+def _check_elicitation(
+    seen: ObservedMessage, params: Members, where: str, declared: Members | None, checker: Checker
 ) -> None:
     mode = params.get("mode", "form")
     if declared is not None:
         kept = is_declared(params, declared)
-        notes.check("mcp.elicitation.declared-mode", kept, f"{where}/mode", mode)
+        checker.check("mcp.elicitation.declared-mode", kept, f"{where}/mode", mode)
         # Who answers no elicitation at all does not know the method.
         is_other_mode = "elicitation" in declared and not kept
         if is_other_mode and seen.kind == "request" and seen.call is not None:
-            seen.call.extra.append(("mcp.elicitation.undeclared-refused", -32602))
+            seen.call.refusals_due.append(("mcp.elicitation.undeclared-refused", -32602))
     url = params.get("url")
     if mode == "url" and type(url) is str:
-        notes.check("mcp.elicitation.url-https", _is_safe(url), f"{where}/url", url)
+        checker.check("mcp.elicitation.url-https", _is_safe(url), f"{where}/url", url)
 
 
 def _is_safe(url: str) -> bool:
@@ -74,7 +76,7 @@ def _is_safe(url: str) -> bool:
 # -- sampling --------------------------------------------------------------------------------
 
 
-def _watch_sampling(params: Members, where: str, notes: Notes) -> None:
+def _check_sampling(params: Members, where: str, checker: Checker) -> None:
     messages = params.get("messages")
     used: set[Any] = set()
     for place, message in enumerate(messages if type(messages) is list else ()):
@@ -83,12 +85,12 @@ def _watch_sampling(params: Members, where: str, notes: Notes) -> None:
         at = f"{where}/messages/{place}/content"
         uses, results, others = _sorted_blocks(message)
         if results:
-            notes.check("mcp.sampling.results-alone", not uses and not others, at)
+            checker.check("mcp.sampling.results-alone", not uses and not others, at)
         if used or results:
-            notes.check("mcp.sampling.results-match", results == used, at)
+            checker.check("mcp.sampling.results-match", results == used, at)
         used = uses
     if used:
-        notes.check("mcp.sampling.results-match", False, f"{where}/messages")
+        checker.check("mcp.sampling.results-match", False, f"{where}/messages")
 
 
 def _sorted_blocks(message: Members) -> tuple[set[Any], set[Any], int]:
@@ -113,23 +115,23 @@ def _sorted_blocks(message: Members) -> tuple[set[Any], set[Any], int]:
 # -- roots -----------------------------------------------------------------------------------
 
 
-def watch_roots(seen: Seen, state: State, notes: Notes) -> None:
+def check_roots(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at the roots that a client names."""
     if seen.sender != "client":
         return
     if seen.result is not None:
         if seen.call is not None and seen.call.method == "roots/list":
-            _watch_uris(seen.result, "/result", notes)
+            _check_uris(seen.result, "/result", checker)
         return
     for key, answer in object_at(seen.params, "inputResponses").items():
         if type(answer) is dict and "roots" in answer:
-            _watch_uris(answer, f"/params/inputResponses/{key}", notes)
+            _check_uris(answer, f"/params/inputResponses/{key}", checker)
 
 
-def _watch_uris(holder: Members, where: str, notes: Notes) -> None:
+def _check_uris(holder: Members, where: str, checker: Checker) -> None:
     roots = holder.get("roots")
     for place, root in enumerate(roots if type(roots) is list else ()):
         uri = root.get("uri") if type(root) is dict else None
         if type(uri) is str:
             kept = uri.startswith("file://") and ".." not in unquote(uri).split("/")
-            notes.check("mcp.roots.uris-valid", kept, f"{where}/roots/{place}/uri", uri)
+            checker.check("mcp.roots.uris-valid", kept, f"{where}/roots/{place}/uri", uri)

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.mcp.tasks_extension import EXTENSION
-from .notes import Notes
-from .state import Seen, State, object_at
+from .checker import Checker
+from .state import ObservedMessage, State, object_at
 
-__all__ = ["decoded", "is_unsafe", "watch_headers"]
+__all__ = ["check_headers", "decoded", "is_unsafe"]
 
 _START, _END = "=?base64?", "?="
 _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -35,29 +35,29 @@ def decoded(value: str) -> str | None:
         return None
 
 
-def watch_headers(seen: Seen, state: State, notes: Notes) -> None:
+def check_headers(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at a POST of the client."""
     http = seen.entry.http
-    if http is None or seen.sender != "client" or not notes.asks("mcp.http.single-message"):
+    if http is None or seen.sender != "client" or not checker.requires("mcp.http.single-message"):
         return
     if http.method not in ("", "POST"):
         return
     single = not seen.in_batch and seen.kind in ("request", "notification")
-    notes.check("mcp.http.single-message", single)
-    notes.check("mcp.http.no-replies-posted", seen.kind != "reply", "/id", seen.id)
+    checker.check("mcp.http.single-message", single)
+    checker.check("mcp.http.no-replies-posted", seen.kind != "reply", "/id", seen.id)
     if http.headers is None:
         return
     accept = http.header("accept") or ""
-    notes.check("mcp.http.accept-both-types", _welcomes_both(accept), "", accept)
+    checker.check("mcp.http.accept-both-types", _welcomes_both(accept), "", accept)
     if any(name.lower().startswith("mcp-") for name in http.headers):
         bad = [v for k, v in http.headers.items() if k.lower().startswith("mcp-") and _breaks(v)]
-        notes.check("mcp.security.header-injection", not bad, "", bad)
-    _watch_version(seen, notes)
+        checker.check("mcp.security.header-injection", not bad, "", bad)
+    _check_version(seen, checker)
     if seen.kind == "request":
-        _watch_method(seen, notes)
-        _watch_name(seen, notes)
+        _check_method(seen, checker)
+        _check_name(seen, checker)
         if seen.method == "tools/call":
-            _watch_params(seen, state, notes)
+            _check_params(seen, state, checker)
 
 
 def _breaks(value: str) -> bool:
@@ -71,35 +71,35 @@ def _welcomes_both(accept: str) -> bool:
     return bool(json and events)
 
 
-def _header(seen: Seen, name: str) -> str | None:
+def _header(seen: ObservedMessage, name: str) -> str | None:
     return None if seen.entry.http is None else seen.entry.http.header(name)
 
 
-def _fault(seen: Seen, fault: str) -> None:
+def _fault(seen: ObservedMessage, fault: str) -> None:
     if seen.call is not None and not seen.call.header_fault:
         seen.call.header_fault = fault
 
 
-def _watch_version(seen: Seen, notes: Notes) -> None:
+def _check_version(seen: ObservedMessage, checker: Checker) -> None:
     given, body = _header(seen, "mcp-protocol-version"), seen.meta.get(PROTOCOL_VERSION)
-    notes.check("mcp.headers.version-on-post", given is not None)
+    checker.check("mcp.headers.version-on-post", given is not None)
     if given is None:
         _fault(seen, "missing")
     elif type(body) is str:
-        notes.check("mcp.headers.version-as-body", given == body, "", given, body)
+        checker.check("mcp.headers.version-as-body", given == body, "", given, body)
         if given != body:
             _fault(seen, "version")
 
 
-def _watch_method(seen: Seen, notes: Notes) -> None:
+def _check_method(seen: ObservedMessage, checker: Checker) -> None:
     given = _header(seen, "mcp-method")
     kept = given == seen.method
-    notes.check("mcp.headers.method", kept, "", given, f"Mcp-Method: {seen.method}")
+    checker.check("mcp.headers.method", kept, "", given, f"Mcp-Method: {seen.method}")
     if not kept:
         _fault(seen, "missing" if given is None else "mismatch")
 
 
-def _watch_name(seen: Seen, notes: Notes) -> None:
+def _check_name(seen: ObservedMessage, checker: Checker) -> None:
     if seen.method in _NAMED:
         rule, body = "mcp.headers.name", seen.params.get(_NAMED[seen.method])
     elif seen.method in _OF_TASKS and EXTENSION:
@@ -110,20 +110,20 @@ def _watch_name(seen: Seen, notes: Notes) -> None:
         return
     given = _header(seen, "mcp-name")
     kept = given is not None and decoded(given) == body
-    notes.check(rule, kept, "", given, f"Mcp-Name: {body}")
+    checker.check(rule, kept, "", given, f"Mcp-Name: {body}")
     if not kept:
         _fault(seen, "missing" if given is None else "mismatch")
-    _watch_form(body, given, notes)
+    _check_form(body, given, checker)
 
 
-def _watch_form(body: str, given: str | None, notes: Notes) -> None:
+def _check_form(body: str, given: str | None, checker: Checker) -> None:
     """Look whether a value that HTTP cannot carry went as Base64."""
     if given is not None and is_unsafe(body):
         kept = given.startswith(_START) and given.endswith(_END) and decoded(given) == body
-        notes.check("mcp.headers.encoded", kept, "", given)
+        checker.check("mcp.headers.encoded", kept, "", given)
 
 
-def _watch_params(seen: Seen, state: State, notes: Notes) -> None:
+def _check_params(seen: ObservedMessage, state: State, checker: Checker) -> None:
     tool = state.tools.get(str(seen.params.get("name")))
     arguments = object_at(seen.params, "arguments")
     for argument, name in (tool.headers if tool is not None else {}).items():
@@ -131,15 +131,15 @@ def _watch_params(seen: Seen, state: State, notes: Notes) -> None:
         value: Any = arguments.get(argument)
         if value is None:
             where = f"/params/arguments/{argument}"
-            notes.check("mcp.headers.params-omitted", given is None, where, given)
+            checker.check("mcp.headers.params-omitted", given is None, where, given)
             continue
         text = _as_text(value)
         kept = given is not None and decoded(given) == text
         expected = f"Mcp-Param-{name}: {text}"
-        notes.check("mcp.headers.params-mirrored", kept, "", given, expected)
+        checker.check("mcp.headers.params-mirrored", kept, "", given, expected)
         if not kept:
             _fault(seen, "missing" if given is None else "mismatch")
-        _watch_form(text, given, notes)
+        _check_form(text, given, checker)
 
 
 def _as_text(value: Any) -> str:

@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl, urlsplit
 from ...redaction import HIDDEN
 from ...spec.revisions import REVISIONS
 from ..trace import Http, TraceEntry
-from .notes import Notes
-from .state import LISTEN, Exchange, Seen, State, fingerprint
+from .checker import Checker
+from .state import LISTEN, HttpExchange, ObservedMessage, State, fingerprint
 
-__all__ = ["remember_exchange", "watch_exchange", "watch_stream"]
+__all__ = ["check_exchange", "check_stream", "remember_exchange"]
 
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
@@ -21,37 +21,37 @@ _CHANGES: Final = "/list_changed"
 _UNWANTED: Final = (400, 401, 403, 404)
 
 
-def watch_exchange(entry: TraceEntry, kinds: list[str], state: State, notes: Notes) -> None:
+def check_exchange(entry: TraceEntry, kinds: list[str], state: State, checker: Checker) -> None:
     """Look at an HTTP request or answer, whatever it holds. `kinds` are those of its messages."""
     if entry.sender == "client" and entry.http is not None:
-        _watch_request(entry.http, kinds, state, notes)
+        _check_request(entry.http, kinds, state, checker)
     elif entry.sender == "server":
         exchange = state.exchange(entry)
         if entry.http is not None:
-            _watch_answer(entry.http, entry, exchange, state, notes)
+            _check_answer(entry.http, entry, exchange, state, checker)
         if exchange is not None:
-            _watch_events(entry, kinds, exchange, state, notes)
+            _check_events(entry, kinds, exchange, state, checker)
 
 
 # -- requests --------------------------------------------------------------------------------
 
 
-def _watch_request(http: Http, kinds: list[str], state: State, notes: Notes) -> None:
+def _check_request(http: Http, kinds: list[str], state: State, checker: Checker) -> None:
     path = [name.lower() for name, _ in parse_qsl(_query(http.path), keep_blank_values=True)]
     kept = "access_token" not in path and "token" not in path
-    notes.check("mcp.auth.not-in-query", kept, "", http.path)
+    checker.check("mcp.auth.not-in-query", kept, "", http.path)
     if http.headers is None or "/.well-known/" in http.path:
         return
     has_token = http.header("authorization") is not None
     if state.has_token:
-        notes.check("mcp.auth.on-every-request", has_token)
+        checker.check("mcp.auth.on-every-request", has_token)
     state.has_token = state.has_token or has_token
     if http.method == "POST" or (not http.method and kinds):
         accept = {
             each.partition(";")[0].strip() for each in (http.header("accept") or "").split(",")
         }
-        notes.check("mcp.http.accept-both", {_JSON, _EVENTS} <= accept, "", http.header("accept"))
-    _watch_session(http, kinds, state, notes)
+        checker.check("mcp.http.accept-both", {_JSON, _EVENTS} <= accept, "", http.header("accept"))
+    _check_session(http, kinds, state, checker)
 
 
 def _query(path: str) -> str:
@@ -61,83 +61,83 @@ def _query(path: str) -> str:
         return ""
 
 
-def _watch_session(http: Http, kinds: list[str], state: State, notes: Notes) -> None:
+def _check_session(http: Http, kinds: list[str], state: State, checker: Checker) -> None:
     session = state.session
     given = http.header(_SESSION)
     opens = "initialize" in kinds
     if session.lost:
-        notes.check("mcp.session.begun-anew", opens and given is None, "", given)
+        checker.check("mcp.session.begun-anew", opens and given is None, "", given)
         session.lost = False
         return
     if opens:
         return
     if session.http_id is not None:
-        notes.check("mcp.session.id-sent", given == session.http_id, "", given)
+        checker.check("mcp.session.id-sent", given == session.http_id, "", given)
     if session.phase == "agreed":
         version = http.header("mcp-protocol-version")
-        notes.check("mcp.headers.version-sent", version is not None)
+        checker.check("mcp.headers.version-sent", version is not None)
         if version is not None:
             kept = version == session.revision
-            notes.check("mcp.headers.version-negotiated", kept, "", version, session.revision)
+            checker.check("mcp.headers.version-negotiated", kept, "", version, session.revision)
 
 
 # -- answers ---------------------------------------------------------------------------------
 
 
-def _watch_answer(
-    http: Http, entry: TraceEntry, exchange: Exchange | None, state: State, notes: Notes
+def _check_answer(
+    http: Http, entry: TraceEntry, exchange: HttpExchange | None, state: State, checker: Checker
 ) -> None:
     challenge = http.header("www-authenticate")
     if challenge is not None and challenge != HIDDEN:
         kept = "offline_access" not in challenge
-        notes.check("mcp.auth.no-offline-access", kept, "", challenge)
+        checker.check("mcp.auth.no-offline-access", kept, "", challenge)
     given = http.header(_SESSION)
     if given is not None and given != HIDDEN:
         kept = bool(given) and all("!" <= each <= "~" for each in given)
-        notes.check("mcp.session.id-characters", kept, "", given)
+        checker.check("mcp.session.id-characters", kept, "", given)
     if exchange is None or http.status is None or exchange.started:
         return
     content = (http.header("content-type") or "").partition(";")[0].strip().lower()
     if exchange.method == "GET":
-        _watch_get(http.status, content, exchange, notes)
+        _check_get(http.status, content, exchange, checker)
     elif exchange.kind:
-        _watch_post(http, entry, content, exchange, state, notes)
+        _check_post(http, entry, content, exchange, state, checker)
     if content == _EVENTS:
         kept = (http.header("x-accel-buffering") or "").lower() == "no"
-        notes.check("mcp.sse.unbuffered", kept, "", http.header("x-accel-buffering"))
+        checker.check("mcp.sse.unbuffered", kept, "", http.header("x-accel-buffering"))
 
 
-def _watch_get(status: int, content: str, exchange: Exchange, notes: Notes) -> None:
+def _check_get(status: int, content: str, exchange: HttpExchange, checker: Checker) -> None:
     if status not in _UNWANTED and "/.well-known/" not in exchange.path:
         kept = status == 405 or (status == 200 and content in (_EVENTS, ""))
-        notes.check("mcp.http.get-stream-or-405", kept, "", status)
+        checker.check("mcp.http.get-stream-or-405", kept, "", status)
 
 
-def _watch_post(
+def _check_post(
     http: Http,
     entry: TraceEntry,
     content: str,
-    exchange: Exchange,
+    exchange: HttpExchange,
     state: State,
-    notes: Notes,
+    checker: Checker,
 ) -> None:
     status = http.status or 0
     succeeded = 200 <= status < 300
     if state.session.ended and exchange.session_id is not None:
-        notes.check("mcp.session.ended-404", status == 404, "", status)
+        checker.check("mcp.session.ended-404", status == 404, "", status)
     if exchange.kind == "other" and succeeded:
         empty = not entry.raw and not isinstance(entry.message, dict | list)
         for rule in ("mcp.http.accepted-202", "mcp.http.notification-202"):
-            notes.check(rule, status == 202 and empty, "", status)
+            checker.check(rule, status == 202 and empty, "", status)
     elif exchange.kind == "request" and succeeded and http.headers is not None:
-        notes.check("mcp.http.json-or-stream", content in (_JSON, _EVENTS), "", content)
+        checker.check("mcp.http.json-or-stream", content in (_JSON, _EVENTS), "", content)
 
 
 # -- events ----------------------------------------------------------------------------------
 
 
-def _watch_events(
-    entry: TraceEntry, kinds: list[str], exchange: Exchange, state: State, notes: Notes
+def _check_events(
+    entry: TraceEntry, kinds: list[str], exchange: HttpExchange, state: State, checker: Checker
 ) -> None:
     event = entry.event
     is_events = exchange.is_events or _is_events(entry.http)
@@ -145,16 +145,16 @@ def _watch_events(
         id = event.get("id")
         if not exchange.started:
             kept = id is not None and not kinds and not entry.raw
-            notes.check("mcp.sse.priming-event", kept, "", id)
+            checker.check("mcp.sse.priming-event", kept, "", id)
         if id is not None:
             now = fingerprint(entry.message if kinds else None)
             kept = state.event_ids.get(str(id), now) == now
-            notes.check("mcp.sse.event-ids-unique", kept, "", id)
+            checker.check("mcp.sse.event-ids-unique", kept, "", id)
             state.event_ids[str(id)] = now
     if kinds and exchange.revision == REVISIONS[-1] and is_events:
-        notes.check("mcp.sse.reply-last", not exchange.had_reply)
+        checker.check("mcp.sse.reply-last", not exchange.had_reply)
     if entry.ends and is_events and exchange.kind == "request":
-        _watch_ending(entry, kinds, exchange, notes)
+        _check_ending(entry, kinds, exchange, checker)
 
 
 def _is_events(http: Http | None) -> bool:
@@ -162,60 +162,64 @@ def _is_events(http: Http | None) -> bool:
     return content.partition(";")[0].strip().lower() == _EVENTS
 
 
-def _watch_ending(entry: TraceEntry, kinds: list[str], exchange: Exchange, notes: Notes) -> None:
+def _check_ending(
+    entry: TraceEntry, kinds: list[str], exchange: HttpExchange, checker: Checker
+) -> None:
     answered = exchange.had_reply or "reply" in kinds
     event = entry.event or {}
     if answered or not (exchange.event_ids or event.get("id")):
         # One that has event ids may be resumed, and bring the reply then.
-        notes.check("mcp.sse.reply-included", answered)
-    notes.check("mcp.sse.not-closed-early", answered)
+        checker.check("mcp.sse.reply-included", answered)
+    checker.check("mcp.sse.not-closed-early", answered)
     if not answered:
         kept = exchange.retry or event.get("retry") is not None
-        notes.check("mcp.sse.retry-before-close", kept)
+        checker.check("mcp.sse.retry-before-close", kept)
 
 
 # -- messages on streams ---------------------------------------------------------------------
 
 
-def watch_stream(seen: Seen, state: State, notes: Notes) -> None:
+def check_stream(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look whether a message of the server is on the stream where it belongs."""
     exchange = state.exchange(seen.entry)
     if exchange is None or seen.sender != "server":
         return
     if exchange.method == "GET" and not exchange.resumes:
         kept = seen.kind != "reply"
-        notes.check("mcp.sse.get-no-replies", kept, "/id", seen.id)
+        checker.check("mcp.sse.get-no-replies", kept, "/id", seen.id)
     if seen.kind in ("reply", "request") and not exchange.resumes and seen.id is not None:
         key = (seen.kind, type(seen.id).__name__, str(seen.id))
         before = state.sent_on.get(key)
         # A session may use an id again only if it is another session.
         kept = before is None or before == seen.entry.stream or seen.call is not None
-        notes.check("mcp.sse.one-stream", kept, "/id", seen.id)
+        checker.check("mcp.sse.one-stream", kept, "/id", seen.id)
         if seen.entry.stream is not None:
             state.sent_on[key] = seen.entry.stream
     if seen.kind == "notification" and exchange.calls:
-        _watch_related(seen, exchange, notes)
+        _check_related(seen, exchange, checker)
 
 
-def _watch_related(seen: Seen, exchange: Exchange, notes: Notes) -> None:
+def _check_related(seen: ObservedMessage, exchange: HttpExchange, checker: Checker) -> None:
     call = exchange.calls[0]
     if call.method == LISTEN:
         return
     token = seen.params.get("progressToken")
     if seen.method == "notifications/progress":
         kept = type(token) is type(call.token) and token == call.token
-        notes.check("mcp.sse.notifications-related", kept, "/params/progressToken", token)
+        checker.check("mcp.sse.notifications-related", kept, "/params/progressToken", token)
     else:
         is_change = (
             seen.method.endswith(_CHANGES) or seen.method == "notifications/resources/updated"
         )
-        notes.check("mcp.sse.notifications-related", not is_change, "/method", seen.method)
+        checker.check("mcp.sse.notifications-related", not is_change, "/method", seen.method)
 
 
 # -- memory ----------------------------------------------------------------------------------
 
 
-def remember_exchange(entry: TraceEntry, seen: list[Seen], state: State, revision: str) -> None:
+def remember_exchange(
+    entry: TraceEntry, seen: list[ObservedMessage], state: State, revision: str
+) -> None:
     """Remember what was asked over HTTP, and what of the answer has come."""
     http = entry.http
     if entry.sender == "client" and http is not None:
@@ -236,8 +240,10 @@ def remember_exchange(entry: TraceEntry, seen: list[Seen], state: State, revisio
         exchange.had_reply = exchange.had_reply or answers
 
 
-def _open(entry: TraceEntry, http: Http, seen: list[Seen], state: State, revision: str) -> None:
-    exchange = Exchange(http.method or "POST", http.path, revision)
+def _open(
+    entry: TraceEntry, http: Http, seen: list[ObservedMessage], state: State, revision: str
+) -> None:
+    exchange = HttpExchange(http.method or "POST", http.path, revision)
     exchange.calls = [each.call for each in seen if each.kind == "request" and each.call]
     if seen:
         exchange.kind = "request" if exchange.calls else "other"
@@ -247,7 +253,7 @@ def _open(entry: TraceEntry, http: Http, seen: list[Seen], state: State, revisio
     state.streams[entry.stream] = exchange
 
 
-def _begin(http: Http, exchange: Exchange, state: State) -> None:
+def _begin(http: Http, exchange: HttpExchange, state: State) -> None:
     exchange.status = exchange.status or http.status
     exchange.is_events = exchange.is_events or _is_events(http)
     session = state.session

@@ -7,10 +7,10 @@ from typing import Any, Final
 from ...spec import lookup
 from ...spec.mcp.methods import METHODS
 from ...spec.revisions import LATEST, REVISIONS
-from .notes import Notes
-from .state import Members, Seen, State, declares
+from .checker import Checker
+from .state import Members, ObservedMessage, State, declares
 
-__all__ = ["watch_capabilities", "watch_lifecycle", "watch_negotiated"]
+__all__ = ["check_capabilities", "check_lifecycle", "check_negotiated"]
 
 _FIELDS: Final = ("protocolVersion", "capabilities", "clientInfo")
 _KNOWN: Final = frozenset(row.name for row in METHODS)
@@ -25,89 +25,89 @@ _SINCE: Final = {
 _FREE: Final = ("ping", "initialize")
 
 
-def watch_lifecycle(seen: Seen, state: State, notes: Notes) -> None:
+def check_lifecycle(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at the order in which a session begins."""
-    if not notes.asks("mcp.lifecycle.initialize-first"):
+    if not checker.requires("mcp.lifecycle.initialize-first"):
         return
     if seen.sender == "client":
-        _watch_opening(seen, state, notes)
+        _check_opening(seen, state, checker)
     if seen.kind == "request" and seen.method not in _FREE:
-        _watch_waiting(seen, state, notes)
+        _check_waiting(seen, state, checker)
     if seen.kind == "reply" and seen.call is not None:
-        _watch_replies(seen, state, notes)
+        _check_replies(seen, state, checker)
 
 
-def _watch_opening(seen: Seen, state: State, notes: Notes) -> None:
+def _check_opening(seen: ObservedMessage, state: State, checker: Checker) -> None:
     session = state.session
     if seen.method == "initialize":
-        notes.check("mcp.lifecycle.initialize-first", True)
+        checker.check("mcp.lifecycle.initialize-first", True)
         missing = [name for name in _FIELDS if name not in seen.params]
         where = f"/params/{missing[0]}" if missing else ""
-        notes.check("mcp.lifecycle.initialize-fields", not missing, where)
-        notes.check("mcp.batch.no-initialize", not seen.in_batch, "/method", seen.method)
+        checker.check("mcp.lifecycle.initialize-fields", not missing, where)
+        checker.check("mcp.batch.no-initialize", not seen.in_batch, "/method", seen.method)
         if state.per_request:
-            _watch_fallback(seen, state, notes)
-    elif session.phase == "none" and seen.method != "ping" and "first" not in session.told:
-        session.told.add("first")
-        notes.check("mcp.lifecycle.initialize-first", False, "/method", seen.method)
+            _check_fallback(seen, state, checker)
+    elif session.phase == "none" and seen.method != "ping" and "first" not in session.reported:
+        session.reported.add("first")
+        checker.check("mcp.lifecycle.initialize-first", False, "/method", seen.method)
     if seen.method == "notifications/initialized" and session.phase == "agreed":
-        notes.check("mcp.lifecycle.server-waits", True)
+        checker.check("mcp.lifecycle.server-waits", True)
 
 
-def _watch_fallback(seen: Seen, state: State, notes: Notes) -> None:
+def _check_fallback(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at an older beginning after a newer one: it is the newer revision that forbids it."""
-    notes.turn_to(LATEST)
-    notes.check("mcp.version.no-fallback", not state.modern_error, "/method", seen.method)
-    notes.turn_to(seen.revision)
+    checker.use_revision(LATEST)
+    checker.check("mcp.version.no-fallback", not state.modern_error, "/method", seen.method)
+    checker.use_revision(seen.revision)
 
 
-def _watch_waiting(seen: Seen, state: State, notes: Notes) -> None:
+def _check_waiting(seen: ObservedMessage, state: State, checker: Checker) -> None:
     session = state.session
     if seen.sender == "client":
         if session.phase == "asked":
-            notes.check("mcp.lifecycle.client-waits", False, "/method", seen.method)
-        elif session.phase == "agreed" and "initialized" not in session.told:
-            session.told.add("initialized")
-            notes.check(
+            checker.check("mcp.lifecycle.client-waits", False, "/method", seen.method)
+        elif session.phase == "agreed" and "initialized" not in session.reported:
+            session.reported.add("initialized")
+            checker.check(
                 "mcp.lifecycle.initialized-sent", session.initialized, "/method", seen.method
             )
     elif seen.sender == "server" and session.phase != "none":
-        notes.check("mcp.lifecycle.server-waits", session.initialized, "/method", seen.method)
+        checker.check("mcp.lifecycle.server-waits", session.initialized, "/method", seen.method)
 
 
-def _watch_replies(seen: Seen, state: State, notes: Notes) -> None:
+def _check_replies(seen: ObservedMessage, state: State, checker: Checker) -> None:
     call = seen.call
     assert call is not None
     if call.method == "initialize":
-        notes.check("mcp.lifecycle.client-waits", True)
+        checker.check("mcp.lifecycle.client-waits", True)
     elif call.method == "ping":
         own = set(seen.result or ()) - {"_meta"}
         kept = seen.result is not None and not own
         where = f"/result/{min(own)}" if own else "/error"
-        notes.check("mcp.lifecycle.ping-empty", kept, where)
+        checker.check("mcp.lifecycle.ping-empty", kept, where)
 
 
 # -- what was negotiated ---------------------------------------------------------------------
 
 
-def watch_negotiated(seen: Seen, state: State, notes: Notes) -> None:
+def check_negotiated(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look whether a session keeps to its revision."""
     if state.session.phase != "agreed" or seen.revision != state.session.revision:
         return
     if seen.method and seen.method in _KNOWN and seen.method not in _FREE:
         kept = seen.row is not None
-        _both(notes, "version", kept, "/method", seen.method)
+        _both(checker, "version", kept, "/method", seen.method)
     for where, kind in _kinds(seen):
-        _both(notes, "version", _SINCE.get(kind, "") <= seen.revision, where, kind)
+        _both(checker, "version", _SINCE.get(kind, "") <= seen.revision, where, kind)
 
 
-def _both(notes: Notes, subject: str, kept: bool, where: str, got: Any) -> None:
+def _both(checker: Checker, subject: str, kept: bool, where: str, got: Any) -> None:
     # What later revisions demand, earlier ones advise.
-    notes.check(f"mcp.{subject}.negotiated-preferred", kept, where, got)
-    notes.check(f"mcp.{subject}.negotiated-only", kept, where, got)
+    checker.check(f"mcp.{subject}.negotiated-preferred", kept, where, got)
+    checker.check(f"mcp.{subject}.negotiated-only", kept, where, got)
 
 
-def _kinds(seen: Seen) -> list[tuple[str, str]]:
+def _kinds(seen: ObservedMessage) -> list[tuple[str, str]]:
     """Return the kinds of content in a result, and where each stands."""
     if seen.result is None:
         return []
@@ -132,7 +132,7 @@ def _content(holder: Members, at: str) -> list[tuple[str, str]]:
 # -- capabilities ----------------------------------------------------------------------------
 
 
-def watch_capabilities(seen: Seen, state: State, notes: Notes) -> None:
+def check_capabilities(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look whether what is used was declared."""
     session = state.session
     if session.phase != "agreed" or seen.revision != session.revision:
@@ -145,12 +145,12 @@ def watch_capabilities(seen: Seen, state: State, notes: Notes) -> None:
             expected = f"the capability {row.capability!r} of the {role}"
             where = "/method"
             for id in ("mcp.capability.negotiated-preferred", "mcp.capability.negotiated-only"):
-                notes.check(id, kept, where, seen.method, expected)
+                checker.check(id, kept, where, seen.method, expected)
     if seen.result is not None and seen.call is not None and seen.sender is not None:
         served = lookup.method(seen.call.method, seen.revision)
         if served is not None and served.capability:
             kept = declares(sides[seen.sender], served.capability)
             expected = f"the capability {served.capability!r}, or an error"
-            notes.check(
+            checker.check(
                 f"mcp.capability.{seen.sender}-declares", kept, "/result", expected=expected
             )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from binascii import Error, a2b_base64
 from typing import Any, Final
 
+from .checker import Checker
 from .messages import ANY
-from .notes import Notes
 from .schema_check import fits
-from .state import Members, Seen, State, Tool, fingerprint, object_at
+from .state import Members, ObservedMessage, ObservedTool, State, fingerprint, object_at
 
-__all__ = ["remember_listing", "watch_listings", "watch_tools"]
+__all__ = ["check_listings", "check_tools", "remember_listing"]
 
 _LISTINGS: Final = frozenset(
     ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "tasks/list")
@@ -18,43 +18,43 @@ _LISTINGS: Final = frozenset(
 _CACHED: Final = (_LISTINGS - {"tasks/list"}) | {"server/discover", "resources/read"}
 
 
-def watch_listings(seen: Seen, state: State, notes: Notes) -> None:
+def check_listings(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at cursors, and at what comes with a page."""
     if seen.kind == "request" and seen.method in _LISTINGS:
         cursor = seen.params.get("cursor")
         if type(cursor) is str:
             known = (seen.method, cursor) in state.cursors
-            if known or not state.cursors.forgot:
-                notes.check("mcp.pagination.cursor-unchanged", known, "/params/cursor", cursor)
+            if known or not state.cursors.evicted:
+                checker.check("mcp.pagination.cursor-unchanged", known, "/params/cursor", cursor)
     elif seen.result is not None and seen.call is not None:
         if seen.call.method in _CACHED:
-            _watch_caching(seen.result, seen, notes)
+            _check_caching(seen.result, seen, checker)
         if seen.call.method == "tools/list" and seen.call.cursor is None:
-            _watch_order(seen.result, state, notes)
+            _check_order(seen.result, state, checker)
         if seen.call.method == "completion/complete":
             values = object_at(seen.result, "completion").get("values")
             if type(values) is list:
                 kept = len(values) <= 100
                 where = "/result/completion/values"
-                notes.check("mcp.completion.max-100", kept, where, f"{len(values)} values")
-        _watch_blobs(seen.result, seen.call.method, notes)
+                checker.check("mcp.completion.max-100", kept, where, f"{len(values)} values")
+        _check_blobs(seen.result, seen.call.method, checker)
 
 
-def _watch_caching(result: Members, seen: Seen, notes: Notes) -> None:
+def _check_caching(result: Members, seen: ObservedMessage, checker: Checker) -> None:
     if result.get("resultType", "complete") != "complete":
         return
     missing = [name for name in ("ttlMs", "cacheScope") if name not in result]
     where = f"/result/{missing[0]}" if missing else ""
-    notes.check("mcp.caching.hints-present", not missing, where)
+    checker.check("mcp.caching.hints-present", not missing, where)
     if "ttlMs" in result:
         ttl = result["ttlMs"]
         kept = type(ttl) is int and ttl >= 0
-        notes.check("mcp.caching.ttl-not-negative", kept, "/result/ttlMs", ttl)
+        checker.check("mcp.caching.ttl-not-negative", kept, "/result/ttlMs", ttl)
     before = None if seen.call is None else seen.call.scope
     if before is not None and "cacheScope" in result:
         scope = result["cacheScope"]
         kept = scope == before
-        notes.check("mcp.caching.scope-same-on-pages", kept, "/result/cacheScope", scope)
+        checker.check("mcp.caching.scope-same-on-pages", kept, "/result/cacheScope", scope)
 
 
 def _names(result: Members) -> list[str]:
@@ -66,18 +66,18 @@ def _names(result: Members) -> list[str]:
     ]
 
 
-def _watch_order(result: Members, state: State, notes: Notes) -> None:
+def _check_order(result: Members, state: State, checker: Checker) -> None:
     if "nextCursor" in result:
         return
     names = _names(result)
     now = (fingerprint(sorted(names)), fingerprint(names))
     before = state.tool_order
     if before is not None and before[0] == now[0]:
-        notes.check("mcp.tools.order-stable", before[1] == now[1], "/result/tools", names)
+        checker.check("mcp.tools.order-stable", before[1] == now[1], "/result/tools", names)
     state.tool_order = now
 
 
-def _watch_blobs(result: Members, method: str, notes: Notes) -> None:
+def _check_blobs(result: Members, method: str, checker: Checker) -> None:
     contents = result.get("contents") if method == "resources/read" else result.get("content")
     for place, item in enumerate(contents if type(contents) is list else ()):
         if type(item) is not dict:
@@ -88,7 +88,7 @@ def _watch_blobs(result: Members, method: str, notes: Notes) -> None:
             where, holder = f"/result/content/{place}/resource", object_at(item, "resource")
         blob = holder.get("blob")
         if type(blob) is str:
-            notes.check("mcp.resources.blob-encoded", _is_base64(blob), f"{where}/blob", blob)
+            checker.check("mcp.resources.blob-encoded", _is_base64(blob), f"{where}/blob", blob)
 
 
 def _is_base64(text: str) -> bool:
@@ -99,7 +99,7 @@ def _is_base64(text: str) -> bool:
     return True
 
 
-def remember_listing(seen: Seen, state: State) -> None:
+def remember_listing(seen: ObservedMessage, state: State) -> None:
     """Remember what a page of a listing gives out."""
     result, call = seen.result, seen.call
     if seen.kind == "request" and seen.call is not None and seen.call.cursor is not None:
@@ -114,34 +114,34 @@ def remember_listing(seen: Seen, state: State) -> None:
         tools = result.get("tools")
         for tool in tools if type(tools) is list else ():
             if type(tool) is dict and type(tool.get("name")) is str:
-                state.tools[tool["name"]] = Tool(tool)
+                state.tools[tool["name"]] = ObservedTool(tool)
 
 
 # -- tools -----------------------------------------------------------------------------------
 
 
-def watch_tools(seen: Seen, state: State, notes: Notes) -> None:
+def check_tools(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at what a tool was given and what it returns, by its listing."""
     if seen.kind == "request" and seen.method == "tools/call" and seen.call is not None:
         tool = state.tools.get(str(seen.call.name))
         arguments = seen.params.get("arguments", {})
         if tool is not None and tool.input is not None and fits(arguments, tool.input) is False:
-            seen.call.extra.append(("mcp.tools.inputs-validated", ANY))
+            seen.call.refusals_due.append(("mcp.tools.inputs-validated", ANY))
     elif seen.result is not None and seen.call is not None and seen.call.method == "tools/call":
         tool = state.tools.get(str(seen.call.name))
         is_final = seen.result.get("resultType", "complete") == "complete"
         failed = seen.result.get("isError") is True
         if tool is not None and is_final and not failed and "task" not in seen.result:
-            _watch_output(seen.result, tool, notes)
+            _check_output(seen.result, tool, checker)
 
 
-def _watch_output(result: Members, tool: Tool, notes: Notes) -> None:
+def _check_output(result: Members, tool: ObservedTool, checker: Checker) -> None:
     if not tool.has_output:
         return
     where = "/result/structuredContent"
     present = "structuredContent" in result
-    notes.check("mcp.tools.structured-present", present, where)
+    checker.check("mcp.tools.structured-present", present, where)
     if present and tool.output is not None:
         fit = fits(result["structuredContent"], tool.output)
         if fit is not None:
-            notes.check("mcp.tools.structured-conforms", fit, where, result["structuredContent"])
+            checker.check("mcp.tools.structured-conforms", fit, where, result["structuredContent"])

@@ -16,19 +16,19 @@ from ...spec.mcp.methods import METHODS
 from ...spec.rows import Role
 from ..finding import Finding
 from ..trace import TraceEntry
-from .notes import Notes, traceable
-from .state import Call, Seen, State, key_of
+from .checker import Checker, traceable
+from .state import ObservedCall, ObservedMessage, State, key_of
 
 __all__ = [
     "ANY",
+    "check_envelope",
+    "check_ids",
+    "check_line",
+    "check_missing_replies",
+    "check_refusals",
     "other",
     "status_of",
     "translate",
-    "watch_envelope",
-    "watch_ids",
-    "watch_line",
-    "watch_missing_replies",
-    "watch_refusals",
 ]
 
 _NOTIFICATIONS: Final = frozenset(row.name for row in METHODS if row.kind == "notification")
@@ -67,19 +67,19 @@ def _requirements() -> dict[str, tuple[str, ...]]:
     return table
 
 
-def translate(found: list[Finding], notes: Notes) -> list[Finding]:
+def translate(found: list[Finding], checker: Checker) -> list[Finding]:
     """Return the findings that no requirement states; the others become breaches of theirs."""
     rest: list[Finding] = []
     for finding in found:
-        ids = [id for id in _requirements().get(finding.rule, ()) if notes.asks(id)]
+        ids = [id for id in _requirements().get(finding.rule, ()) if checker.requires(id)]
         if finding.rule == "jsonrpc.text.duplicate-key" and _is_input_key(finding.where):
-            ids = [id for id in ("mcp.rounds.keys-unique",) if notes.asks(id)]
+            ids = [id for id in ("mcp.rounds.keys-unique",) if checker.requires(id)]
         for id in ids:
-            notes.take(finding, id)
+            checker.add_finding(finding, id)
         if not ids:
             rest.append(finding)
     # A requirement that says something of a place says it better than the type of the place.
-    places = {finding.where for finding in notes.found} - {""}
+    places = {finding.where for finding in checker.found} - {""}
     return [finding for finding in rest if finding.where not in places]
 
 
@@ -87,46 +87,46 @@ def _is_input_key(where: str) -> bool:
     return where.startswith("/result/inputRequests/") and where.count("/") == 3
 
 
-def watch_line(entry: TraceEntry, is_message: bool, notes: Notes) -> None:
+def check_line(entry: TraceEntry, is_message: bool, checker: Checker) -> None:
     """Look at one line of standard input or output."""
     if entry.transport != "stdio":
         return
     if entry.sender is not None:
         name = "stdout" if entry.sender == "server" else "stdin"
-        notes.check(f"mcp.stdio.{name}-clean", is_message, "", entry.raw)
+        checker.check(f"mcp.stdio.{name}-clean", is_message, "", entry.raw)
     raw = entry.raw.encode("utf-8", "replace") if isinstance(entry.raw, str) else entry.raw
     if is_message:
-        notes.check("mcp.stdio.one-line", raw is None or b"\n" not in raw.strip())
+        checker.check("mcp.stdio.one-line", raw is None or b"\n" not in raw.strip())
 
 
-def watch_envelope(seen: Seen, state: State, notes: Notes) -> None:
+def check_envelope(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Note the occasions; what was broken is in the findings of the judge."""
-    notes.check("mcp.jsonrpc.version-present", True)
-    notes.check("mcp.jsonrpc.version-value", True)
-    notes.check("mcp.batch.removed", True)
+    checker.check("mcp.jsonrpc.version-present", True)
+    checker.check("mcp.jsonrpc.version-value", True)
+    checker.check("mcp.batch.removed", True)
     if isinstance(seen.entry.raw, bytes):
-        notes.check("mcp.jsonrpc.utf8", True)
+        checker.check("mcp.jsonrpc.utf8", True)
     if seen.kind == "request":
-        notes.check("mcp.id.type", True)
-        notes.check("mcp.id.not-null", True)
+        checker.check("mcp.id.type", True)
+        checker.check("mcp.id.not-null", True)
     elif seen.kind == "reply":
-        notes.check("mcp.jsonrpc.one-outcome", True)
+        checker.check("mcp.jsonrpc.one-outcome", True)
     if seen.error is not None:
-        notes.check("mcp.jsonrpc.error-code", True)
-        notes.check("mcp.jsonrpc.error-message", True)
+        checker.check("mcp.jsonrpc.error-code", True)
+        checker.check("mcp.jsonrpc.error-message", True)
     if seen.kind == "notification" and seen.method in _NOTIFICATIONS:
-        notes.check("mcp.jsonrpc.notification-no-id", True)
+        checker.check("mcp.jsonrpc.notification-no-id", True)
     if seen.meta:
-        _watch_meta_keys(seen, notes)
+        _check_meta_keys(seen, checker)
 
 
-def _watch_meta_keys(seen: Seen, notes: Notes) -> None:
-    notes.check("mcp.meta.key-grammar", True)
+def _check_meta_keys(seen: ObservedMessage, checker: Checker) -> None:
+    checker.check("mcp.meta.key-grammar", True)
     if any("/" in key for key in seen.meta):
-        notes.check("mcp.meta.reserved-any-label", True)
-        notes.check("mcp.meta.reserved-second-label", True)
+        checker.check("mcp.meta.reserved-any-label", True)
+        checker.check("mcp.meta.reserved-second-label", True)
     if any(key in seen.meta for key in _TRACING):
-        notes.check("mcp.meta.trace-values", True)
+        checker.check("mcp.meta.trace-values", True)
 
 
 # -- ids and replies -------------------------------------------------------------------------
@@ -139,32 +139,32 @@ def other(sender: Role | None) -> Role | None:
     return "client" if sender == "server" else "server"
 
 
-def watch_ids(seen: Seen, state: State, notes: Notes) -> None:
+def check_ids(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at the id of a request, or at what a reply answers."""
     if seen.kind == "request" and seen.key is not None:
-        notes.check("mcp.id.session-unique", seen.key not in state.ids, "/id", seen.id)
-        notes.check("mcp.id.open-unique", seen.key not in state.open, "/id", seen.id)
+        checker.check("mcp.id.session-unique", seen.key not in state.ids, "/id", seen.id)
+        checker.check("mcp.id.open-unique", seen.key not in state.open, "/id", seen.id)
     elif seen.kind == "notification" and seen.sender is not None:
-        notes.check("mcp.jsonrpc.notification-unanswered", True)
+        checker.check("mcp.jsonrpc.notification-unanswered", True)
     elif seen.kind == "reply":
-        _watch_reply(seen, state, notes)
+        _check_reply(seen, state, checker)
 
 
-def _watch_reply(seen: Seen, state: State, notes: Notes) -> None:
+def _check_reply(seen: ObservedMessage, state: State, checker: Checker) -> None:
     if seen.id is None:
         # Over HTTP an answer that refuses a notification may explain itself.
         asker = other(seen.sender)
         if asker is not None and not seen.is_http and state.notified.get(asker):
-            notes.check("mcp.jsonrpc.notification-unanswered", False, "", seen.id)
+            checker.check("mcp.jsonrpc.notification-unanswered", False, "", seen.id)
         return
     key = key_of(other(seen.sender), seen.id)
     if key is None:
         return  # the judge of single messages said so
     call = seen.call
-    if call is None and state.open.forgot:
+    if call is None and state.open.evicted:
         return
     again = "; this one was answered before" if key in state.closed else ""
-    notes.check(
+    checker.check(
         "mcp.id.echoed",
         call is not None,
         "/id",
@@ -172,25 +172,25 @@ def _watch_reply(seen: Seen, state: State, notes: Notes) -> None:
         f"the id of an open request, of the same JSON type{again}",
     )
     if call is not None and call.in_batch:
-        notes.check(_batch_rule(call), True)
+        checker.check(_batch_rule(call), True)
 
 
-def _batch_rule(call: Call) -> str:
+def _batch_rule(call: ObservedCall) -> str:
     return f"mcp.batch.{other(call.sender)}-receives"
 
 
-def watch_missing_replies(state: State, notes: Notes) -> None:
+def check_missing_replies(state: State, checker: Checker) -> None:
     """Look at what was left open at the end."""
     for call in state.open.values():
         if call.in_batch and not call.cancelled:
-            notes.turn_to(call.revision)
-            notes.check(_batch_rule(call), False, "", call.id, f"a reply to {call.method}")
+            checker.use_revision(call.revision)
+            checker.check(_batch_rule(call), False, "", call.id, f"a reply to {call.method}")
 
 
 # -- refusals --------------------------------------------------------------------------------
 
 
-def status_of(seen: Seen, state: State) -> int | None:
+def status_of(seen: ObservedMessage, state: State) -> int | None:
     """Return the status that a message of the server came with, if it is known."""
     if seen.entry.http is not None and seen.entry.http.status is not None:
         return seen.entry.http.status
@@ -198,7 +198,7 @@ def status_of(seen: Seen, state: State) -> int | None:
     return None if exchange is None else exchange.status
 
 
-def watch_refusals(seen: Seen, state: State, notes: Notes) -> None:
+def check_refusals(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at the reply to a request that should not have been sent as it was."""
     call = seen.call
     if seen.kind != "reply" or call is None:
@@ -206,38 +206,40 @@ def watch_refusals(seen: Seen, state: State, notes: Notes) -> None:
     code, status = seen.code, status_of(seen, state)
     if type(code) is int and code in _STATUS and status is not None:
         rule, expected = _STATUS[code]
-        notes.check(rule, status == expected, "", status, f"status {expected}")
-    for rule, refusal in call.extra:
+        checker.check(rule, status == expected, "", status, f"status {expected}")
+    for rule, refusal in call.refusals_due:
         if refusal == ANY:
             failed = seen.result is not None and seen.result.get("isError") is True
-            notes.check(rule, seen.error is not None or failed, "/result")
+            checker.check(rule, seen.error is not None or failed, "/result")
         else:
-            notes.check(rule, code == refusal, "/error/code", code, f"the error {refusal}")
+            checker.check(rule, code == refusal, "/error/code", code, f"the error {refusal}")
     if call.sender == "client":
-        _watch_meta(call, code, status, notes)
-        _watch_version(call, code, state, notes)
-        _watch_headers(seen, call, status, notes)
+        _check_meta(call, code, status, checker)
+        _check_version(call, code, state, checker)
+        _check_headers(seen, call, status, checker)
 
 
-def _watch_meta(call: Call, code: object, status: int | None, notes: Notes) -> None:
+def _check_meta(call: ObservedCall, code: object, status: int | None, checker: Checker) -> None:
     if call.meta_complete:
         return
     # Over HTTP the check of headers may come first.
     codes = (-32602, -32020) if status is not None else (-32602,)
-    notes.check("mcp.meta.incomplete-refused", code in codes, "/error/code", code)
+    checker.check("mcp.meta.incomplete-refused", code in codes, "/error/code", code)
     if status is not None:
-        notes.check("mcp.http.incomplete-meta-400", status == 400, "", status)
+        checker.check("mcp.http.incomplete-meta-400", status == 400, "", status)
 
 
-def _watch_version(call: Call, code: object, state: State, notes: Notes) -> None:
+def _check_version(call: ObservedCall, code: object, state: State, checker: Checker) -> None:
     if state.supported and type(call.version) is str and call.version not in state.supported:
-        notes.check("mcp.version.unsupported-refused", code == -32022, "/error/code", code)
+        checker.check("mcp.version.unsupported-refused", code == -32022, "/error/code", code)
 
 
-def _watch_headers(seen: Seen, call: Call, status: int | None, notes: Notes) -> None:
+def _check_headers(
+    seen: ObservedMessage, call: ObservedCall, status: int | None, checker: Checker
+) -> None:
     if not call.header_fault:
         return
     refused = seen.code == -32020 and status in (400, None)
-    notes.check(_HEADERS[call.header_fault], refused, "/error/code", seen.code)
+    checker.check(_HEADERS[call.header_fault], refused, "/error/code", seen.code)
     if call.header_fault != "missing":
-        notes.check("mcp.security.headers-validated", seen.result is None, "/result")
+        checker.check("mcp.security.headers-validated", seen.result is None, "/result")

@@ -4,46 +4,56 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from .checker import Checker
 from .elicitation import is_declared
-from .notes import Notes
-from .state import Call, Members, Round, Seen, State, declares, object_at
+from .state import (
+    Members,
+    ObservedCall,
+    ObservedMessage,
+    ObservedRoundTrip,
+    State,
+    declares,
+    object_at,
+)
 
-__all__ = ["METHODS", "remember_round", "watch_rounds"]
+__all__ = ["METHODS", "check_rounds", "remember_round"]
 
 METHODS: Final = ("tools/call", "prompts/get", "resources/read")
 _KINDS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
 # Calls that are alike and asked back at once, and requests that one state was given to. A client
 # makes as many as it likes; beyond this they are not told apart.
-_ALIKE: Final = 64
+_MAX_SAME_CALLS: Final = 64
 
 
-def watch_rounds(seen: Seen, state: State, notes: Notes) -> None:
+def check_rounds(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at a result that asks back, or at a request that answers one."""
     if seen.result is not None and seen.result.get("resultType") == "input_required":
         if seen.call is not None:
-            _watch_asking(seen.result, seen.call, seen, notes)
+            _check_asking(seen.result, seen.call, seen, checker)
     elif seen.kind == "request" and seen.method in METHODS:
         is_retry = "inputResponses" in seen.params or "requestState" in seen.params
-        if is_retry and notes.asks("mcp.rounds.new-id"):
-            _watch_retry(seen, state, notes)
+        if is_retry and checker.requires("mcp.rounds.new-id"):
+            _check_retry(seen, state, checker)
 
 
-def _watch_asking(result: Members, call: Call, seen: Seen, notes: Notes) -> None:
+def _check_asking(
+    result: Members, call: ObservedCall, seen: ObservedMessage, checker: Checker
+) -> None:
     kept = call.method in METHODS
-    notes.check("mcp.rounds.three-methods", kept, "/result/resultType", call.method)
+    checker.check("mcp.rounds.three-methods", kept, "/result/resultType", call.method)
     asks = "inputRequests" in result or "requestState" in result
-    notes.check("mcp.rounds.asks-or-state", asks, "/result")
+    checker.check("mcp.rounds.asks-or-state", asks, "/result")
     requests = object_at(result, "inputRequests")
     if requests and seen.entry.raw is not None:
         # Only the text shows a name that is there twice: parsed JSON has lost it.
-        notes.check("mcp.rounds.keys-unique", True)
+        checker.check("mcp.rounds.keys-unique", True)
     for key, request in requests.items():
         where = f"/result/inputRequests/{key.replace('~', '~0').replace('/', '~1')}"
         method = request.get("method") if type(request) is dict else None
-        notes.check("mcp.rounds.kinds", method in _KINDS, f"{where}/method", method)
+        checker.check("mcp.rounds.kinds", method in _KINDS, f"{where}/method", method)
         if method in _KINDS:
             kept = _is_declared(request, call.declared)
-            notes.check("mcp.rounds.declared-only", kept, where, method)
+            checker.check("mcp.rounds.declared-only", kept, where, method)
 
 
 def _is_declared(request: Members, declared: Members) -> bool:
@@ -56,54 +66,58 @@ def _is_declared(request: Members, declared: Members) -> bool:
     return declares(declared, "sampling.tools" if needs_tools else "sampling")
 
 
-def _watch_retry(seen: Seen, state: State, notes: Notes) -> None:
+def _check_retry(seen: ObservedMessage, state: State, checker: Checker) -> None:
     assert seen.call is not None
-    assert seen.call.likeness is not None
+    assert seen.call.retry_key is not None
     given: Any = seen.params.get("requestState")
     if type(given) is str and given in state.round_states:
-        kept = seen.call.likeness in state.round_states[given]
-        notes.check("mcp.rounds.state-not-shared", kept, "/params/requestState", given)
-    asked = _round_of(seen.call.likeness, given, state)
+        kept = seen.call.retry_key in state.round_states[given]
+        checker.check("mcp.rounds.state-not-shared", kept, "/params/requestState", given)
+    asked = _round_of(seen.call.retry_key, given, state)
     if asked is None:
         return
     missing = asked.keys - object_at(seen.params, "inputResponses").keys()
     expected = f"an answer to {', '.join(sorted(missing))}"
-    notes.check("mcp.rounds.all-answered", not missing, "/params/inputResponses", expected=expected)
+    checker.check(
+        "mcp.rounds.all-answered", not missing, "/params/inputResponses", expected=expected
+    )
     if asked.state is None:
         kept = "requestState" not in seen.params
-        notes.check("mcp.rounds.state-not-added", kept, "/params/requestState", given)
+        checker.check("mcp.rounds.state-not-added", kept, "/params/requestState", given)
     else:
-        notes.check("mcp.rounds.state-echoed", given == asked.state, "/params/requestState", given)
+        checker.check(
+            "mcp.rounds.state-echoed", given == asked.state, "/params/requestState", given
+        )
     is_new = type(seen.id) is not type(asked.id) or seen.id != asked.id
-    notes.check("mcp.rounds.new-id", is_new, "/id", seen.id)
+    checker.check("mcp.rounds.new-id", is_new, "/id", seen.id)
     seen.call.missing_keys = bool(missing)
 
 
-def _round_of(likeness: int, given: Any, state: State) -> Round | None:
+def _round_of(retry_key: int, given: Any, state: State) -> ObservedRoundTrip | None:
     """Take out the round that a request goes on with: of calls alike, by its state."""
-    found = state.rounds.pop(likeness, ())
+    found = state.rounds.pop(retry_key, ())
     if not found:
         return None
     chosen = next((each for each in found if each.state == given), found[-1])
     rest = tuple(each for each in found if each is not chosen)
     if rest:
-        state.rounds[likeness] = rest
+        state.rounds[retry_key] = rest
     return chosen
 
 
-def remember_round(seen: Seen, state: State) -> None:
+def remember_round(seen: ObservedMessage, state: State) -> None:
     """Remember what a result asks for, until the request is sent again."""
     result, call = seen.result, seen.call
-    if result is None or call is None or call.likeness is None:
+    if result is None or call is None or call.retry_key is None:
         return
     if result.get("resultType") != "input_required":
         return
     text = result.get("requestState")
     keys = frozenset(object_at(result, "inputRequests"))
-    others = state.rounds.get(call.likeness, ())[-_ALIKE + 1 :]
-    state.rounds[call.likeness] = (*others, Round(call.id, call.likeness, keys, text))
+    others = state.rounds.get(call.retry_key, ())[-_MAX_SAME_CALLS + 1 :]
+    state.rounds[call.retry_key] = (*others, ObservedRoundTrip(call.id, call.retry_key, keys, text))
     if type(text) is str:
         # A server that puts nothing into it may give the same to several.
         before = state.round_states.get(text, frozenset())
-        if len(before) < _ALIKE:
-            state.round_states[text] = before | {call.likeness}
+        if len(before) < _MAX_SAME_CALLS:
+            state.round_states[text] = before | {call.retry_key}

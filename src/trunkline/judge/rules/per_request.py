@@ -12,10 +12,10 @@ from ...spec.mcp.meta import (
     SERVER_INFO,
 )
 from ...spec.mcp.tasks_extension import EXTENSION
-from .notes import Notes
-from .state import Members, Seen, State, declares, fingerprint, object_at
+from .checker import Checker
+from .state import Members, ObservedMessage, State, declares, fingerprint, object_at
 
-__all__ = ["watch_discovery", "watch_error", "watch_meta", "watch_result", "watch_sides"]
+__all__ = ["check_discovery", "check_error", "check_meta", "check_result", "check_sides"]
 
 _DISCOVERED: Final = ("supportedVersions", "capabilities", "ttlMs", "cacheScope")
 _TASKS: Final = f"extensions.{EXTENSION}"
@@ -32,16 +32,16 @@ def at_meta(key: str) -> str:
     return "/params/_meta/" + key.replace("/", "~1")
 
 
-def watch_sides(seen: Seen, state: State, notes: Notes) -> None:
+def check_sides(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look who asks and who answers."""
     if seen.sender == "server":
         kept = seen.kind != "request"
-        notes.check("mcp.jsonrpc.no-server-requests", kept, "/method", seen.method)
+        checker.check("mcp.jsonrpc.no-server-requests", kept, "/method", seen.method)
     elif seen.sender == "client":
-        notes.check("mcp.jsonrpc.no-client-replies", seen.kind != "reply", "/id", seen.id)
+        checker.check("mcp.jsonrpc.no-client-replies", seen.kind != "reply", "/id", seen.id)
 
 
-def watch_meta(seen: Seen, state: State, notes: Notes) -> None:
+def check_meta(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at what a request says of itself."""
     if seen.kind != "request" or seen.sender != "client":
         return
@@ -50,33 +50,33 @@ def watch_meta(seen: Seen, state: State, notes: Notes) -> None:
         ("mcp.meta.capabilities-present", CLIENT_CAPABILITIES),
         ("mcp.meta.client-info", CLIENT_INFO),
     ):
-        notes.check(rule, key in seen.meta, at_meta(key))
-    _watch_extensions(object_at(seen.meta, CLIENT_CAPABILITIES), notes)
+        checker.check(rule, key in seen.meta, at_meta(key))
+    _check_extensions(object_at(seen.meta, CLIENT_CAPABILITIES), checker)
     if seen.row is not None and seen.row.extension and state.discovered is not None:
         name = f"extensions.{seen.row.extension}"
         kept = declares(object_at(state.discovered, "capabilities"), name)
-        notes.check("mcp.capability.extension-client", kept, "/method", seen.method)
-    _watch_repeated(seen, state, notes)
+        checker.check("mcp.capability.extension-client", kept, "/method", seen.method)
+    _check_repeated(seen, state, checker)
 
 
-def _watch_extensions(capabilities: Members, notes: Notes) -> None:
+def _check_extensions(capabilities: Members, checker: Checker) -> None:
     if object_at(capabilities, "extensions"):
-        notes.check("mcp.capability.extension-ids", True)  # the judge of messages knows the form
+        checker.check("mcp.capability.extension-ids", True)  # the judge of messages knows the form
 
 
-def likeness(seen: Seen) -> int:
+def retry_key(seen: ObservedMessage) -> int:
     """Return what two attempts at the same request have in common."""
     left_out = ("_meta", "inputResponses", "requestState")
     params = {name: value for name, value in seen.params.items() if name not in left_out}
     return fingerprint(seen.method, params)
 
 
-def _watch_repeated(seen: Seen, state: State, notes: Notes) -> None:
-    supported = state.refused.pop(likeness(seen), None) if state.refused else None
+def _check_repeated(seen: ObservedMessage, state: State, checker: Checker) -> None:
+    supported = state.refused.pop(retry_key(seen), None) if state.refused else None
     version = seen.meta.get(PROTOCOL_VERSION)
     if supported is not None:
         expected = f"one of {', '.join(supported)}"
-        notes.check(
+        checker.check(
             "mcp.version.retry-supported",
             version in supported,
             at_meta(PROTOCOL_VERSION),
@@ -88,54 +88,54 @@ def _watch_repeated(seen: Seen, state: State, notes: Notes) -> None:
 # -- replies ---------------------------------------------------------------------------------
 
 
-def watch_result(seen: Seen, state: State, notes: Notes) -> None:
+def check_result(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at what a result says of itself."""
     if seen.result is None or seen.sender != "server":
         return
     kind = seen.result.get("resultType")
-    if not notes.asks("mcp.jsonrpc.result-type"):
+    if not checker.requires("mcp.jsonrpc.result-type"):
         return
-    notes.check("mcp.jsonrpc.result-type", type(kind) is str, "/result/resultType")
-    notes.check("mcp.meta.server-info", SERVER_INFO in seen.meta, _at_result_meta(SERVER_INFO))
+    checker.check("mcp.jsonrpc.result-type", type(kind) is str, "/result/resultType")
+    checker.check("mcp.meta.server-info", SERVER_INFO in seen.meta, _at_result_meta(SERVER_INFO))
     if seen.call is not None and not declares(seen.call.declared, _TASKS):
         kept = kind != "task"
-        notes.check("mcp.capability.extension-server", kept, "/result/resultType", kind)
+        checker.check("mcp.capability.extension-server", kept, "/result/resultType", kind)
 
 
 def _at_result_meta(key: str) -> str:
     return "/result/_meta/" + key.replace("/", "~1")
 
 
-def watch_error(seen: Seen, state: State, notes: Notes) -> None:
+def check_error(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at the code of an error, and at what has to come with it."""
     code = seen.code
     if seen.error is None or seen.sender != "server" or type(code) is not int:
         return
     where = "/error/code"
-    notes.check("mcp.jsonrpc.codes-retired", code not in _RETIRED, where, code)
+    checker.check("mcp.jsonrpc.codes-retired", code not in _RETIRED, where, code)
     if code not in _RETIRED:
         kept = code in _DEFINED or code not in _SPECIFIED
-        notes.check("mcp.jsonrpc.codes-reserved", kept, where, code)
-        notes.check("mcp.jsonrpc.codes-legacy", code not in _LEGACY, where, code)
+        checker.check("mcp.jsonrpc.codes-reserved", kept, where, code)
+        checker.check("mcp.jsonrpc.codes-legacy", code not in _LEGACY, where, code)
     data = object_at(seen.error, "data")
     if code == -32022:
         kept = _is_texts(data.get("supported")) and type(data.get("requested")) is str
-        notes.check("mcp.version.unsupported-data", kept, "/error/data", data or NOTHING)
+        checker.check("mcp.version.unsupported-data", kept, "/error/data", data or NOTHING)
     elif code == -32021:
         kept = type(data.get("requiredCapabilities")) is dict
         where = "/error/data/requiredCapabilities"
-        notes.check("mcp.capability.missing-data", kept, where, data or NOTHING)
+        checker.check("mcp.capability.missing-data", kept, where, data or NOTHING)
 
 
 def _is_texts(value: Any) -> bool:
     return type(value) is list and all(type(item) is str for item in value)
 
 
-def watch_discovery(seen: Seen, state: State, notes: Notes) -> None:
+def check_discovery(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at what a server says of itself."""
     if seen.result is None or seen.call is None or seen.call.method != "server/discover":
         return
     missing = [name for name in _DISCOVERED if name not in seen.result]
     where = f"/result/{missing[0]}" if missing else ""
-    notes.check("mcp.version.discover-fields", not missing, where)
-    _watch_extensions(object_at(seen.result, "capabilities"), notes)
+    checker.check("mcp.version.discover-fields", not missing, where)
+    _check_extensions(object_at(seen.result, "capabilities"), checker)

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from ...spec.mcp.levels import LOG_LEVELS
 from ...spec.mcp.meta import LOG_LEVEL
+from .checker import Checker
 from .messages import other
-from .notes import Notes
-from .state import Call, Key, Progress, Seen, State, key_of
+from .state import Key, ObservedCall, ObservedMessage, ObservedProgress, State, key_of
 
-__all__ = ["watch_cancellation", "watch_logging", "watch_progress"]
+__all__ = ["check_cancellation", "check_logging", "check_progress"]
 
 _LISTEN: Final = "subscriptions/listen"
 
@@ -18,42 +18,42 @@ _LISTEN: Final = "subscriptions/listen"
 # -- progress --------------------------------------------------------------------------------
 
 
-def watch_progress(seen: Seen, state: State, notes: Notes) -> None:
+def check_progress(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at tokens when they are given out and when they are used."""
     if seen.kind == "request" and "progressToken" in seen.meta:
-        _watch_token(seen, state, notes)
+        _check_token(seen, state, checker)
     elif seen.method == "notifications/progress" and seen.kind == "notification":
-        _watch_report(seen, state, notes)
+        _check_report(seen, state, checker)
 
 
-def _watch_token(seen: Seen, state: State, notes: Notes) -> None:
+def _check_token(seen: ObservedMessage, state: State, checker: Checker) -> None:
     token, where = seen.meta["progressToken"], "/params/_meta/progressToken"
     key = key_of(seen.sender, token)
-    notes.check("mcp.progress.token-type", key is not None, where, token)
+    checker.check("mcp.progress.token-type", key is not None, where, token)
     if key is not None:
         known = state.tokens.get(key)
         taken = known is not None and _is_open(known, state)
-        notes.check("mcp.progress.token-unique", not taken, where, token)
+        checker.check("mcp.progress.token-unique", not taken, where, token)
 
 
-def _watch_report(seen: Seen, state: State, notes: Notes) -> None:
+def _check_report(seen: ObservedMessage, state: State, checker: Checker) -> None:
     token, value = seen.params.get("progressToken"), seen.params.get("progress")
     key: Key | None = key_of(other(seen.sender), token)
     known = None if key is None else state.tokens.get(key)
     if known is None:
-        if not state.tokens.forgot and seen.sender is not None:
-            notes.check("mcp.progress.known-token", False, "/params/progressToken", token)
+        if not state.tokens.evicted and seen.sender is not None:
+            checker.check("mcp.progress.known-token", False, "/params/progressToken", token)
         return
-    notes.check("mcp.progress.known-token", True)
-    notes.check("mcp.progress.stops", _is_open(known, state), "/params/progressToken", token)
+    checker.check("mcp.progress.known-token", True)
+    checker.check("mcp.progress.stops", _is_open(known, state), "/params/progressToken", token)
     if isinstance(value, int | float):
         grown = known.last is None or value > known.last
         expected = f"more than {known.last}"
-        notes.check("mcp.progress.grows", grown, "/params/progress", value, expected)
+        checker.check("mcp.progress.grows", grown, "/params/progress", value, expected)
         known.last = value
 
 
-def _is_open(known: Progress, state: State) -> bool:
+def _is_open(known: ObservedProgress, state: State) -> bool:
     """Say whether progress may still be reported: for a request, or the task it became."""
     if known.task is None:
         return not known.call.answered
@@ -65,27 +65,27 @@ def _is_open(known: Progress, state: State) -> bool:
 # -- cancellation ----------------------------------------------------------------------------
 
 
-def watch_cancellation(seen: Seen, state: State, notes: Notes) -> None:
+def check_cancellation(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at what a cancellation names."""
     if seen.method != "notifications/cancelled" or "requestId" not in seen.params:
         return
     id, where = seen.params["requestId"], "/params/requestId"
     call = _named(seen.sender, id, state)
-    if notes.asks("mcp.cancel.own-request"):
-        if call is not None or not state.open.forgot:
-            notes.check("mcp.cancel.own-request", call is not None, where, id)
+    if checker.requires("mcp.cancel.own-request"):
+        if call is not None or not state.open.evicted:
+            checker.check("mcp.cancel.own-request", call is not None, where, id)
         if seen.sender == "client":
             is_opening = call is not None and call.method == "initialize"
-            notes.check("mcp.cancel.not-initialize", not is_opening, where, id)
+            checker.check("mcp.cancel.not-initialize", not is_opening, where, id)
     elif seen.sender == "server":
         # The server ends what the client asked for.
         listen = _named("client", id, state)
         kept = listen is not None and listen.method == _LISTEN
-        if kept or not state.open.forgot:
-            notes.check("mcp.cancel.server-only-listen", kept, where, id)
+        if kept or not state.open.evicted:
+            checker.check("mcp.cancel.server-only-listen", kept, where, id)
 
 
-def _named(sender: str | None, id: Any, state: State) -> Call | None:
+def _named(sender: str | None, id: Any, state: State) -> ObservedCall | None:
     key = key_of(sender, id)
     return None if key is None else state.open.get(key) or state.closed.get(key)
 
@@ -93,35 +93,35 @@ def _named(sender: str | None, id: Any, state: State) -> Call | None:
 # -- logging ---------------------------------------------------------------------------------
 
 
-def watch_logging(seen: Seen, state: State, notes: Notes) -> None:
+def check_logging(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look whether a log was asked for, and how much of it."""
     if seen.kind == "request":
-        _watch_level(seen)
-    elif seen.method == "notifications/message" and notes.asks("mcp.logging.asked-only"):
-        _watch_log(seen, state, notes)
+        _check_level(seen)
+    elif seen.method == "notifications/message" and checker.requires("mcp.logging.asked-only"):
+        _check_log(seen, state, checker)
 
 
-def _watch_log(seen: Seen, state: State, notes: Notes) -> None:
+def _check_log(seen: ObservedMessage, state: State, checker: Checker) -> None:
     asking = [call for call in state.open.values() if call.level in LOG_LEVELS]
     exchange = state.exchange(seen.entry)
     if exchange is not None:
         own = [call for call in exchange.calls if call.level in LOG_LEVELS]
-        notes.check("mcp.logging.own-stream", own, "/method", seen.method)
+        checker.check("mcp.logging.own-stream", own, "/method", seen.method)
         asking = own or asking
-    if not state.open.forgot or asking:
-        notes.check("mcp.logging.asked-only", asking, "/method", seen.method)
+    if not state.open.evicted or asking:
+        checker.check("mcp.logging.asked-only", asking, "/method", seen.method)
     level = seen.params.get("level")
     if asking and level in LOG_LEVELS:
         least = min(LOG_LEVELS.index(call.level) for call in asking)
         kept = LOG_LEVELS.index(level) >= least
         expected = f"{LOG_LEVELS[least]} or more severe"
-        notes.check("mcp.logging.level-kept", kept, "/params/level", level, expected)
+        checker.check("mcp.logging.level-kept", kept, "/params/level", level, expected)
 
 
-def _watch_level(seen: Seen) -> None:
+def _check_level(seen: ObservedMessage) -> None:
     """Remember that a request asks for a level that does not exist."""
     assert seen.call is not None
     if seen.method == "logging/setLevel" and seen.params.get("level") not in LOG_LEVELS:
-        seen.call.extra.append(("mcp.logging.bad-level", -32602))
+        seen.call.refusals_due.append(("mcp.logging.bad-level", -32602))
     if LOG_LEVEL in seen.meta and seen.meta[LOG_LEVEL] not in LOG_LEVELS:
-        seen.call.extra.append(("mcp.logging.bad-request-level", -32602))
+        seen.call.refusals_due.append(("mcp.logging.bad-request-level", -32602))

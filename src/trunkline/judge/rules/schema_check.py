@@ -32,13 +32,13 @@ _KNOWN: Final = frozenset(
         "x-mcp-header",
     )
 )
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 
 
 def fits(value: Any, schema: Any) -> bool | None:
     """Say whether a value fits a schema; None where that is not known."""
     try:
-        return _fits(value, schema, _DEEPEST)
+        return _fits(value, schema, _MAX_DEPTH)
     except (TypeError, AttributeError):
         return None  # the schema itself is none: a list where an object belongs, say
 

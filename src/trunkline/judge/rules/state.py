@@ -1,7 +1,7 @@
 """What is remembered of a conversation, and what one message of it is.
 
 Both peers of a recording may be hostile, so every map here has a bound and forgets its
-oldest entry. What may have been forgotten is never called unknown: see `Bounded.forgot`.
+oldest entry. What may have been forgotten is never called unknown: see `BoundedDict.evicted`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ...spec.rows import Method, Role
 from ..trace import StreamId, TraceEntry
 
 __all__ = [
-    "Bounded",
-    "Call",
-    "Exchange",
+    "BoundedDict",
+    "HttpExchange",
     "Key",
     "Members",
-    "Progress",
-    "Round",
-    "Seen",
-    "Session",
+    "ObservedCall",
+    "ObservedMessage",
+    "ObservedProgress",
+    "ObservedRoundTrip",
+    "ObservedSession",
+    "ObservedTask",
+    "ObservedTool",
     "State",
-    "Task",
-    "Tool",
     "declares",
     "fingerprint",
     "key_of",
@@ -40,30 +40,30 @@ Members: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[str, str, int | str]
 
 # More than an honest peer keeps open; the ids of a session may be many more.
-_KEPT: Final = 1024
-_IDS_KEPT: Final = 16384
-_LONGEST_SCHEMA: Final = 16384
+MAX_ENTRIES: Final = 1024
+MAX_IDS: Final = 16384
+MAX_SCHEMA_BYTES: Final = 16384
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Bounded(OrderedDict[K, V], Generic[K, V]):
+class BoundedDict(OrderedDict[K, V], Generic[K, V]):
     """A dict that forgets its oldest entry beyond a bound, and knows whether it ever did."""
 
-    def __init__(self, most: int = _KEPT) -> None:
+    def __init__(self, most: int = MAX_ENTRIES) -> None:
         super().__init__()
         self.most = most
-        self.forgot = False
+        self.evicted = False
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
         if len(self) > self.most:
-            self.forgot = True
+            self.evicted = True
             self.popitem(last=False)
 
 
-class Call:
+class ObservedCall:
     """A request, as long as something may still refer to it."""
 
     __slots__ = (
@@ -73,18 +73,18 @@ class Call:
         "cancelled",
         "cursor",
         "declared",
-        "extra",
         "filter",
         "header_fault",
         "id",
         "in_batch",
         "index",
         "level",
-        "likeness",
         "meta_complete",
         "method",
         "missing_keys",
         "name",
+        "refusals_due",
+        "retry_key",
         "revision",
         "scope",
         "sender",
@@ -95,7 +95,7 @@ class Call:
         "wants_task",
     )
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: ObservedMessage) -> None:
         params, meta = seen.params, seen.meta
         self.id = seen.members.get("id")
         self.method = seen.method
@@ -120,18 +120,18 @@ class Call:
         self.cancelled = False
         # The cacheScope of the page before, where this asks for the next.
         self.scope: object = None
-        self.likeness: int | None = None
+        self.retry_key: int | None = None
         # What of its HTTP headers disagrees with its body: "missing", "mismatch", "version".
         self.header_fault = ""
         # A fault that the receiver has to refuse, and the code it has to do so with.
-        self.extra: list[tuple[str, int]] = []
+        self.refusals_due: list[tuple[str, int]] = []
         self.missing_keys = False
 
 
 LISTEN: Final = "subscriptions/listen"
 
 
-class Exchange:
+class HttpExchange:
     """An HTTP request and what answered it so far."""
 
     __slots__ = (
@@ -156,7 +156,7 @@ class Exchange:
         self.revision = revision
         # What the body held: "request", "other", or nothing.
         self.kind = ""
-        self.calls: list[Call] = []
+        self.calls: list[ObservedCall] = []
         self.resumes = False
         self.session_id: str | None = None
         self.status: int | None = None
@@ -167,30 +167,30 @@ class Exchange:
         self.retry = False
 
 
-class Progress:
+class ObservedProgress:
     """What a progress token stands for, and how far it has come."""
 
     __slots__ = ("call", "last", "task")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ObservedCall) -> None:
         self.call = call
         self.last: float | None = None
         self.task: str | None = None
 
 
-class Round:
+class ObservedRoundTrip:
     """What an input_required result asked for."""
 
-    __slots__ = ("id", "keys", "likeness", "state")
+    __slots__ = ("id", "keys", "retry_key", "state")
 
-    def __init__(self, id: object, likeness: int, keys: frozenset[str], state: object) -> None:
+    def __init__(self, id: object, retry_key: int, keys: frozenset[str], state: object) -> None:
         self.id = id
-        self.likeness = likeness
+        self.retry_key = retry_key
         self.keys = keys
         self.state = state
 
 
-class Task:
+class ObservedTask:
     """A task, by what was last reported of it."""
 
     __slots__ = ("created", "end", "fetched", "questions", "status", "ttl")
@@ -202,10 +202,10 @@ class Task:
         self.fetched = False
         # The fingerprint of how it ended.
         self.end: int | None = None
-        self.questions: Bounded[str, int] = Bounded(256)
+        self.questions: BoundedDict[str, int] = BoundedDict(256)
 
 
-class Tool:
+class ObservedTool:
     """What a listing says of a tool that a later call is judged by."""
 
     __slots__ = ("has_output", "headers", "input", "output")
@@ -223,7 +223,7 @@ class Tool:
         }
 
 
-class Session:
+class ObservedSession:
     """What initialize settled."""
 
     __slots__ = (
@@ -233,9 +233,9 @@ class Session:
         "initialized",
         "lost",
         "phase",
+        "reported",
         "revision",
         "server",
-        "told",
     )
 
     def __init__(self) -> None:
@@ -250,27 +250,27 @@ class Session:
         self.lost = False
         self.ended = False
         # What has been said once and is not said again for each message that follows.
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
 
 
 class State:
     """All that rules remember."""
 
     def __init__(self) -> None:
-        self.session = Session()
-        self.open: Bounded[Key, Call] = Bounded()
-        self.closed: Bounded[Key, Call] = Bounded()
-        self.ids: Bounded[Key, None] = Bounded(_IDS_KEPT)
-        self.tokens: Bounded[Key, Progress] = Bounded()
-        self.streams: Bounded[StreamId, Exchange] = Bounded()
-        self.cursors: Bounded[tuple[str, str], object] = Bounded()
-        self.rounds: Bounded[int, tuple[Round, ...]] = Bounded()
-        self.round_states: Bounded[str, frozenset[int]] = Bounded()
-        self.refused: Bounded[int, tuple[str, ...]] = Bounded(64)
-        self.tasks: Bounded[tuple[str, str], Task] = Bounded()
-        self.tools: Bounded[str, Tool] = Bounded()
-        self.sent_on: Bounded[tuple[str, str, object], StreamId] = Bounded()
-        self.event_ids: Bounded[str, int] = Bounded()
+        self.session = ObservedSession()
+        self.open: BoundedDict[Key, ObservedCall] = BoundedDict()
+        self.closed: BoundedDict[Key, ObservedCall] = BoundedDict()
+        self.ids: BoundedDict[Key, None] = BoundedDict(MAX_IDS)
+        self.tokens: BoundedDict[Key, ObservedProgress] = BoundedDict()
+        self.streams: BoundedDict[StreamId, HttpExchange] = BoundedDict()
+        self.cursors: BoundedDict[tuple[str, str], object] = BoundedDict()
+        self.rounds: BoundedDict[int, tuple[ObservedRoundTrip, ...]] = BoundedDict()
+        self.round_states: BoundedDict[str, frozenset[int]] = BoundedDict()
+        self.refused: BoundedDict[int, tuple[str, ...]] = BoundedDict(64)
+        self.tasks: BoundedDict[tuple[str, str], ObservedTask] = BoundedDict()
+        self.tools: BoundedDict[str, ObservedTool] = BoundedDict()
+        self.sent_on: BoundedDict[tuple[str, str, object], StreamId] = BoundedDict()
+        self.event_ids: BoundedDict[str, int] = BoundedDict()
         # The last whole listing of tools: which they are, and in which order.
         self.tool_order: tuple[int, int] | None = None
         # What server/discover answered.
@@ -283,12 +283,12 @@ class State:
         # The last message of each side was a notification.
         self.notified: dict[str, bool] = {}
 
-    def exchange(self, entry: TraceEntry) -> Exchange | None:
+    def exchange(self, entry: TraceEntry) -> HttpExchange | None:
         """Return the HTTP exchange that an entry is part of, if that is known."""
         return None if entry.stream is None else self.streams.get(entry.stream)
 
 
-class Seen:
+class ObservedMessage:
     """One message, read as far as the rules need it."""
 
     __slots__ = (
@@ -321,7 +321,7 @@ class Seen:
         self.revision = ""
         self.row: Method | None = None
         # Of a reply, the request that it answers.
-        self.call: Call | None = None
+        self.call: ObservedCall | None = None
         self.id = members.get("id")
         method = members.get("method")
         self.method = method if type(method) is str else ""
@@ -390,7 +390,7 @@ def fingerprint(*values: Any) -> int:
 def _small(schema: Any) -> Members | None:
     """Return a schema that is worth keeping: a peer chooses how large its schemas are."""
     try:
-        is_small = type(schema) is dict and len(encode(schema)) <= _LONGEST_SCHEMA
+        is_small = type(schema) is dict and len(encode(schema)) <= MAX_SCHEMA_BYTES
     except UNWRITABLE:
         return None
     return schema if is_small else None

@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...spec.mcp.meta import SUBSCRIPTION_ID
-from .notes import Notes
-from .state import LISTEN, Call, Members, Seen, State, key_of, object_at
+from .checker import Checker
+from .state import (
+    LISTEN,
+    Members,
+    ObservedCall,
+    ObservedMessage,
+    State,
+    key_of,
+    object_at,
+)
 
-__all__ = ["watch_subscriptions"]
+__all__ = ["check_subscriptions"]
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 _SWITCHES: Final = {
@@ -20,61 +28,61 @@ _NEVER: Final = ("notifications/progress", "notifications/message")
 _WHERE: Final = "/params/_meta/io.modelcontextprotocol~1subscriptionId"
 
 
-def watch_subscriptions(seen: Seen, state: State, notes: Notes) -> None:
+def check_subscriptions(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at what a subscription brings, and how it ends."""
-    if seen.sender != "server" or not notes.asks("mcp.subscriptions.id-carried"):
+    if seen.sender != "server" or not checker.requires("mcp.subscriptions.id-carried"):
         return
     if seen.kind == "notification":
-        _watch_notification(seen, state, notes)
+        _check_notification(seen, state, checker)
     elif seen.result is not None and seen.call is not None and seen.call.method == LISTEN:
-        _watch_end(seen.result, seen.call, notes)
+        _check_end(seen.result, seen.call, checker)
 
 
-def _watch_notification(seen: Seen, state: State, notes: Notes) -> None:
+def _check_notification(seen: ObservedMessage, state: State, checker: Checker) -> None:
     on_stream = _stream_of(seen, state)
     named = _named(seen, state)
     belongs = (seen.row is not None and seen.row.stream == LISTEN) or SUBSCRIPTION_ID in seen.meta
     if not belongs and on_stream is None:
         return
     never = seen.method in _NEVER
-    notes.check("mcp.subscriptions.no-progress-or-logs", not never, "/method", seen.method)
+    checker.check("mcp.subscriptions.no-progress-or-logs", not never, "/method", seen.method)
     if never:
         return
     kept = named is not None and on_stream in (None, named)
-    if kept or not state.open.forgot:
+    if kept or not state.open.evicted:
         got = seen.meta.get(SUBSCRIPTION_ID)
-        notes.check("mcp.subscriptions.id-carried", kept, _WHERE, got)
+        checker.check("mcp.subscriptions.id-carried", kept, _WHERE, got)
     listen = named or on_stream
     if listen is not None:
-        _watch_content(seen, listen, notes)
+        _check_content(seen, listen, checker)
 
 
-def _stream_of(seen: Seen, state: State) -> Call | None:
+def _stream_of(seen: ObservedMessage, state: State) -> ObservedCall | None:
     exchange = state.exchange(seen.entry)
     calls = [] if exchange is None else exchange.calls
     return next((call for call in calls if call.method == LISTEN), None)
 
 
-def _named(seen: Seen, state: State) -> Call | None:
+def _named(seen: ObservedMessage, state: State) -> ObservedCall | None:
     key = key_of("client", seen.meta.get(SUBSCRIPTION_ID))
     call = None if key is None else state.open.get(key)
     return call if call is not None and call.method == LISTEN else None
 
 
-def _watch_content(seen: Seen, listen: Call, notes: Notes) -> None:
+def _check_content(seen: ObservedMessage, listen: ObservedCall, checker: Checker) -> None:
     if seen.method == _ACKNOWLEDGED:
-        notes.check("mcp.subscriptions.acknowledged-first", True)
+        checker.check("mcp.subscriptions.acknowledged-first", True)
         listen.acknowledged = True
         given = object_at(seen.params, "notifications")
         extra = _beyond(given, listen.filter)
         where = f"/params/notifications/{extra}"
         kept = not extra
-        notes.check("mcp.subscriptions.acknowledged-subset", kept, where, given.get(extra))
+        checker.check("mcp.subscriptions.acknowledged-subset", kept, where, given.get(extra))
         return
     kept = listen.acknowledged
-    notes.check("mcp.subscriptions.acknowledged-first", kept, "/method", seen.method)
+    checker.check("mcp.subscriptions.acknowledged-first", kept, "/method", seen.method)
     is_asked = _is_asked(seen, listen.filter)
-    notes.check("mcp.subscriptions.asked-only", is_asked, "/method", seen.method)
+    checker.check("mcp.subscriptions.asked-only", is_asked, "/method", seen.method)
 
 
 def _beyond(given: Members, asked: Members) -> str:
@@ -94,7 +102,7 @@ def _is_part(value: list[Any], wanted: Any) -> bool:
     return all(type(item) is str and item in known for item in value)
 
 
-def _is_asked(seen: Seen, asked: Members) -> bool:
+def _is_asked(seen: ObservedMessage, asked: Members) -> bool:
     switch = _SWITCHES.get(seen.method)
     if switch is not None:
         return asked.get(switch) is True
@@ -110,9 +118,9 @@ def _is_asked(seen: Seen, asked: Members) -> bool:
     return True
 
 
-def _watch_end(result: Members, call: Call, notes: Notes) -> None:
+def _check_end(result: Members, call: ObservedCall, checker: Checker) -> None:
     id = object_at(result, "_meta").get(SUBSCRIPTION_ID)
     own = set(result) - {"_meta", "resultType"}
     same = type(id) is type(call.id) and id == call.id
     kept = result.get("resultType") == "complete" and same and not own
-    notes.check("mcp.subscriptions.end-result-form", kept, "/result", result)
+    checker.check("mcp.subscriptions.end-result-form", kept, "/result", result)

@@ -5,30 +5,40 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...spec.mcp.tasks_extension import EXTENSION
+from .checker import Checker
 from .messages import other
-from .notes import Notes
-from .state import Call, Members, Seen, State, Task, declares, fingerprint, key_of, object_at
+from .state import (
+    Members,
+    ObservedCall,
+    ObservedMessage,
+    ObservedTask,
+    State,
+    declares,
+    fingerprint,
+    key_of,
+    object_at,
+)
 
-__all__ = ["remember_task", "watch_tasks"]
+__all__ = ["check_tasks", "remember_task"]
 
 _FINAL: Final = ("completed", "failed", "cancelled")
 _OPEN: Final = ("working", "input_required")
 _DECLARED: Final = f"extensions.{EXTENSION}"
 
 
-def watch_tasks(seen: Seen, state: State, notes: Notes) -> None:
+def check_tasks(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Look at requests about tasks and the replies to them."""
-    in_core = notes.asks("mcp.tasks.starts-working")
-    if not in_core and not notes.asks("mcp.tasks.get-complete"):
+    in_core = checker.requires("mcp.tasks.starts-working")
+    if not in_core and not checker.requires("mcp.tasks.get-complete"):
         return
     if seen.kind == "request":
-        _watch_request(seen, state, in_core)
+        _check_request(seen, state, in_core)
     elif seen.kind == "reply" and seen.call is not None:
-        watch = _watch_core if in_core else _watch_extension
-        watch(seen, seen.call, state, notes)
+        watch = _check_core if in_core else _check_extension
+        watch(seen, seen.call, state, checker)
 
 
-def _watch_request(seen: Seen, state: State, in_core: bool) -> None:
+def _check_request(seen: ObservedMessage, state: State, in_core: bool) -> None:
     """Remember what the other side has to refuse."""
     call = seen.call
     assert call is not None
@@ -36,60 +46,62 @@ def _watch_request(seen: Seen, state: State, in_core: bool) -> None:
         holder = other(seen.sender) or ""
         task = state.tasks.get((holder, str(call.task_id)))
         if seen.method == "tasks/cancel" and task is not None and task.status in _FINAL:
-            call.extra.append((f"mcp.tasks.cancel-final-{holder}", -32602))
+            call.refusals_due.append((f"mcp.tasks.cancel-final-{holder}", -32602))
     elif seen.method == "tasks/result":
-        call.extra.append(("mcp.tasks.result-removed", -32601))
+        call.refusals_due.append(("mcp.tasks.result-removed", -32601))
     elif _is_about_tasks(call) and not declares(call.declared, _DECLARED):
-        call.extra.append(("mcp.tasks.undeclared-refused", -32021))
+        call.refusals_due.append(("mcp.tasks.undeclared-refused", -32021))
 
 
-def _is_about_tasks(call: Call) -> bool:
+def _is_about_tasks(call: ObservedCall) -> bool:
     return call.method.startswith("tasks/") or "taskIds" in call.filter
 
 
 # -- in the core -----------------------------------------------------------------------------
 
 
-def _watch_core(seen: Seen, call: Call, state: State, notes: Notes) -> None:
+def _check_core(seen: ObservedMessage, call: ObservedCall, state: State, checker: Checker) -> None:
     result = seen.result
     if result is None:
         return
     if call.wants_task and type(result.get("task")) is dict:
         status = result["task"].get("status")
         where = "/result/task/status"
-        notes.check("mcp.tasks.starts-working", status == "working", where, status)
+        checker.check("mcp.tasks.starts-working", status == "working", where, status)
     if call.method != "tasks/get":
         return
     task = state.tasks.get((seen.sender or "", str(call.task_id)))
     status = result.get("status")
     if task is not None and task.status in _FINAL:
         kept = status == task.status
-        notes.check("mcp.tasks.final-stays", kept, "/result/status", status, task.status)
+        checker.check("mcp.tasks.final-stays", kept, "/result/status", status, task.status)
     if task is not None and task.fetched:
-        notes.check("mcp.tasks.result-blocks", status not in _OPEN, "/result/status", status)
+        checker.check("mcp.tasks.result-blocks", status not in _OPEN, "/result/status", status)
 
 
 # -- in the extension ------------------------------------------------------------------------
 
 
-def _watch_extension(seen: Seen, call: Call, state: State, notes: Notes) -> None:
+def _check_extension(
+    seen: ObservedMessage, call: ObservedCall, state: State, checker: Checker
+) -> None:
     result = seen.result
     if result is not None and result.get("resultType") == "task":
         kept = declares(call.declared, _DECLARED)
-        notes.check("mcp.tasks.declared-only", kept, "/result/resultType", "task")
+        checker.check("mcp.tasks.declared-only", kept, "/result/resultType", "task")
     if call.method in ("tasks/update", "tasks/cancel") and result is not None:
         bare = not {"taskId", "status", "task"} & set(result)
         kept = result.get("resultType") == "complete" and bare
-        notes.check("mcp.tasks.ack-only", kept, "/result", result)
+        checker.check("mcp.tasks.ack-only", kept, "/result", result)
     if call.method == "tasks/get":
         task = state.tasks.get(("server", str(call.task_id)))
         if task is not None and _is_alive(task, seen.entry.at):
-            notes.check("mcp.tasks.durable", seen.code != -32602, "/error/code", seen.code)
+            checker.check("mcp.tasks.durable", seen.code != -32602, "/error/code", seen.code)
         if result is not None:
-            _watch_report(result, task, notes)
+            _check_report(result, task, checker)
 
 
-def _is_alive(task: Task, now: float | None) -> bool:
+def _is_alive(task: ObservedTask, now: float | None) -> bool:
     if task.ttl is None:
         return True
     if task.created is None or now is None or type(task.ttl) not in (int, float):
@@ -97,22 +109,22 @@ def _is_alive(task: Task, now: float | None) -> bool:
     return now < task.created + task.ttl / 1000  # type: ignore[operator]  # a number, see above
 
 
-def _watch_report(result: Members, task: Task | None, notes: Notes) -> None:
+def _check_report(result: Members, task: ObservedTask | None, checker: Checker) -> None:
     kind, status = result.get("resultType"), result.get("status")
-    notes.check("mcp.tasks.get-complete", kind == "complete", "/result/resultType", kind)
+    checker.check("mcp.tasks.get-complete", kind == "complete", "/result/resultType", kind)
     if status in ("failed", "completed"):
         has_error = type(result.get("error")) is dict
         kept = has_error if status == "failed" else not has_error
-        notes.check("mcp.tasks.failed-has-error", kept, "/result/status", status)
+        checker.check("mcp.tasks.failed-has-error", kept, "/result/status", status)
     if task is None:
         return
     if task.end is not None:
         kept = _end_of(result) == task.end
-        notes.check("mcp.tasks.end-stays", kept, "/result/status", status)
+        checker.check("mcp.tasks.end-stays", kept, "/result/status", status)
     for key, question in object_at(result, "inputRequests").items():
         known = task.questions.get(key)
         kept = known is None or known == fingerprint(question)
-        notes.check("mcp.tasks.keys-not-reused", kept, f"/result/inputRequests/{key}", question)
+        checker.check("mcp.tasks.keys-not-reused", kept, f"/result/inputRequests/{key}", question)
 
 
 def _end_of(result: Members) -> int:
@@ -122,7 +134,7 @@ def _end_of(result: Members) -> int:
 # -- memory ----------------------------------------------------------------------------------
 
 
-def remember_task(seen: Seen, state: State) -> None:
+def remember_task(seen: ObservedMessage, state: State) -> None:
     """Remember what a reply or a notification reports of a task."""
     if seen.kind == "notification" and seen.method.startswith("notifications/tasks"):
         _note(seen, seen.params, seen.params.get("taskId"), state)
@@ -143,7 +155,9 @@ def remember_task(seen: Seen, state: State) -> None:
             task.fetched = True
 
 
-def _create(seen: Seen, call: Call, facts: Members, ttl: str, state: State) -> None:
+def _create(
+    seen: ObservedMessage, call: ObservedCall, facts: Members, ttl: str, state: State
+) -> None:
     task = _note(seen, facts, facts.get("taskId"), state)
     task.created = seen.entry.at
     task.ttl = facts.get(ttl)
@@ -152,11 +166,11 @@ def _create(seen: Seen, call: Call, facts: Members, ttl: str, state: State) -> N
         state.tokens[token].task = str(facts.get("taskId"))
 
 
-def _note(seen: Seen, facts: Members, id: Any, state: State) -> Task:
+def _note(seen: ObservedMessage, facts: Members, id: Any, state: State) -> ObservedTask:
     key = (seen.sender or "", str(id))
     task = state.tasks.get(key)
     if task is None:
-        task = state.tasks[key] = Task()
+        task = state.tasks[key] = ObservedTask()
     status = facts.get("status")
     # The first end counts: a later one is a breach, and would hide the next.
     if type(status) is str and task.status not in _FINAL:

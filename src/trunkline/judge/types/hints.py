@@ -16,12 +16,12 @@ from ...spec.types import parse, type_
 __all__ = ["constants_elsewhere", "elsewhere", "near", "other_revision"]
 
 # No name of the specification is longer; comparing takes quadratic time.
-_LONGEST: Final = 64
+_MAX_NAME_CHARS: Final = 64
 
 
 def near(name: object, known: Iterable[str]) -> str:
     """Return `; did you mean …?`, or nothing where no known name is near."""
-    if not isinstance(name, str) or len(name) > _LONGEST:
+    if not isinstance(name, str) or len(name) > _MAX_NAME_CHARS:
         return ""
     return _near(name, tuple(known))
 

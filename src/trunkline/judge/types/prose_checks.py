@@ -25,7 +25,7 @@ __all__ = ["EXTRAS", "Compile", "is_capabilities", "side_of"]
 Compile = Callable[[str, str], Check]
 
 # Longer keys have no meaning in any revision, and are read for their form alone.
-_LONGEST_KEY: Final = 256
+_MAX_KEY_CHARS: Final = 256
 _TRACING: Final = frozenset(("traceparent", "tracestate", "baggage"))
 
 
@@ -82,7 +82,7 @@ def _unlisted(key: Any, item: Any, path: Path, sink: Sink) -> None:
     problem = check_meta_key(str(key), sink.revision)
     if problem is None:
         return
-    if len(str(key)) <= _LONGEST_KEY and problem.rule != KEY_SYNTAX:
+    if len(str(key)) <= _MAX_KEY_CHARS and problem.rule != KEY_SYNTAX:
         having = [r for r in REVISIONS for row in META_KEYS if row.key == key and row.when.holds(r)]
         rule, phrase = other_revision(having, sink.revision, "type")
         if rule:

@@ -16,12 +16,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from ..revisions import V2024_11_05, V2025_03_26, V2025_06_18, V2026_07_28, Window
 from ..rows import ALWAYS
 
-__all__ = ["RULES", "Level", "Rule", "rule"]
+__all__ = ["RULES", "Level", "McpRule", "rule"]
 
 Level: TypeAlias = Literal["error", "warn", "info"]
 
 
-class Rule(NamedTuple):
+class McpRule(NamedTuple):
     """One rule about the content of a message."""
 
     id: str
@@ -45,68 +45,68 @@ HAS_EARLIER: Final = Window(V2025_03_26)
 # fmt: off
 _ROWS: Final = (
     # Batches.
-    Rule("mcp.batch.unstated", "warn", "single messages: this revision says nothing of batches", "basic/messages", Window(V2024_11_05, V2025_03_26), "K-02"),
-    Rule("mcp.batch.initialize", "error", "initialize as a message of its own", "basic/lifecycle#initialization", HANDSHAKE, "BP-012"),
+    McpRule("mcp.batch.unstated", "warn", "single messages: this revision says nothing of batches", "basic/messages", Window(V2024_11_05, V2025_03_26), "K-02"),
+    McpRule("mcp.batch.initialize", "error", "initialize as a message of its own", "basic/lifecycle#initialization", HANDSHAKE, "BP-012"),
 
     # The envelope and its method.
-    Rule("mcp.envelope.unknown-member", "info", "no members but those of JSON-RPC", "basic"),
-    Rule("mcp.method.unknown", "error", "a method of this revision", "schema", ref="BP-021 K-22 S-33"),
-    Rule("mcp.notification.unknown", "warn", "a notification of this revision", "schema", ref="K-22"),
-    Rule("mcp.method.not-yet", "error", "a method of this revision", "schema", Window(until=V2026_07_28)),
-    Rule("mcp.method.no-longer", "error", "a method of this revision", "changelog", PER_REQUEST),
-    Rule("mcp.method.inside-result", "error", "it among the inputRequests of a result", "basic/patterns/mrtr", PER_REQUEST, "BP-022"),
-    Rule("mcp.method.direction", "error", "a method that this side may send", "schema"),
-    Rule("mcp.method.deprecated", "info", "something that is not on its way out", "deprecated", PER_REQUEST),
-    Rule("mcp.request.id-missing", "warn", "an id: without one nobody answers", "basic#requests", ref="K-05 K-45 S-28 S-34"),
-    Rule("mcp.notification.id", "error", "no id: a notification is not answered", "basic#notifications", ref="K-05 BP-009 S-34"),
-    Rule("mcp.reply.from-client", "error", "no reply: a client of this revision is asked nothing", "basic/patterns", PER_REQUEST, "BP-022"),
-    Rule("mcp.reply.id", "error", "the id of the request it answers, of the same type", "basic#responses", ref="BP-006"),
-    Rule("mcp.params.required", "error", "params", "schema"),
+    McpRule("mcp.envelope.unknown-member", "info", "no members but those of JSON-RPC", "basic"),
+    McpRule("mcp.method.unknown", "error", "a method of this revision", "schema", ref="BP-021 K-22 S-33"),
+    McpRule("mcp.notification.unknown", "warn", "a notification of this revision", "schema", ref="K-22"),
+    McpRule("mcp.method.not-yet", "error", "a method of this revision", "schema", Window(until=V2026_07_28)),
+    McpRule("mcp.method.no-longer", "error", "a method of this revision", "changelog", PER_REQUEST),
+    McpRule("mcp.method.inside-result", "error", "it among the inputRequests of a result", "basic/patterns/mrtr", PER_REQUEST, "BP-022"),
+    McpRule("mcp.method.direction", "error", "a method that this side may send", "schema"),
+    McpRule("mcp.method.deprecated", "info", "something that is not on its way out", "deprecated", PER_REQUEST),
+    McpRule("mcp.request.id-missing", "warn", "an id: without one nobody answers", "basic#requests", ref="K-05 K-45 S-28 S-34"),
+    McpRule("mcp.notification.id", "error", "no id: a notification is not answered", "basic#notifications", ref="K-05 BP-009 S-34"),
+    McpRule("mcp.reply.from-client", "error", "no reply: a client of this revision is asked nothing", "basic/patterns", PER_REQUEST, "BP-022"),
+    McpRule("mcp.reply.id", "error", "the id of the request it answers, of the same type", "basic#responses", ref="BP-006"),
+    McpRule("mcp.params.required", "error", "params", "schema"),
 
     # Values: the type rows, whatever they are part of.
-    Rule("mcp.type.json-type", "error", "another JSON type", "schema"),
-    Rule("mcp.type.required", "error", "this member", "schema"),
-    Rule("mcp.type.constant", "error", "one of the listed values", "schema"),
-    Rule("mcp.type.limit", "error", "a value within its bounds", "schema"),
-    Rule("mcp.type.format", "error", "text of the right form", "schema"),
-    Rule("mcp.type.told-by-value", "warn", "what the prose requires, though the schema file lets it pass", "schema", PER_REQUEST),
-    Rule("mcp.type.not-yet", "warn", "no member of a later revision", "schema", HANDSHAKE),
-    Rule("mcp.type.no-longer", "warn", "no member of an earlier revision", "schema", HAS_EARLIER),
-    Rule("mcp.type.deprecated", "info", "something that is not on its way out", "deprecated", PER_REQUEST),
-    Rule("mcp.type.unknown-member", "info", "members that the type lists", "schema"),
-    Rule("mcp.capability.unknown", "warn", "capabilities that this revision lists", "schema", ref="K-33 E-96"),
-    Rule("mcp.capability.wrong-side", "warn", "it among the capabilities of the other side", "schema", ref="K-33"),
-    Rule("mcp.extension.id", "error", "a prefix, a slash and a name", "basic/versioning#extension-negotiation", PER_REQUEST, "BP-050"),
-    Rule("mcp.root.file", "error", "a file:// URI", "client/roots#root"),
+    McpRule("mcp.type.json-type", "error", "another JSON type", "schema"),
+    McpRule("mcp.type.required", "error", "this member", "schema"),
+    McpRule("mcp.type.constant", "error", "one of the listed values", "schema"),
+    McpRule("mcp.type.limit", "error", "a value within its bounds", "schema"),
+    McpRule("mcp.type.format", "error", "text of the right form", "schema"),
+    McpRule("mcp.type.told-by-value", "warn", "what the prose requires, though the schema file lets it pass", "schema", PER_REQUEST),
+    McpRule("mcp.type.not-yet", "warn", "no member of a later revision", "schema", HANDSHAKE),
+    McpRule("mcp.type.no-longer", "warn", "no member of an earlier revision", "schema", HAS_EARLIER),
+    McpRule("mcp.type.deprecated", "info", "something that is not on its way out", "deprecated", PER_REQUEST),
+    McpRule("mcp.type.unknown-member", "info", "members that the type lists", "schema"),
+    McpRule("mcp.capability.unknown", "warn", "capabilities that this revision lists", "schema", ref="K-33 E-96"),
+    McpRule("mcp.capability.wrong-side", "warn", "it among the capabilities of the other side", "schema", ref="K-33"),
+    McpRule("mcp.extension.id", "error", "a prefix, a slash and a name", "basic/versioning#extension-negotiation", PER_REQUEST, "BP-050"),
+    McpRule("mcp.root.file", "error", "a file:// URI", "client/roots#root"),
 
     # `_meta`.
-    Rule("mcp.meta.key-syntax", "error", "an optional prefix and slash, then a name", "basic#_meta", FORMED_KEYS, "BP-052 F-36"),
-    Rule("mcp.meta.key-reserved", "error", "a prefix of your own: this one belongs to the specification", "basic#_meta", FORMED_KEYS, "BP-052 F-36 K-31"),
-    Rule("mcp.meta.trace", "error", "a value in the form that W3C gives it", "basic#_meta", PER_REQUEST, "BP-053"),
-    Rule("mcp.meta.version", "warn", "the revision that the message is judged by", "basic#_meta", PER_REQUEST),
-    Rule("mcp.meta.advised", "info", "a key that every message of this kind should carry", "basic#_meta", PER_REQUEST, "BP-042"),
-    Rule("mcp.meta.subscription", "error", "the id of the subscriptions/listen request", "basic/patterns/subscriptions", PER_REQUEST, "BP-142"),
+    McpRule("mcp.meta.key-syntax", "error", "an optional prefix and slash, then a name", "basic#_meta", FORMED_KEYS, "BP-052 F-36"),
+    McpRule("mcp.meta.key-reserved", "error", "a prefix of your own: this one belongs to the specification", "basic#_meta", FORMED_KEYS, "BP-052 F-36 K-31"),
+    McpRule("mcp.meta.trace", "error", "a value in the form that W3C gives it", "basic#_meta", PER_REQUEST, "BP-053"),
+    McpRule("mcp.meta.version", "warn", "the revision that the message is judged by", "basic#_meta", PER_REQUEST),
+    McpRule("mcp.meta.advised", "info", "a key that every message of this kind should carry", "basic#_meta", PER_REQUEST, "BP-042"),
+    McpRule("mcp.meta.subscription", "error", "the id of the subscriptions/listen request", "basic/patterns/subscriptions", PER_REQUEST, "BP-142"),
 
     # Results.
-    Rule("mcp.result.type-unknown", "error", "complete, input_required, or task with the tasks extension", "basic#responses", PER_REQUEST, "BP-017"),
-    Rule("mcp.result.input-not-allowed", "error", "a complete result: only tools/call, prompts/get and resources/read may ask", "basic/patterns/mrtr", PER_REQUEST, "BP-130"),
-    Rule("mcp.result.input-empty", "error", "inputRequests, requestState or both", "basic/patterns/mrtr", PER_REQUEST, "BP-131"),
-    Rule("mcp.result.of-unknown-method", "info", "the method that this answers, to judge its result by", "schema"),
+    McpRule("mcp.result.type-unknown", "error", "complete, input_required, or task with the tasks extension", "basic#responses", PER_REQUEST, "BP-017"),
+    McpRule("mcp.result.input-not-allowed", "error", "a complete result: only tools/call, prompts/get and resources/read may ask", "basic/patterns/mrtr", PER_REQUEST, "BP-130"),
+    McpRule("mcp.result.input-empty", "error", "inputRequests, requestState or both", "basic/patterns/mrtr", PER_REQUEST, "BP-131"),
+    McpRule("mcp.result.of-unknown-method", "info", "the method that this answers, to judge its result by", "schema"),
 
     # Errors.
-    Rule("mcp.error.not-sent", "error", "-32602 for a missing resource, input_required for an elicitation", "basic#error-codes", PER_REQUEST, "BP-018"),
-    Rule("mcp.error.undefined", "error", "-32020, -32021 or -32022: the specification keeps this block", "basic#error-codes", PER_REQUEST, "BP-018"),
-    Rule("mcp.error.legacy-range", "warn", "a code outside -32768 to -32000: nothing new belongs here", "basic#error-codes", PER_REQUEST, "BP-020"),
-    Rule("mcp.error.reserved", "warn", "a code outside -32768 to -32000: JSON-RPC keeps that block", "basic#error-codes"),
+    McpRule("mcp.error.not-sent", "error", "-32602 for a missing resource, input_required for an elicitation", "basic#error-codes", PER_REQUEST, "BP-018"),
+    McpRule("mcp.error.undefined", "error", "-32020, -32021 or -32022: the specification keeps this block", "basic#error-codes", PER_REQUEST, "BP-018"),
+    McpRule("mcp.error.legacy-range", "warn", "a code outside -32768 to -32000: nothing new belongs here", "basic#error-codes", PER_REQUEST, "BP-020"),
+    McpRule("mcp.error.reserved", "warn", "a code outside -32768 to -32000: JSON-RPC keeps that block", "basic#error-codes"),
 
     # The judge itself.
-    Rule("judge.findings.cut", "info", "at most 1000 findings", "Trunkline limits"),
+    McpRule("judge.findings.cut", "info", "at most 1000 findings", "Trunkline limits"),
 )
 # fmt: on
 
 RULES: Final = {row.id: row for row in _ROWS}
 
 
-def rule(rule_id: str) -> Rule:
+def rule(rule_id: str) -> McpRule:
     """Return the row of `rule_id`."""
     return RULES[rule_id]

@@ -69,7 +69,7 @@ class UnknownSymbol(LookupError):
     """A profile has no number to send for this symbol in this revision."""
 
 
-class _Table(NamedTuple):
+class _RevisionCodes(NamedTuple):
     """The rows of one profile that hold in one revision."""
 
     rows: tuple[ErrorCode, ...]
@@ -186,7 +186,7 @@ class Profile:
         official = profile(_OFFICIAL).meaning(row.number, revision)
         return official is None or official.category != "jsonrpc"
 
-    def _table(self, revision: str) -> _Table:
+    def _table(self, revision: str) -> _RevisionCodes:
         table = self._tables.get(revision)
         if table is None:
             known = ", ".join(REVISIONS)
@@ -195,7 +195,7 @@ class Profile:
             )
         return table
 
-    def _why_not(self, kind: str, revision: str, table: _Table) -> str:
+    def _why_not(self, kind: str, revision: str, table: _RevisionCodes) -> str:
         """Compose the sentence for a symbol that cannot be sent."""
         for row in table.rows:
             if row.symbol == kind:
@@ -208,10 +208,10 @@ class Profile:
         return f"{text}; did you mean {str(near[0])!r}?" if near else text
 
 
-def _index(name: str, codes: tuple[ErrorCode, ...]) -> dict[str, _Table]:
+def _index(name: str, codes: tuple[ErrorCode, ...]) -> dict[str, _RevisionCodes]:
     """Return the table of each revision, equal ones being one object."""
-    tables: dict[str, _Table] = {}
-    last: _Table | None = None
+    tables: dict[str, _RevisionCodes] = {}
+    last: _RevisionCodes | None = None
     for revision in REVISIONS:
         rows = tuple(row for row in codes if row.when.holds(revision))
         if last is None or last.rows != rows:
@@ -220,7 +220,7 @@ def _index(name: str, codes: tuple[ErrorCode, ...]) -> dict[str, _Table]:
     return tables
 
 
-def _table_of(name: str, revision: str, rows: tuple[ErrorCode, ...]) -> _Table:
+def _table_of(name: str, revision: str, rows: tuple[ErrorCode, ...]) -> _RevisionCodes:
     """Return lookups into `rows`, which all hold in `revision`.
 
     Raises:
@@ -238,7 +238,7 @@ def _table_of(name: str, revision: str, rows: tuple[ErrorCode, ...]) -> _Table:
         if row.sent and sent.setdefault(row.symbol, row) is not row:
             other = sent[row.symbol].number
             raise ValueError(f"{where}: {row.symbol} would be sent as {other} and as {row.number}")
-    return _Table(rows, sent, read)
+    return _RevisionCodes(rows, sent, read)
 
 
 _loaded: dict[str, Profile] = {}

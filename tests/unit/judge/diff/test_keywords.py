@@ -8,8 +8,8 @@ import pytest
 
 from tests.cases import for_each
 from trunkline.judge.diff.keywords import listed_values, own_shape
-from trunkline.judge.diff.normal_form import CONDITIONS, Bound, Case, Shape
-from trunkline.judge.diff.schema_document import Document
+from trunkline.judge.diff.normal_form import CONDITIONS, Bound, Case, CasesByType
+from trunkline.judge.diff.schema_document import SchemaDocument
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -49,8 +49,8 @@ ELSEWHERE = {"$ref", "allOf", "anyOf", "oneOf", "then", "else", "minContains", "
 APART = {"nullable", "const"}
 
 
-def shape_of(schema: dict[str, Any], draft: str | None = None) -> Shape:
-    return own_shape(schema, Document({} if draft is None else {"$schema": draft}))
+def shape_of(schema: dict[str, Any], draft: str | None = None) -> CasesByType:
+    return own_shape(schema, SchemaDocument({} if draft is None else {"$schema": draft}))
 
 
 def case_of(schema: dict[str, Any], name: str, draft: str | None = None) -> Case:
@@ -157,5 +157,5 @@ def test_a_whole_number_of_draft_4_is_another() -> None:
     ],
 )
 def test_listed_values_are_those_that_count(draft: str | None, schema: Any, count: int) -> None:
-    document = Document({} if draft is None else {"$schema": draft})
+    document = SchemaDocument({} if draft is None else {"$schema": draft})
     assert len(listed_values(schema, document)) == count

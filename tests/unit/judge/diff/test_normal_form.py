@@ -12,7 +12,7 @@ from trunkline.judge.diff.normal_form import (
     whole_high,
     whole_low,
 )
-from trunkline.judge.diff.schema_document import Document
+from trunkline.judge.diff.schema_document import SchemaDocument
 
 
 def test_a_budget_ends() -> None:
@@ -42,6 +42,6 @@ def test_what_has_no_condition_allows_everything_in_a_draft_that_is_known() -> N
     assert says_nothing(True)
     assert says_nothing({"title": "x"})
     assert not any(map(says_nothing, (False, None, 5, {"nullable": True})))
-    assert is_open((Node({"title": "x"}, Document({})),))
+    assert is_open((Node({"title": "x"}, SchemaDocument({})),))
     unknown = {"$schema": "http://json-schema.org/draft-03/schema#", "disallow": "string"}
-    assert not is_open((Node(unknown, Document(unknown)),))
+    assert not is_open((Node(unknown, SchemaDocument(unknown)),))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from trunkline.judge.diff.normal_form import Bound, Budget, Node, Shape
+from trunkline.judge.diff.normal_form import Bound, Budget, CasesByType, Node
 from trunkline.judge.diff.normalize import expand
-from trunkline.judge.diff.schema_document import Document
+from trunkline.judge.diff.schema_document import SchemaDocument
 
 
-def shape_of(schema: Any, steps: int = 1000) -> Shape:
-    return expand((Node(schema, Document(schema)),), Budget(steps))
+def shape_of(schema: Any, steps: int = 1000) -> CasesByType:
+    return expand((Node(schema, SchemaDocument(schema)),), Budget(steps))
 
 
 def test_a_schema_has_cases_of_the_types_it_allows() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from trunkline.errors import NOTHING
 from trunkline.judge.diff.normal_form import CONDITIONS
-from trunkline.judge.diff.schema_document import Document, key_of, text_of
+from trunkline.judge.diff.schema_document import SchemaDocument, key_of, text_of
 
 
 def test_values_are_equal_as_json_has_it() -> None:
@@ -33,13 +33,13 @@ def test_values_are_equal_as_json_has_it() -> None:
 )
 def test_a_reference_leads_into_its_own_document(reference: Any, target: Any) -> None:
     root = {"title": "root", "$defs": {"a": "a", "x/y": "slash", "list": ["first", "second"]}}
-    found = Document(root).target(reference)
+    found = SchemaDocument(root).target(reference)
     assert (found["title"] if found is root else found) == target
 
 
 def test_nothing_but_a_reference_is_what_it_leads_to() -> None:
     root: Any = {"$defs": {"a": {"$ref": "#/$defs/b", "title": "A"}, "b": {"type": "null"}}}
-    document = Document(root)
+    document = SchemaDocument(root)
     assert document.followed({"$ref": "#/$defs/a"}, CONDITIONS) is root["$defs"]["b"]
     beside = {"$ref": "#/$defs/a", "type": "null"}
     assert document.followed(beside, CONDITIONS) is beside
@@ -47,7 +47,7 @@ def test_nothing_but_a_reference_is_what_it_leads_to() -> None:
 
 def test_no_reference_leads_through_a_schema_with_an_address() -> None:
     inner = {"$id": "https://example.com/x", "properties": {"a": {"$ref": "#/$defs/b"}}}
-    document = Document({"$id": "https://example.com/s", "$defs": {"x": inner, "b": True}})
+    document = SchemaDocument({"$id": "https://example.com/s", "$defs": {"x": inner, "b": True}})
     assert document.target("#/$defs/x") is inner
     assert document.target("#/$defs/x/properties/a") is NOTHING
     assert document.target("#/$defs/b") is True
@@ -71,8 +71,8 @@ def test_no_reference_leads_through_a_schema_with_an_address() -> None:
     ],
 )
 def test_a_document_has_a_draft(named: Any, draft: int) -> None:
-    assert Document({"$schema": named}).draft == draft
-    assert Document({}).draft == Document(True).draft == 2020
+    assert SchemaDocument({"$schema": named}).draft == draft
+    assert SchemaDocument({}).draft == SchemaDocument(True).draft == 2020
 
 
 # Conditions
@@ -80,7 +80,7 @@ def test_a_document_has_a_draft(named: Any, draft: int) -> None:
 
 def depends(said: Any, old: dict[str, Any], new: dict[str, Any]) -> bool:
     """Say whether a condition in one document is another in the other one."""
-    return Document(old).opaque("not", said) != Document(new).opaque("not", said)
+    return SchemaDocument(old).opaque("not", said) != SchemaDocument(new).opaque("not", said)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_condition_depends_on_the_draft_where_that_decides_it() -> None:
 
 def test_a_condition_keeps_no_text() -> None:
     root = {"$defs": {"a": {"enum": ["x" * 1000] * 100}}}
-    document = Document(root)
+    document = SchemaDocument(root)
     for number in range(3):
         assert len(document.opaque("not", [{"$ref": "#/$defs/a"}] * number)[1]) == 16
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.judge.diff.normal_form import Budget, Node
-from trunkline.judge.diff.schema_document import Document
-from trunkline.judge.diff.subschema import Inclusion, Obstacle, Side
+from trunkline.judge.diff.schema_document import SchemaDocument
+from trunkline.judge.diff.subschema import Obstacle, Side, SubschemaCheck
 
 
 def obstacles(left: Any, right: Any, names: Side = "left", steps: int = 1000) -> list[Obstacle]:
-    subs = [(Node(each, Document(each)),) for each in (left, right)]
-    return Inclusion(Budget(steps), names).obstacles(*subs)
+    subs = [(Node(each, SchemaDocument(each)),) for each in (left, right)]
+    return SubschemaCheck(Budget(steps), names).obstacles(*subs)
 
 
 def kinds(left: Any, right: Any, names: Side = "left") -> list[tuple[str, str]]:

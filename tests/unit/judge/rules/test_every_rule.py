@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from trunkline.judge.conversation import UNJUDGED
-from trunkline.judge.rules.notes import traceable
+from trunkline.judge.rules.checker import traceable
 
 HERE = Path(__file__).parent
 TEXT = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.glob("test_*.py")))

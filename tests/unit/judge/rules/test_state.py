@@ -8,11 +8,11 @@ import pytest
 
 from trunkline.judge import TraceEntry
 from trunkline.judge.rules.state import (
-    Bounded,
-    Call,
-    Seen,
+    BoundedDict,
+    ObservedCall,
+    ObservedMessage,
+    ObservedTool,
     State,
-    Tool,
     declares,
     fingerprint,
     key_of,
@@ -20,8 +20,8 @@ from trunkline.judge.rules.state import (
 )
 
 
-def seen(**members: Any) -> Seen:
-    return Seen(members, TraceEntry(), 0, "client")
+def seen(**members: Any) -> ObservedMessage:
+    return ObservedMessage(members, TraceEntry(), 0, "client")
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,15 @@ def test_the_code_is_that_of_an_error() -> None:
 def test_a_call_keeps_what_later_messages_refer_to() -> None:
     prefix = "io.modelcontextprotocol/"
     meta = {"progressToken": "p", prefix + "protocolVersion": "v"}
-    call = Call(seen(id=1, method="tools/call", params={"name": "a", "task": {}, "_meta": meta}))
+    call = ObservedCall(
+        seen(id=1, method="tools/call", params={"name": "a", "task": {}, "_meta": meta})
+    )
     assert (call.name, call.token, call.version, call.wants_task) == ("a", "p", "v", True)
     assert not call.meta_complete
     assert call.filter == {}
     meta[prefix + "clientCapabilities"] = {"roots": {}}
     params = {"notifications": {"a": True}, "task": 1, "_meta": meta}
-    listen = Call(seen(id=1, method="subscriptions/listen", params=params))
+    listen = ObservedCall(seen(id=1, method="subscriptions/listen", params=params))
     assert (listen.filter, listen.declared) == ({"a": True}, {"roots": {}})
     assert (listen.meta_complete, listen.wants_task) == (True, False)
 
@@ -97,25 +99,25 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_members() -> None:
 
 
 def test_what_is_set_again_does_not_make_a_bounded_map_forget() -> None:
-    kept: Bounded[int, str] = Bounded(2)
+    kept: BoundedDict[int, str] = BoundedDict(2)
     for number in (1, 2, 1):
         kept[number] = ""
-    assert (set(kept), kept.forgot) == ({1, 2}, False)
+    assert (set(kept), kept.evicted) == ({1, 2}, False)
 
 
 def test_a_tool_keeps_schemas_up_to_a_length() -> None:
     schema = {"description": "x" * (16384 - len('{"description":""}'))}
-    tool = Tool({"inputSchema": schema, "outputSchema": schema})
+    tool = ObservedTool({"inputSchema": schema, "outputSchema": schema})
     assert (tool.input, tool.output, tool.has_output) == (schema, schema, True)
     longer = {"description": schema["description"] + "x"}
-    tool = Tool({"inputSchema": longer, "outputSchema": longer})
+    tool = ObservedTool({"inputSchema": longer, "outputSchema": longer})
     assert (tool.input, tool.output, tool.has_output) == (None, None, True)
-    assert not Tool({"outputSchema": None}).has_output
+    assert not ObservedTool({"outputSchema": None}).has_output
 
 
 def test_a_tool_knows_which_arguments_are_headers() -> None:
     properties = {"a": {"x-mcp-header": "A"}, "b": {"x-mcp-header": 1}, "c": True}
-    assert Tool({"inputSchema": {"properties": properties}}).headers == {"a": "A"}
+    assert ObservedTool({"inputSchema": {"properties": properties}}).headers == {"a": "A"}
 
 
 def test_an_entry_without_a_stream_is_part_of_no_exchange() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from trunkline.judge import judge_type
-from trunkline.judge.finding import CUT, KEPT
+from trunkline.judge.finding import CUT_RULE, MAX_FINDINGS
 from trunkline.judge.types.type_checks import compiled
 from trunkline.spec.revisions import REVISIONS, V2025_06_18, V2025_11_25, V2026_07_28
 from trunkline.spec.types import UnknownRevision, UnknownType, types
@@ -93,9 +93,9 @@ def test_a_value_of_another_revision_is_hinted_at() -> None:
 def test_a_flood_of_faults_is_cut_and_errors_come_first() -> None:
     value = [{**TOOL, "zz": 1} for _ in range(3000)] + [{}]
     found = judge_type(value, "list<Tool>", V2025_11_25)
-    assert len(found) == KEPT + 1
+    assert len(found) == MAX_FINDINGS + 1
     assert [item.where for item in found[:2]] == ["/3000/inputSchema", "/3000/name"]
-    assert (found[-1].rule, found[-1].got) == (CUT, "2002 more")
+    assert (found[-1].rule, found[-1].got) == (CUT_RULE, "2002 more")
 
 
 def test_looking_stops_when_enough_was_found() -> None:

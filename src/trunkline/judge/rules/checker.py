@@ -10,7 +10,7 @@ from ...errors import NOTHING
 from ...spec.requirements import Requirement, requirements
 from ..finding import Finding, Level, as_shown
 
-__all__ = ["Notes", "traceable"]
+__all__ = ["Checker", "traceable"]
 
 _LEVELS: Final[dict[str, Level]] = {
     "must": "error",
@@ -27,14 +27,14 @@ def traceable(revision: str | None = None) -> dict[str, Requirement]:
     return {row.id: row for row in requirements(revision) if row.judge == "trace" or row.also_trace}
 
 
-class Notes:
+class Checker:
     """Counts occasions and breaches; keeps the findings of the message that is being judged.
 
     A rule need not know which revisions it is for: what the one at hand does not ask is
     passed over here.
     """
 
-    __slots__ = ("_asked", "base", "breaches", "found", "index", "occasions", "revision")
+    __slots__ = ("_requirements", "base", "breaches", "found", "index", "occasions", "revision")
 
     def __init__(self) -> None:
         self.occasions: Counter[str] = Counter()
@@ -44,38 +44,38 @@ class Notes:
         # The place of the message in its batch, as the start of a pointer.
         self.base = ""
         self.revision = ""
-        self._asked: dict[str, Requirement] = {}
+        self._requirements: dict[str, Requirement] = {}
 
-    def begin(self, index: int) -> None:
+    def begin_entry(self, index: int) -> None:
         """Turn to the next entry."""
         self.index = index
         self.base = ""
         self.found = []
 
-    def turn_to(self, revision: str) -> None:
+    def use_revision(self, revision: str) -> None:
         """Judge what follows by `revision`."""
         if revision != self.revision:
             self.revision = revision
-            self._asked = traceable(revision)
+            self._requirements = traceable(revision)
 
     def check(
         self, id: str, kept: object, where: str = "", got: Any = NOTHING, expected: str = ""
     ) -> None:
         """Take note of an occasion on which a requirement was kept, or was not."""
-        row = self._asked.get(id)
+        row = self._requirements.get(id)
         if row is None:
             return
         self.occasions[id] += 1
         if not kept:
             self._breach(row, self.base + where, got, expected)
 
-    def asks(self, id: str) -> bool:
+    def requires(self, id: str) -> bool:
         """Say whether the revision at hand has this requirement."""
-        return id in self._asked
+        return id in self._requirements
 
-    def take(self, finding: Finding, id: str) -> None:
+    def add_finding(self, finding: Finding, id: str) -> None:
         """Count what the judge of single messages found as a breach of a requirement."""
-        row = self._asked[id]
+        row = self._requirements[id]
         self.occasions[id] += 1
         self.breaches[id] += 1
         got, expected = finding.got, finding.expected
