@@ -1,7 +1,8 @@
-"""Judges of other people's messages: what is wrong, where, and who says so.
+"""Conformance checks of MCP messages: which rule is broken, where, and which page says so.
 
-No I/O and no clock. A judge does not raise over what it is given to judge: it returns
-findings, and an empty list for a message that is in order.
+`judge` checks one message, `Conversation` a recording of many, `compare` two listings of a
+server. No I/O and no clock. Whatever the input is, a check does not raise: it returns findings,
+and an empty list for a message without faults.
 """
 
 from .._lazy_exports import lazy_exports

@@ -1,8 +1,8 @@
-"""What a judge has to say about one place of one message.
+"""Findings: one broken rule at one place of one message.
 
-A `Finding` is a value: it compares, sorts, can be kept in a set, and shows no secret. It
-holds what was found as text, cut and redacted when it was made, so that a finding may be
-kept or printed long after the message is gone.
+A `Finding` is a value: it compares, sorts, is hashable, and shows no secret. The faulty value
+is stored as text, truncated and redacted on creation, so that a finding can be kept or printed
+after the message is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CUT_RULE", "MAX_FINDINGS", "Finding", "Level", "as_shown", "ordered"
 
 Level: TypeAlias = Literal["error", "warn", "info"]
 
-# A peer decides how many mistakes it makes; nobody reads more of them than this.
+# The peer decides how many mistakes a message has; a reader needs no more of them than this.
 MAX_FINDINGS: Final = 1000
 CUT_RULE: Final = "judge.findings.cut"
 
@@ -29,8 +29,6 @@ _INDENT: Final = " " * 7
 
 
 class _SortKey(NamedTuple):
-    """Where a finding sorts."""
-
     rank: int
     message: int
     steps: tuple[tuple[int, int, str], ...]
@@ -39,10 +37,10 @@ class _SortKey(NamedTuple):
 
 
 class Finding(Shown, Struct, frozen=True, dict=True):
-    """One rule that a message breaks, or one thing worth knowing about it.
+    """One rule that a message breaks, or a remark about it (level "info").
 
-    `got` is what was there, as it may be shown; it is empty where nothing was. `where` is a
-    JSON pointer into the message, or into the batch that the message is part of.
+    `got` is the value that was found, redacted; it is empty where the value is missing. `where`
+    is a JSON pointer into the message, or into the batch that the message is part of.
     """
 
     rule: str
@@ -62,35 +60,34 @@ class Finding(Shown, Struct, frozen=True, dict=True):
         return f"{first}\n{_INDENT}{self.source}{index}"
 
     @cached_property
-    def _place(self) -> _SortKey:
+    def _sort_key(self) -> _SortKey:
         message = -1 if self.message_index is None else self.message_index
         steps = tuple(map(_step, self.where.split("/")))
-        return _SortKey(
-            _RANK[self.level], message, steps, self.rule, (self.got, self.expected, self.source)
-        )
+        rest = (self.got, self.expected, self.source)
+        return _SortKey(_RANK[self.level], message, steps, self.rule, rest)
 
     def __lt__(self, other: object) -> bool:
-        return self._place < other._place if isinstance(other, Finding) else NotImplemented
+        return self._sort_key < other._sort_key if isinstance(other, Finding) else NotImplemented
 
     def __le__(self, other: object) -> bool:
-        return self._place <= other._place if isinstance(other, Finding) else NotImplemented
+        return self._sort_key <= other._sort_key if isinstance(other, Finding) else NotImplemented
 
     def __gt__(self, other: object) -> bool:
-        return self._place > other._place if isinstance(other, Finding) else NotImplemented
+        return self._sort_key > other._sort_key if isinstance(other, Finding) else NotImplemented
 
     def __ge__(self, other: object) -> bool:
-        return self._place >= other._place if isinstance(other, Finding) else NotImplemented
+        return self._sort_key >= other._sort_key if isinstance(other, Finding) else NotImplemented
 
 
 def _step(step: str) -> tuple[int, int, str]:
-    """Return what a step of a pointer sorts by: elements by their number, members by name."""
+    # Array elements sort by number, members by name.
     if step.isascii() and step.isdigit() and len(step) < 10:
         return (0, int(step), "")
     return (1, 0, step)
 
 
 def as_shown(value: Any, where: str) -> str:
-    """Return what may be shown of a value that stood at `where`, in the words of JSON."""
+    """Return the value found at `where` as JSON-like text, truncated and redacted."""
     if value is NOTHING:
         return ""
     if any(map(is_secret_name, where.split("/"))):
@@ -103,16 +100,16 @@ def as_shown(value: Any, where: str) -> str:
 
 
 def ordered(found: list[Finding], unseen: int = 0, *, more: bool = False) -> list[Finding]:
-    """Return findings in order, the first `MAX_FINDINGS` of them, and one that tells of the rest.
+    """Return the first `MAX_FINDINGS` findings in order, and one that counts the rest.
 
-    `unseen` were counted without being kept; `more` says that the counting stopped as well.
+    `unseen` findings were counted without being kept; with `more` even the counting stopped.
     """
     found.sort()
     left = len(found) - MAX_FINDINGS + unseen if len(found) > MAX_FINDINGS else unseen
     if not left and not more:
         return found
-    told = f"{'more than ' if more else ''}{left} more"
+    count = f"{'more than ' if more else ''}{left} more"
     cut = Finding(
-        CUT_RULE, "info", "", told, f"at most {MAX_FINDINGS} findings", "Trunkline limits"
+        CUT_RULE, "info", "", count, f"at most {MAX_FINDINGS} findings", "Trunkline limits"
     )
     return [*found[:MAX_FINDINGS], cut]

@@ -1,9 +1,9 @@
-"""Judge one message, or a batch of them, by a revision of MCP.
+"""Check one message, or a batch of them, against a revision of MCP.
 
     for finding in judge(b'{"jsonrpc":"2.0","id":1,"method":"tools/cal"}'):
         print(finding)
 
-The message is judged by itself: what it may be in a conversation is for another judge.
+The message is checked by itself; `conversation.py` checks what depends on earlier messages.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def judge(
     request: str | Request | Mapping[str, Any] | None = None,
     policy: Policy | None = None,
 ) -> list[Finding]:
-    """Return what is wrong with a message, in order; nothing is wrong with an empty list.
+    """Return the findings about a message in order; an empty list if it has no faults.
 
-    `message` is text, bytes, a message object, or JSON as Python reads it. `request` is what
-    a reply answers: a method name, or the request itself. A `policy` replaces the official
-    rules about the envelope, and its `codes` are those of a profile.
+    `message` is text, bytes, a message object, or parsed JSON. `request` is the request that
+    a reply answers: its method name, or the request itself. A `policy` replaces the official
+    rules about the envelope; its `codes` name the profile of error codes.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
         TypeError: `request` is neither a method name nor a request.
         ValueError: `sender` is neither client nor server.
     """

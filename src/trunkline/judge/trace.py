@@ -1,12 +1,11 @@
-"""Recordings of conversations: JSON Lines, a header and then one message per line.
+"""Recordings of conversations (traces): JSON Lines, a header and then one message per line.
 
     {"trunkline-trace": 1}
     {"at": 0.0, "from": "client", "transport": "stdio", "message": {"jsonrpc": "2.0", …}}
 
-A file of bare JSON-RPC messages is a recording as well, one that does not say who sent what.
-Reading goes line by line and keeps none; a line that cannot be read becomes a `TraceFault`,
-and the next one is read. Secrets are hidden when an entry is written, and not before: what
-is read back is what the file says.
+A file of bare JSON-RPC messages is a recording as well, one without senders. The reader is
+lazy and keeps no lines; a malformed line becomes a `TraceFault`, and reading continues. Secrets
+are redacted when an entry is written, not when it is read.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ __all__ = [
 HEADER: Final = "trunkline-trace"
 VERSION: Final = 1
 
-# What tells an entry from a bare message, which may have members of any name.
+# Members that mark a bare message; an entry has "from" or none of these.
 _BARE: Final = frozenset(("jsonrpc", "method", "id", "result", "error", "params"))
 
 _read: Final = Decoder().decode
@@ -46,16 +45,16 @@ StreamId: TypeAlias = str | int
 
 
 class Http(Struct, frozen=True):
-    """What HTTP says around a message: `method` and `path` of a request, `status` of an answer."""
+    """The HTTP side of a message: `method` and `path` of a request, `status` of a response."""
 
     method: str = ""
     path: str = ""
     status: int | None = None
-    # None where they were not recorded: then nothing is lacking.
+    # None if they were not recorded: then no header counts as missing.
     headers: Mapping[str, str] | None = None
 
     def header(self, name: str) -> str | None:
-        """Return a header, however its name is capitalised, or None."""
+        """Return the value of a header, or None; `name` is in lower case."""
         for each, value in (self.headers or {}).items():
             if each.lower() == name:
                 return value
@@ -63,7 +62,7 @@ class Http(Struct, frozen=True):
 
 
 class TraceEntry(Struct, frozen=True):
-    """One thing that was sent. `message` is JSON; `raw` is the text, where that says more."""
+    """One recorded message. `message` is parsed JSON, `raw` the text if it was recorded."""
 
     at: float | None = None
     sender: Role | None = None
@@ -71,25 +70,25 @@ class TraceEntry(Struct, frozen=True):
     message: Any = NOTHING
     raw: str | bytes | None = None
     http: Http | None = None
-    # An HTTP request and all that answers it are one stream.
+    # An HTTP request and everything sent in response to it share a stream.
     stream: StreamId | None = None
     connection: StreamId | None = None
-    # The fields of a server-sent event beside its data: id, event, retry.
+    # The fields of a server-sent event other than data: id, event, retry.
     event: Mapping[str, Any] | None = None
-    # Whether the stream ended here, properly, by the will of the sender.
+    # True if the sender closed the stream properly after this entry.
     ends: bool = False
     line: int | None = None
 
 
 class TraceFault(Struct, frozen=True):
-    """A line that is no entry, and why."""
+    """A line that is not an entry, and why."""
 
     line: int
     why: str
 
 
 def read_trace(lines: Iterable[str | bytes]) -> Iterator[TraceEntry | TraceFault]:
-    """Yield what each line holds. Blank lines and the header are passed over."""
+    """Yield one entry or fault per line; blank lines and the header are skipped."""
     for number, line in enumerate(lines, 1):
         text = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
         text = text.strip()
@@ -98,20 +97,20 @@ def read_trace(lines: Iterable[str | bytes]) -> Iterator[TraceEntry | TraceFault
         try:
             value = _read(text)
         except UNREADABLE:
-            yield TraceFault(number, "this line is not JSON")
+            yield TraceFault(number, "the line is not JSON")
             continue
         if type(value) is dict and HEADER in value:
             if value[HEADER] != VERSION:
-                yield TraceFault(number, f"this reads version {VERSION} of the format")
+                yield TraceFault(number, f"unsupported trace version, expected {VERSION}")
             continue
         yield _entry(value, text, number)
 
 
 def write_entry(entry: TraceEntry) -> bytes:
-    """Return an entry as one line, its end included, with all secrets hidden.
+    """Return an entry as one line with its line break, secrets redacted.
 
     Raises:
-        RecursionError: the message contains itself, or nests deeper than can be written.
+        RecursionError: the message contains itself, or nests too deep to be written.
     """
     members: dict[str, object] = {"at": entry.at, "from": entry.sender}
     members["transport"] = entry.transport or None
@@ -128,15 +127,16 @@ def write_entry(entry: TraceEntry) -> bytes:
     given = {
         name: value for name, value in members.items() if value is not None or name == "message"
     }
-    # Written once as it is: what contains itself is refused here, before a copy without end.
+    # Encoded once as it is: a message that contains itself fails here, not in an endless copy.
     _write(given)
     return _write(conceal(given)) + b"\n"
 
 
 class TraceWriter:
-    """Writes a recording: the header at once, then each entry it is given.
+    """Writes a recording: the header at once, then one line for each entry.
 
-    `write` takes bytes: that of a file opened in binary mode, say.
+    `write` takes bytes, for example the method of a file opened in binary mode. `about` are
+    further members of the header.
     """
 
     def __init__(self, write: Callable[[bytes], object], **about: object) -> None:
@@ -144,17 +144,16 @@ class TraceWriter:
         write(_write(conceal({HEADER: VERSION, **about})) + b"\n")
 
     def write(self, entry: TraceEntry) -> None:
-        """Write one entry, with all secrets hidden."""
+        """Write one entry, secrets redacted."""
         self._write(write_entry(entry))
 
 
 def _bytes(raw: bytes) -> dict[str, object]:
-    """Return the member that holds bytes: as text if they are, else as they are."""
     try:
         return {"raw": raw.decode("utf-8")}
     except UnicodeDecodeError:
-        # Hidden before it is encoded: in base64 nothing looks like a secret. Each byte is one
-        # character here, and what hides a secret is ASCII.
+        # Redacted before it is encoded: Base64 would hide secrets from the redaction. Latin-1
+        # maps each byte to one character.
         shown = str(conceal(raw.decode("latin-1")))
         return {"base64": b64encode(shown.encode("latin-1")).decode("ascii")}
 
@@ -172,8 +171,8 @@ def _entry(value: Any, text: bytes, line: int) -> TraceEntry | TraceFault:
     if type(value) is list or (type(value) is dict and _is_bare(value)):
         return TraceEntry(message=value, raw=text, line=line)
     if type(value) is not dict:
-        return TraceFault(line, "an entry is an object")
-    fault = _misfit(value)
+        return TraceFault(line, "an entry must be an object")
+    fault = _malformed(value)
     if fault:
         return TraceFault(line, fault)
     raw = value.get("raw")
@@ -201,32 +200,31 @@ def _is_bare(value: dict[str, Any]) -> bool:
     return "jsonrpc" in value or ("from" not in value and not _BARE.isdisjoint(value))
 
 
-# The members whose type matters, and what each may be.
+# The members whose type is checked, and the wording of the fault.
 _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "at": ((int, float), "a number of seconds"),
-    "transport": ((str,), "text"),
-    "raw": ((str,), "text"),
+    "transport": ((str,), "a string"),
+    "raw": ((str,), "a string"),
     "http": ((dict,), "an object"),
-    "stream": ((str, int), "text or a number"),
-    "connection": ((str, int), "text or a number"),
+    "stream": ((str, int), "a string or an integer"),
+    "connection": ((str, int), "a string or an integer"),
     "event": ((dict,), "an object"),
 }
 
 
-def _misfit(value: dict[str, Any]) -> str:
-    """Return why an object is no entry, or nothing."""
+def _malformed(value: dict[str, Any]) -> str:
     if value.get("from") not in ("client", "server", None):
-        return "'from' is client or server"
+        return "'from' must be client or server"
     for name, (kinds, called) in _TYPES.items():
         item = value.get(name)
         if item is not None and (not isinstance(item, kinds) or isinstance(item, bool)):
-            return f"{name!r} is {called}"
+            return f"{name!r} must be {called}"
     http = value.get("http") or {}
     headers, status = http.get("headers"), http.get("status")
     if headers is not None and type(headers) is not dict:
-        return "'headers' is an object"
+        return "'headers' must be an object"
     if status is not None and type(status) is not int:
-        return "'status' is a whole number"
+        return "'status' must be an integer"
     return ""
 
 

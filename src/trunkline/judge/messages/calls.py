@@ -1,4 +1,4 @@
-"""Judge a request or a notification by the row of its method."""
+"""Checks of a request or a notification against the row of its method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def judge_call(members: Members, path: Path, context: MessageContext, sink: Sink
     """Report what is wrong with a message that has a method."""
     name = members["method"]
     if type(name) is not str or not name:
-        return  # the codec said so
+        return  # reported by the codec
     at: Path = (path, "method")
     row = _row(name, context)
     if row is None:
@@ -44,7 +44,6 @@ def _row(name: str, context: MessageContext) -> Method | None:
 
 
 def _unknown(name: str, has_id: bool, at: Path, sink: Sink) -> None:
-    """Report a method that the revision does not have."""
     revision = sink.revision
     rows = [row for row in METHODS if row.name == name]
     having = [other for other in REVISIONS if any(row.when.holds(other) for row in rows)]
@@ -63,7 +62,7 @@ def _judge_sender(row: Method, name: str, at: Path, context: MessageContext, sin
     if row.form == "inside-result":
         sink.report("mcp.method.inside-result", at, name)
     elif context.sender is not None and context.sender not in row.senders:
-        expected = f"it from the {row.by}: the {context.sender} does not send it"
+        expected = f"{name!r} from the {row.by} only, never from the {context.sender}"
         sink.report("mcp.method.direction", at, name, expected)
 
 
@@ -76,7 +75,7 @@ def _judge_id(
     if row.kind == "request":
         if not has_id:
             sink.report("mcp.request.id-missing", (path, "id"))
-    elif has_id and members["id"] is not None:  # what null is, the codec says
+    elif has_id and members["id"] is not None:  # a null id is reported by the codec
         sink.report("mcp.notification.id", (path, "id"), members["id"])
 
 
@@ -92,7 +91,7 @@ def _judge_params(
         return
     params = members["params"]
     if type(params) is not dict:
-        return  # the codec said so
+        return  # reported by the codec
     if row.params is not None:
         compiled(row.params, context.revision)(params, at, sink)
     judge_meta(params, at, row.kind, sink)
@@ -103,7 +102,7 @@ def _judge_params(
 
 
 def judge_meta(holder: Members, at: Path, place: Place, sink: Sink) -> None:
-    """Report the keys of `_meta` that every message of this kind should carry."""
+    """Report missing keys of `_meta` that every message of this kind should carry."""
     meta = holder.get("_meta")
     for row in _advised(place, sink.revision):
         if type(meta) is not dict or row.key not in meta:
@@ -117,7 +116,6 @@ def _advised(place: Place, revision: str) -> tuple[MetaKey, ...]:
 
 
 def _judge_version(params: Members, at: Path, sink: Sink) -> None:
-    """Report a request that says it is of another revision."""
     meta = params.get("_meta")
     version = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
     known = lookup.meta_key(PROTOCOL_VERSION, sink.revision) is not None
@@ -126,7 +124,7 @@ def _judge_version(params: Members, at: Path, sink: Sink) -> None:
 
 
 def _judge_stream(row: Method, params: Members, at: Path, sink: Sink) -> None:
-    """Report a notification that does not say on which stream it travels."""
+    # A notification of a subscription names the stream it belongs to.
     meta = params.get("_meta")
     for key in lookup.meta_keys(sink.revision):
         is_due = row.stream in key.only and "notification" in key.on

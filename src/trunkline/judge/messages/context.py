@@ -1,4 +1,4 @@
-"""What a message is judged by: the revision, who sent it, and what it answers."""
+"""The context that a message is checked in: revision, sender, policy, answered request."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["AnsweredRequest", "MessageContext", "answered_request"]
 
 
 class AnsweredRequest(NamedTuple):
-    """The request that a reply answers, as far as it is known."""
+    """The request that a reply answers, as far as the caller knows it."""
 
     method: str = ""
-    # Without an id, any reply may be its.
+    # None matches a reply with any id.
     id: int | str | None = None
-    # The extensions that it declares, each of which may have results of its own.
+    # The extensions that it declares; each may define result types.
     extensions: frozenset[str] = frozenset()
 
 
 class MessageContext(NamedTuple):
-    """What the rules depend on beside the message itself."""
+    """What the rules depend on apart from the message itself."""
 
     revision: str
     sender: Role | None
@@ -35,7 +35,7 @@ class MessageContext(NamedTuple):
 def answered_request(
     request: str | Request | SentRequest | Mapping[str, Any] | None,
 ) -> AnsweredRequest | None:
-    """Return what is known of the request that a caller names, in one way or another.
+    """Return the facts about a request that is given as a method name, an object or JSON.
 
     Raises:
         TypeError: it is neither a method name nor a request.
@@ -55,12 +55,11 @@ def answered_request(
             _extensions(request.get("params")),
         )
     raise TypeError(
-        f"a request is a method name, a Request or a dict, not {type(request).__name__}"
+        f"expected a method name, a Request or a dict as request, not {type(request).__name__}"
     )
 
 
 def _extensions(params: Any) -> frozenset[str]:
-    """Return the extensions that the params of a request declare."""
     found = params
     for name in ("_meta", CLIENT_CAPABILITIES, "extensions"):
         found = found.get(name) if isinstance(found, Mapping) else None

@@ -1,4 +1,4 @@
-"""Judge a result by the method it answers, and an error by its code."""
+"""Checks of a result against the method it answers, and of an error against its code."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .envelope import Members
 
 __all__ = ["judge_reply"]
 
-# What `resultType` can be, and the type of a result that has no other.   [MCP 2026-07-28, basic]
+# The values of `resultType`, each with its default type.                 [MCP 2026-07-28, basic]
 _RESULT_TYPES: Final = {
     "complete": "Result",
     "input_required": "InputRequiredResult",
     "task": "CreateTaskResult",
 }
-# Which requests may become a task is said in the text of the extension alone.
+# Only the prose of the extension says which requests may become a task.
 _MAY_BE_TASKS: Final = frozenset(("tools/call",))
 
-# [JSON-RPC 2.0, section 5.1] and, of that block, what the specification gives out itself and
-# what implementations once used.                                         [MCP 2026-07-28, basic]
+# The reserved block of codes [JSON-RPC 2.0, section 5.1]; within it, the server errors, and the
+# codes that the MCP specification assigns.                               [MCP 2026-07-28, basic]
 _RESERVED: Final = range(-32768, -31999)
 _SERVER_ERRORS: Final = range(-32099, -31999)
 _SPECIFIED: Final = range(-32099, -32019)
@@ -48,7 +48,7 @@ def judge_reply(members: Members, path: Path, context: MessageContext, sink: Sin
 
 
 def _judge_id(asked: int | str, answered: Any, at: Path, sink: Sink) -> None:
-    # 7 and "7" are two ids, and Python takes True for 1.
+    # 7 and "7" are different ids, and in Python True == 1.
     if answered is not None and (type(answered) is not type(asked) or answered != asked):
         sink.report("mcp.reply.id", at, answered, f"the id of the request it answers: {asked!r}")
 
@@ -70,9 +70,9 @@ def _judge_result(result: Members, at: Path, asked: AnsweredRequest | None, sink
 def _type_of(
     result: Members, row: Method | None, at: Path, sink: Sink, others: bool = False
 ) -> str:
-    """Return the type that a result is to have, by its method and by what it says it is.
+    """Return the expected type of a result, by its method and its `resultType`.
 
-    With `others` the request has declared extensions that may have types of their own.
+    With `others` the request has declared extensions that may define further result types.
     """
     expected = (row.result if row else None) or "Result"
     kind = result.get("resultType")
@@ -95,14 +95,13 @@ def _type_of(
 def _judge_error(error: Members, at: Path, context: MessageContext, sink: Sink) -> None:
     code = error.get("code")
     if type(code) is not int or type(error.get("message")) is not str:
-        return  # the codec said so
+        return  # reported by the codec
     _judge_code(code, (at, "code"), context, sink)
     shapes = _error_types(sink.revision)
     compiled(shapes.get(code) or shapes[None], sink.revision)(error, at, sink)
 
 
 def _judge_code(code: int, at: Path, context: MessageContext, sink: Sink) -> None:
-    """Report a code that may not, or should not, be sent."""
     revision, profile = sink.revision, context.policy.codes
     official = lookup.error(code, "mcp", revision)
     if official is not None:
@@ -121,7 +120,7 @@ def _judge_code(code: int, at: Path, context: MessageContext, sink: Sink) -> Non
 
 @cache
 def _error_types(revision: str) -> dict[int | None, str]:
-    """Return the type of the error object for each code that has one, and for the others."""
+    # The type of the error object by code; None is the type for all other codes.
     table = types(revision)
     found: dict[int | None, str] = {None: "Error" if "Error" in table else "JSONRPCError.error"}
     for view in table.values():
@@ -132,7 +131,6 @@ def _error_types(revision: str) -> dict[int | None, str]:
 
 
 def _code_of(view: TypeView) -> int | None:
-    """Return the code that an error type is for."""
     field = view.fields.get("code") if "message" in view.fields else None
     value = field.expr.value if field is not None and field.expr.kind == "constant" else None
     return value if isinstance(value, int) else None
