@@ -28,7 +28,7 @@ def test_the_blocks_of_a_page_run_in_order(page: Path) -> None:
 
 
 def test_the_pages_with_blocks_are_found() -> None:
-    assert {"README.md", "jsonrpc.md"} <= {page.name for page in PAGES if blocks(page)}
+    assert {"clients.md", "jsonrpc.md"} <= {page.name for page in PAGES if blocks(page)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
