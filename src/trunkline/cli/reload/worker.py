@@ -175,8 +175,8 @@ def _heed(control: socket.socket, app: Server) -> None:
             is_word = False
         if is_word:
             # There is one thing to be told.
-            for each in app._core.listeners:
-                each.let_in_nobody()
+            for each in app.listeners:
+                each.stop_accepting()
             return
         loop.remove_reader(control)
         app.stop()

@@ -1,16 +1,16 @@
-"""Whether a client that says nothing is still there, and how long it may say nothing.
+"""Keep-alive and idle timeout of one socket connection: pings, and closing of dead connections.
 
-A pipe that is open is alive; a socket may lead to a machine that is gone, or to a program that
-forgot about it. `KeepAlive` looks at one connection now and then, and costs its messages nothing.
+An open pipe is alive; a socket may lead to a machine that is gone, or to a program that forgot
+about it. `KeepAlive` checks byte counters on a timer and costs nothing per message.
 
 The rules that live here, and only here:
 
-* Where the revision has `ping`, a silent client is asked, and one that does not answer is lost.
+* In a revision with `ping`, a silent client is pinged; if it stays silent, its connection is lost.
                                                        [MCP 2025-11-25, basic/utilities/ping]
-* A client that cannot be asked may be silent for as long as something of its own is open: a
-  call, a stream of changes. After that it is idle, and its connection is closed in order.
-* A client that takes nothing of what waits for it is lost, whatever it has open: what it does
-  not read is held in memory.
+* A client that cannot be pinged may be silent while it has a call or a subscription open. Otherwise
+  it is idle after `idle` seconds, and its connection is closed in order.
+* A client that reads nothing of its backlog for `idle` seconds is lost, whatever it has open: its
+  unread data is held in memory.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ __all__ = ["ByteCounters", "KeepAlive"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# How often one looks in the time that is to be noticed.
+# Checks within the shorter of the two timeouts: a timeout is noticed at most a quarter late.
 _CHECKS_PER_TIMEOUT: Final = 4
 
 
 class ByteCounters(Protocol):
-    """A transport that counts, in bytes, what it has received and what it has still to write."""
+    """A transport that counts the bytes it has received and written."""
 
     received: int
     peer: str
 
     @property
     def backlog(self) -> int:
-        """How many bytes were sent and are not written yet."""
+        """Bytes sent and not written yet."""
         ...
 
     @property
     def written(self) -> int:
-        """How many bytes the other side has taken."""
+        """Bytes the operating system has accepted."""
         ...
 
 
 class KeepAlive:
-    """Looks after one connection from `start` to `stop`."""
+    """Keep-alive and idle timer of one connection, from `start` to `stop`."""
 
     def __init__(
         self, connection: Connection, transport: ByteCounters, limits: SocketLimits
@@ -62,51 +62,51 @@ class KeepAlive:
         self._transport = transport
         self._limits = limits
         times = [each for each in (limits.keep_alive, limits.idle) if each is not None]
-        self._step = min(times) / _CHECKS_PER_TIMEOUT if times else None
-        self._seen = 0
+        self._interval = min(times) / _CHECKS_PER_TIMEOUT if times else None
+        self._received = 0
         self._silence = 0.0
-        self._has_asked = False
+        self._has_pinged = False
         self._written = 0
-        self._unread = 0.0  # for how long nothing of a backlog was taken
+        self._unread = 0.0  # seconds in which none of the backlog was written
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to look."""
-        if self._step is not None:
-            self._timer = self._connection.loop.call_later(self._step, self._look)
+        """Start the timer, unless both timeouts are disabled."""
+        if self._interval is not None:
+            self._timer = self._connection.loop.call_later(self._interval, self._check)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
-        transport, step = self._transport, self._step or 0.0
+    def _check(self) -> None:
+        transport, interval = self._transport, self._interval or 0.0
         before, self._written = self._written, transport.written
-        # Who reads is there, and may have to read much before it comes to our question. What was
-        # written while nothing is left says nothing: the system has taken it.
+        # A client that reads a backlog is alive, though the ping may be at its end. Without a
+        # backlog, written bytes prove nothing: the operating system has buffered them.
         is_reading = self._written != before and transport.backlog > 0
-        if transport.received != self._seen or is_reading:
-            self._seen, self._silence, self._has_asked = transport.received, 0.0, False
+        if transport.received != self._received or is_reading:
+            self._received, self._silence, self._has_pinged = transport.received, 0.0, False
         else:
-            self._silence += step
+            self._silence += interval
         is_stuck = transport.backlog > 0 and self._written == before
-        self._unread = self._unread + step if is_stuck else 0.0
+        self._unread = self._unread + interval if is_stuck else 0.0
         if not self._act():
-            self._timer = self._connection.loop.call_later(step, self._look)
+            self._timer = self._connection.loop.call_later(interval, self._check)
 
     def _act(self) -> bool:
-        """Do what the silence calls for; say whether that ends the connection."""
+        """Ping or close according to the counters; return True if the connection ends."""
         connection, limits, silence = self._connection, self._limits, self._silence
         alive, idle = limits.keep_alive, limits.idle
         if idle is not None and self._unread >= idle:
             connection.end(TransportError(f"the client has read nothing for {self._unread:g} s"))
             return True
-        if alive is not None and self._can_be_asked():
-            if silence >= alive and not self._has_asked:
-                self._has_asked = True
-                self._ask()
+        if alive is not None and self._can_ping():
+            if silence >= alive and not self._has_pinged:
+                self._has_pinged = True
+                self._ping()
             elif silence >= 2 * alive:
                 connection.end(TransportError(f"the client has not answered for {silence:g} s"))
                 return True
@@ -120,20 +120,20 @@ class KeepAlive:
             return True
         return False
 
-    def _can_be_asked(self) -> bool:
+    def _can_ping(self) -> bool:
         session = self._connection.session
         return session is not None and method_row("ping", session.surface.revision) is not None
 
-    def _ask(self) -> None:
+    def _ping(self) -> None:
         connection = self._connection
         session = connection.session
         if session is None:
             return
         answered: asyncio.Future[Any] = connection.loop.create_future()
-        # Any answer will do, an error too: what counts is that something came.
+        # Any response shows that the client is alive, an error too.
         answered.add_done_callback(lambda future: future.cancelled() or future.exception())
         try:
             method = spoken("ping", session.surface.policy)
             connection.peer.send_request(method, waiter=answered)
         except LocalProtocolError as error:
-            _log.debug("ping could not be sent: %s", error)
+            _log.debug("ping not sent: %s", error)

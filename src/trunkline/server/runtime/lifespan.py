@@ -1,7 +1,6 @@
-"""Holding something open for as long as anybody uses it, whoever that is.
+"""Shared lifespan: entered for the first user, exited after the last.
 
-A server's lifespan is entered for the first connection, listener or task, and left after the
-last. What it is made of is not known here.
+The users of a server's lifespan are its connections, listeners and running tasks.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ __all__ = ["SharedLifespan"]
 
 
 class SharedLifespan:
-    """Something that begins with its first use and ends with its last, on one event loop."""
+    """A reference-counted async context manager on one event loop."""
 
     def __init__(self, name: str, enter: Callable[[AsyncExitStack], Awaitable[None]]) -> None:
-        """Have `enter` begin it: whatever it puts on the stack is undone at the end."""
+        """Enter with `enter`; what it pushes on the stack is closed after the last use."""
         self._name = name
         self._enter = enter
-        # Whether it was ever entered.
         self.was_entered = False
         self._uses = 0
         self._stack: AsyncExitStack | None = None
@@ -28,19 +26,19 @@ class SharedLifespan:
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody uses it."""
+        """Whether it is in use."""
         return self._uses > 0
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Use it for a while.
+        """Keep it entered inside `async with`.
 
         Raises:
-            RuntimeError: it is used on another event loop.
+            RuntimeError: it is in use on another event loop.
         """
         lock = self._lock()
         async with lock:
-            # Not by how many use it: the last may have gone a moment ago, and nobody ended it yet.
+            # Not `_uses`: the last user may have left without having closed the stack yet.
             if self._stack is None:
                 async with AsyncExitStack() as stack:
                     await self._enter(stack)
@@ -50,14 +48,13 @@ class SharedLifespan:
         try:
             yield
         finally:
-            # Before anything is waited for: whoever is cancelled here has let go all the same. The
-            # lock is held by somebody who enters, and ends it later, or who is ending it.
+            # Before any await: a user cancelled here has left all the same. The lock is then held
+            # by one that enters, and closes later, or by one that is closing.
             self._uses -= 1
             if self._uses == 0:
                 await self._leave(lock)
 
     async def _leave(self, lock: asyncio.Lock) -> None:
-        """End it, unless somebody has come meanwhile."""
         async with lock:
             left = self._stack
             if self._uses == 0 and left is not None:
@@ -65,7 +62,6 @@ class SharedLifespan:
                 await left.aclose()
 
     def _lock(self) -> asyncio.Lock:
-        """Return what keeps two from entering at once; all are on one loop."""
         loop = asyncio.get_running_loop()
         if self._opening is None or self._opening[0] is not loop:
             if self.is_held or (self._opening is not None and self._opening[1].locked()):

@@ -1,21 +1,19 @@
-"""A server that listens: many connections to one `Server`, from the first to the last.
+"""Socket listener of a server: accepts connections, limits them, and shuts down in order.
 
     async with app.listen("tcp://127.0.0.1:9000") as listening:
         await listening.wait()
 
 The rules that live here, and only here:
 
-* The lifespan lasts as long as the listening does, so that what it opens is not opened anew
-  for every client.
-* One connection too many is told so, and closed. Of those too, only so many are looked after at
-  once: beyond that a socket is closed without a word.
-* The end is in order: nobody new is let in, those who are there get what they are owed, then
-  the lifespan ends.
-* Whoever does not begin as a client of ours does is answered once and cut off. A web page can
-  have a browser send text of its choice to a port of its user's machine, by HTTP or inside the
-  opening of TLS, and a line of that could be a request like any other.
-* Who listens beyond this machine without asking clients for a certificate is told what that
-  means: there is nothing else here that asks who somebody is.
+* The lifespan lasts as long as the listener, so that it is not entered for each connection.
+* A connection beyond the limit gets an error and is closed. At most `_MAX_REFUSALS` of those are
+  handled at once; beyond that the socket is closed without a response.
+* Shutdown is ordered: stop accepting, finish open requests, exit the lifespan.
+* A connection whose first frame is not JSON-RPC gets one error and is closed. A web page can make
+  a browser send text of its choice to a local port, by HTTP or inside a TLS ClientHello, and a line
+  of that text could be a request.
+* Listening beyond this machine without client certificates logs a warning: sockets have no other
+  authentication.
 """
 
 from __future__ import annotations
@@ -51,18 +49,18 @@ __all__ = ["ServerListener", "address_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# Connections beyond the limit that are being told so.
+# Connections beyond the limit that are sent an error at the same time.
 _MAX_REFUSALS: Final = 64
-# Clients whose connections failed before they began that are logged as warnings.
+# Connections that failed during setup and are logged as warnings; further ones are debug lines.
 _MAX_LOGGED_FAILURES: Final = 10
 
 
 def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
-    """Return the address that a caller named.
+    """Return an address, parsed if it is a text.
 
     Raises:
-        ValueError: it is a text that names none.
-        TypeError: it is nothing one can listen on.
+        ValueError: the text is not an address.
+        TypeError: it is not an address at all.
     """
     if isinstance(given, str):
         return parse_address(given)
@@ -72,19 +70,19 @@ def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
 
 
 class _UnverifiedConnection(Connection):
-    """A connection whose client has yet to show that it speaks JSON-RPC."""
+    """A connection that has not yet received a JSON-RPC message."""
 
     __slots__ = ()
 
     def receive(self, frame: Frame, route: Any = None) -> None:
-        """Take in the first frame, and no other unless it looks like a message."""
+        """Receive the first frame; accept more only if it looks like a JSON-RPC message."""
         text = frame if isinstance(frame, bytes) else getattr(frame, "head", b"")
         is_known = text.lstrip()[:1] in (b"{", b"[")
-        # From here on as everybody's; or not at all, though it may be in the same bytes.
+        # Further frames may be in the same bytes: handle them normally, or ignore them.
         self.transport.on_message = super().receive if is_known else ignore
         super().receive(frame, route)
         if not is_known:
-            self.end(TransportError("the client does not speak JSON-RPC, and was cut off"))
+            self.end(TransportError("the first frame is not JSON-RPC: connection closed"))
 
 
 class ServerListener:
@@ -122,22 +120,22 @@ class ServerListener:
 
     @property
     def address(self) -> Tcp | Unix:
-        """Where it listens; of port 0 this says which port it came to be."""
+        """The address it listens on; port 0 is replaced by the actual port."""
         return self._listener.address
 
     @property
     def connections(self) -> int:
-        """How many connections there are."""
+        """The number of open connections."""
         return len(self._tasks)
 
     async def __aenter__(self) -> Self:
-        """Begin to listen.
+        """Enter the lifespan and start to listen.
 
         Raises:
-            TransportError: that is not possible; the text says why.
+            TransportError: the address cannot be used; the text says why.
         """
         if self._is_used:
-            raise TrunklineError("listening begins once: call listen() again")
+            raise TrunklineError("a ServerListener is entered once: call listen() again")
         self._is_used = True
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
@@ -151,8 +149,8 @@ class ServerListener:
         _log.info("listening on %s", self.address)
         if is_exposed(self.address):
             _log.warning(
-                "%s can be reached from other machines, and whoever reaches it may use everything "
-                "this server offers: Tls(ca=...) lets in only clients with a certificate",
+                "%s accepts connections from other machines without authentication: "
+                "Tls(ca=...) accepts only clients with a certificate",
                 self.address,
             )
         return self
@@ -171,27 +169,27 @@ class ServerListener:
             await self._stopping.wait()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Begin to end: let nobody new in, and have those who are there finish.
+        """Start shutdown: stop accepting, and let open connections finish.
 
-        May be called from any thread, and again: `at_once` cancels what is at work.
+        May be called from any thread, and again: `at_once` cancels running handlers.
         """
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop, at_once)
 
-    def let_in_nobody(self) -> None:
-        """Accept no more connections; those who are there go on, until `stop` or `close`.
+    def stop_accepting(self) -> None:
+        """Stop accepting; open connections continue until `stop` or `close`.
 
-        For who has handed the same sockets to somebody else.
+        Used when another process has taken over the same sockets.
         """
         self._listener.close()
 
     async def close(self) -> None:
-        """End: return when every connection has been closed, and nothing is left."""
+        """Shut down; return when every connection is closed and the lifespan has ended."""
         if self._stopping is None:
             return
         self._stop(at_once=False)
         while left := self._tasks | self._refusing:
-            # Whoever waits here and is cancelled leaves them at it.
+            # A cancelled `close` leaves them running.
             await asyncio.wait(left)
         opened, self._open = self._open, AsyncExitStack()
         await opened.aclose()
@@ -201,7 +199,7 @@ class ServerListener:
         for connection in list(self._connections):
             connection.stop(at_once=at_once)
         for transport in self._transports:
-            transport.give_up()  # who has not even begun is owed nothing
+            transport.give_up()  # connections still in setup have no open requests
         if self._stopping is not None:
             self._stopping.set()
 
@@ -212,13 +210,12 @@ class ServerListener:
     # -- connections -------------------------------------------------------------------------
 
     def _take(self, transport: AcceptedSocket) -> None:
-        """Serve a connection that has arrived, if there is room for it."""
         if self._loop is None or self._is_stopping:
             transport.discard()
         elif len(self._tasks) < self._limits.connections:
             self._keep(self._tasks, transport, self._serve(transport))
         elif len(self._refusing) < _MAX_REFUSALS:
-            _log.debug("a connection was refused: there are %d", len(self._tasks))
+            _log.debug("connection refused: limit of %d reached", self._limits.connections)
             self._keep(self._refusing, transport, transport.refuse(self._full()))
         else:
             transport.discard()
@@ -236,7 +233,6 @@ class ServerListener:
         task.add_done_callback(lambda _: self._transports.discard(transport))
 
     def _full(self) -> bytes:
-        """Return what a client is told for which there is no room."""
         error = named_error(
             ErrorKind.INTERNAL_ERROR,
             policy=self._app.policy,
@@ -247,24 +243,24 @@ class ServerListener:
 
     async def _serve(self, transport: AcceptedSocket) -> None:
         if self._is_stopping:
-            transport.discard()  # it arrived in the very moment
+            transport.discard()  # accepted just before shutdown
             return
         app = self._app
         connection = _UnverifiedConnection(app, transport)
-        keeper = KeepAlive(connection, transport, self._limits)
+        keepalive = KeepAlive(connection, transport, self._limits)
         self._connections.add(connection)
-        keeper.start()
+        keepalive.start()
         try:
             await app.serve_connection(connection)
         except TransportError as error:
-            # Before it began: who scans ports, and whose certificates are not trusted.
+            # Failed during setup: port scanners, untrusted certificates.
             self._failures += 1
             is_shown = self._failures <= _MAX_LOGGED_FAILURES and not self._is_stopping
             level = logging.WARNING if is_shown else logging.DEBUG
-            _log.log(level, "no connection with %s: %s", transport.peer or "a client", error)
-        except Exception as error:  # noqa: BLE001  # one connection's; the others go on
-            _log.error("a connection failed\n%s", as_redacted(error))
+            _log.log(level, "connection from %s failed: %s", transport.peer or "a client", error)
+        except Exception as error:  # noqa: BLE001  # one connection's; the others continue
+            _log.error("connection failed\n%s", as_redacted(error))
         finally:
-            keeper.stop()
+            keepalive.stop()
             self._connections.discard(connection)
             await transport.close()

@@ -1,7 +1,7 @@
-"""Running a server as a process: signals, an orderly end, and a look at a loop that hangs.
+"""`Server.run`: event loop, signal handling, graceful shutdown and the stall watchdog.
 
-Only `Server.run` comes here; a server that is embedded in somebody's program leaves its
-signals, its threads and its exit alone.
+Only `Server.run` uses this; a server embedded in a program does not touch the program's signals,
+threads and exit.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["StallWatch", "run_listening", "run_stdio"]
 _log: Final = logging.getLogger("trunkline.server")
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-# How long tasks that are left over may take to end, in seconds. One that does not is left.
+# For cancelled asyncio tasks to end after the server has; one that does not is abandoned.
 _LEFTOVERS_TIMEOUT_S: Final = 1.0
 
 
 def run_stdio(app: Server) -> None:
-    """Serve the standard streams; return when everything owed was answered.
+    """Serve stdin and stdout; return when all requests are answered.
 
     Raises:
-        RuntimeError: an event loop is running; `await app.serve(...)` is for there.
-        SystemExit: there are no standard streams to serve.
+        RuntimeError: an event loop is running; `await app.serve(...)` there.
+        SystemExit: the process has no standard streams.
     """
     _run(app, lambda: app.serve(StdioServer(app._core.policy)))
 
@@ -55,13 +55,13 @@ def run_listening(
     sock: socket.socket | Sequence[socket.socket] | None = None,
     on_ready: Callable[[Tcp | Unix], object] | None = None,
 ) -> None:
-    """Listen until a signal comes; return when everything owed was answered.
+    """Listen until a signal arrives; return when all requests are answered.
 
-    `on_ready` is called once it listens, with the address it came to be.
+    `on_ready` is called with the actual address when the server listens.
 
     Raises:
-        RuntimeError: an event loop is running; `app.listen(...)` is for there.
-        SystemExit: the address cannot be listened on.
+        RuntimeError: an event loop is running; use `app.listen(...)` there.
+        SystemExit: the address cannot be used.
     """
     listening = app.listen(address, limits=limits, sock=sock)
 
@@ -75,14 +75,13 @@ def run_listening(
 
 
 def _run(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a server in a loop of its own, and leave nothing of it."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         pass
     else:
         raise RuntimeError(
-            "run() starts an event loop of its own; in one, await app.serve(...) or app.listen(...)"
+            "run() starts its own event loop; inside one, await app.serve(...) or app.listen(...)"
         )
     loop = asyncio.new_event_loop()
     is_clean = False
@@ -100,12 +99,12 @@ def _run(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
             asyncio.set_event_loop(None)
             loop.close()
     if not is_clean:
-        # Some handler swallows its own cancellation; it would hold up the exit for ever.
+        # A handler suppresses its cancellation and would block the exit for ever.
         logging.shutdown()
         sys.stderr.flush()
         os._exit(0 if problem is None else 1)
     if problem is not None:
-        # There is nothing that a traceback could add.
+        # Without a traceback: the text names the cause.
         sys.exit(f"{app.name}: {problem}")
 
 
@@ -115,14 +114,14 @@ async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> 
     serving = loop.create_task(work())
     signals = _catch(app, loop, serving)
     watch.start()
-    # What was made to start up stays: the collector need not look at it again.
+    # Objects of the startup live until exit: exclude them from garbage collection.
     gc.freeze()
     try:
         try:
             await serving
         except asyncio.CancelledError:
-            pass  # by a signal: there is nothing else that could
-        await app._core.finish_tasks()
+            pass  # only the signal handler cancels it
+        await app.finish_tasks()
     finally:
         watch.stop()
         for each in signals:
@@ -132,15 +131,15 @@ async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> 
 def _catch(
     app: Server, loop: asyncio.AbstractEventLoop, serving: asyncio.Task[None]
 ) -> list[signal.Signals]:
-    """End in order on the first signal, and at once on the second."""
+    """Shut down in order on the first signal, and at once on the second."""
     seen: list[signal.Signals] = []
 
     def on_signal(number: signal.Signals) -> None:
         seen.append(number)
         app.stop(at_once=len(seen) > 1)
-        # There is no connection to stop while the lifespan is entered or left. Entering is given
-        # up at once; leaving is what we are asked to do, so that takes a second signal.
-        if not app._core.connections and (len(seen) > 1 or not app._core.was_opened):
+        # Without connections the lifespan is being entered or exited. Entering is cancelled at
+        # once; exiting is what the signal asks for, so that takes a second signal.
+        if not app.connections and (len(seen) > 1 or not app.was_opened):
             serving.cancel()
 
     caught = []
@@ -148,13 +147,13 @@ def _catch(
         try:
             loop.add_signal_handler(each, on_signal, each)
         except (NotImplementedError, RuntimeError, ValueError):
-            continue  # not this platform, or not the main thread: signals are somebody else's
+            continue  # not on this platform, or not in the main thread
         caught.append(each)
     return caught
 
 
 def _end_leftovers(loop: asyncio.AbstractEventLoop) -> bool:
-    """Cancel what still runs; say whether all of it ended."""
+    """Cancel the remaining asyncio tasks; return True if all of them ended."""
     tasks = asyncio.all_tasks(loop)
     if not tasks:
         return True
@@ -162,15 +161,19 @@ def _end_leftovers(loop: asyncio.AbstractEventLoop) -> bool:
         task.cancel()
     _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=_LEFTOVERS_TIMEOUT_S))
     for task in left:
-        _log.warning("a task does not end though it was cancelled: %s", task.get_name())
+        _log.warning(
+            "asyncio task %s still runs %g s after it was cancelled, exiting without it",
+            task.get_name(),
+            _LEFTOVERS_TIMEOUT_S,
+        )
     return not left
 
 
 class StallWatch:
-    """Reports a handler that keeps the event loop from moving, and where it is.
+    """Watchdog thread that logs a handler blocking the event loop, with its source line.
 
-    A thread asks the loop, now and then while handlers are at work, to answer; a loop that
-    did not by the next time is looked at from outside.
+    While handlers run, it schedules a callback every `limits.stall` seconds. If the previous one
+    has not run, it reads the stack of the event loop's thread.
     """
 
     def __init__(self, app: Server, loop: asyncio.AbstractEventLoop) -> None:
@@ -182,11 +185,11 @@ class StallWatch:
         self._thread = threading.Thread(target=self._watch, name="trunkline-stall", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stop the thread, waiting at most 1 s for it."""
         self._stop.set()
         self._thread.join(1.0)
 
@@ -211,15 +214,15 @@ class StallWatch:
         frame = sys._current_frames().get(self._watched)
         where = "" if frame is None else f"; it is in {_place(frame)}"
         _log.warning(
-            "the event loop has not moved for %g s%s. A handler that blocks belongs on a thread: "
-            "make it a plain function, without inline=True",
+            "the event loop was blocked for %g s%s. Run a blocking handler on a thread: make it a "
+            "plain function, without inline=True",
             seconds,
             where,
         )
 
 
 def _place(frame: FrameType) -> str:
-    """Return the innermost place that is not ours: that is the handler, or what it called."""
+    # The innermost frame outside this library: the handler, or what it called.
     ours = os.path.dirname(os.path.dirname(__file__))
     for each in reversed(traceback.extract_stack(frame)):
         if not each.filename.startswith(ours) and f"{os.sep}asyncio{os.sep}" not in each.filename:

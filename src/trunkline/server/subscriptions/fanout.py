@@ -1,20 +1,20 @@
-"""Telling many clients the same: written once, sent in slices, in order.
+"""Fan-out of change notifications to many subscribers: encoded once, sent in slices, in order.
 
-A `Fanout` belongs to one event loop. It is told what has changed, from any thread, and sends
-it to each `FanoutListener` of that `Topic`. Who listens to what is for `streams.py` to say, which
-hands in the table and keeps it up to date while a fan-out is under way.
+A `Fanout` belongs to one event loop. `tell` accepts changes from any thread; each is sent to every
+`FanoutListener` of its `Topic`. `registry.py` owns the table of listeners, which may change while
+a fan-out is in progress.
 
 The rules that live here, and only here:
 
-* A notification is encoded once. Sessions of the handshake get the same bytes; a listen
-  stream gets them with the id of its request put in.
+* A notification is encoded once. Sessions of the handshake get the same bytes; a listen stream
+  gets them with the id of its request inserted.
                                             [MCP 2026-07-28, basic/patterns/subscriptions]
-* So many are told in one turn of the loop, and the rest in the next: however many listen,
-  nobody else waits for long.
-* One topic is done with before the next is begun, so what is told in order arrives in order.
-  A topic that still waits for its turn is not queued again.
-* Changes of a list are gathered for a moment, and told as one.
-* Who leaves meanwhile gets nothing; who joins after a topic was begun gets the next one.
+* One turn of the event loop sends to at most `SLICE_LISTENERS`, so that a large fan-out does not
+  delay other work.
+* A topic is finished before the next one begins, so notifications arrive in the order of changes.
+  A topic that is queued is not queued a second time.
+* Changes of a list within `COALESCE_INTERVAL_S` become one notification.
+* A listener that leaves during a fan-out gets nothing more; one that joins gets the next change.
 """
 
 from __future__ import annotations
@@ -48,25 +48,24 @@ __all__ = ["Fanout", "FanoutListener", "Notice", "Topic", "notice_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# How many are told in one turn of the loop. Where a transport writes at once each takes a
-# system call, some 10 us: a turn then takes a millisecond, which nobody notices.
+# Per turn of the event loop. A transport that writes at once takes a system call of about 10 us
+# for each: a turn then takes about 1 ms.
 SLICE_LISTENERS: Final = 100
-# How long changes of a list are gathered before clients are told, in seconds: whoever adds a
-# hundred tools makes one notification, and nobody notices the wait.
+# Delay before a list change is sent, so that adding a hundred tools makes one notification.
 COALESCE_INTERVAL_S: Final = 0.02
 
 _KEY: Final = encode(SUBSCRIPTION_ID) + b":"
 
 
 class Topic(NamedTuple):
-    """What can change: the notification that says so, and what it is about; "" for a list."""
+    """What can change: a notification method, and a URI or task id; "" for a list."""
 
     method: str
     about: str = ""
 
 
 class FanoutListener:
-    """Somebody who is told: the session of a connection, or one listen request."""
+    """A subscriber: the session of a connection, or one `subscriptions/listen` request."""
 
     __slots__ = ("asked", "connection", "id", "route", "surface", "topics", "transport")
 
@@ -82,7 +81,7 @@ class FanoutListener:
         self.asked = asked
         self.surface = surface
         self.route = None if asked is None else asked.route
-        # As JSON, because that is how it is put in: 7 stays a number, "7" a string.
+        # As JSON: 7 stays a number, "7" a string.
         self.id = None if asked is None else encode(asked.id)
         self.topics: dict[Topic, None] = {}
 
@@ -91,19 +90,19 @@ Listeners = Mapping[Topic, Mapping[FanoutListener, None]]
 
 
 class Notice(NamedTuple):
-    """A notification as bytes: whole for sessions, in two parts for listen streams."""
+    """An encoded notification: whole for sessions, in two parts for listen streams."""
 
     whole: bytes
-    # What goes before and after the id of a listen request.
+    # Before and after the id of a listen request.
     head: bytes
     tail: bytes
 
 
 def notice_of(topic: Topic, params: Any, codec: Codec) -> Notice:
-    """Return a notification as bytes; `params` is a wire Struct, or None.
+    """Encode a notification; `params` is a wire Struct, or None.
 
     Raises:
-        LocalProtocolError: it cannot be written.
+        LocalProtocolError: the params cannot be encoded.
     """
     meta: dict[str, Any] = {}
     if params is not None and params.meta is not UNSET:
@@ -117,12 +116,12 @@ def notice_of(topic: Topic, params: Any, codec: Codec) -> Notice:
 
 
 class Fanout:
-    """What is still to be told on one event loop."""
+    """The queue of changes to send on one event loop."""
 
     __slots__ = (
+        "_coalescing",
         "_codec",
         "_current",
-        "_gathered",
         "_handed_in",
         "_is_busy",
         "_listeners",
@@ -147,27 +146,27 @@ class Fanout:
         self._thread = threading.get_ident()
         self._codec = codec
         self._listeners = listeners
-        # Called with who has too much unread; it is to stop listening.
+        # Called with a listener whose transport has too much unread data; removes it.
         self._on_slow = on_slow
-        # No longer than the table of listeners: what nobody listens to is not taken in.
+        # At most as long as the table of listeners: a topic without listeners is ignored.
         self._waiting: OrderedDict[Topic, Any] = OrderedDict()
-        self._gathered: dict[Topic, None] = {}
+        self._coalescing: dict[Topic, None] = {}
         self._is_busy = False
-        # What is being told, and to whom it still has to be.
+        # The change being sent, and the listeners it has not been sent to.
         self._current: tuple[Topic, Any] | None = None
         self._notice: Notice | None = None
         self._members: Mapping[FanoutListener, None] = {}
         self._rest: Iterator[FanoutListener] = iter(())
-        # What other threads have told of, and the loop has not taken in yet.
+        # From other threads, not seen by the loop yet.
         self._handed_in: dict[Topic, Any] = {}
         self._lock = threading.Lock()
 
-    # -- taking in ---------------------------------------------------------------------------
+    # -- queueing ----------------------------------------------------------------------------
 
     def tell(self, topic: Topic, params: Any = None) -> None:
-        """Tell whoever listens to a topic, soon. May be called from any thread.
+        """Queue a change for the listeners of a topic. May be called from any thread.
 
-        Said again while it waits, it is told once, with the params that came last.
+        A topic that is still queued is sent once, with the latest params.
         """
         if topic not in self._listeners:
             return
@@ -177,13 +176,13 @@ class Fanout:
             else:
                 self._hand_in(topic, params)
         except RuntimeError:
-            pass  # the loop was closed, and nobody listens any more
+            pass  # the loop is closed, and its connections with it
 
     def _hand_in(self, topic: Topic, params: Any) -> None:
         with self._lock:
             is_first = not self._handed_in
             self._handed_in[topic] = params
-        # One call of the loop for all: a thread in a hurry fills no queue.
+        # One callback for all of them: a busy thread cannot fill the queue of the loop.
         if is_first:
             self.loop.call_soon_threadsafe(self._take_handed_in)
 
@@ -196,12 +195,12 @@ class Fanout:
     def _take(self, topic: Topic, params: Any) -> None:
         if params is not None:
             self._queue(topic, params)
-        elif topic not in self._gathered:
-            self.loop.call_later(COALESCE_INTERVAL_S, self._gather, topic)
-            self._gathered[topic] = None
+        elif topic not in self._coalescing:
+            self.loop.call_later(COALESCE_INTERVAL_S, self._coalesced, topic)
+            self._coalescing[topic] = None
 
-    def _gather(self, topic: Topic) -> None:
-        del self._gathered[topic]
+    def _coalesced(self, topic: Topic) -> None:
+        del self._coalescing[topic]
         self._queue(topic, None)
 
     def _queue(self, topic: Topic, params: Any) -> None:
@@ -213,7 +212,6 @@ class Fanout:
     # -- sending -----------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        """Send one slice, and come back for the next."""
         left = SLICE_LISTENERS
         while left > 0:
             listeners = list(islice(self._rest, left))
@@ -221,14 +219,14 @@ class Fanout:
                 self._send(listeners, self._members, self._notice)
                 left -= len(listeners)
             elif self._begin():
-                left -= 1  # encoding takes as long as telling somebody
+                left -= 1  # encoding takes as long as sending to one listener
             else:
                 self._is_busy = False
                 return
         self.loop.call_soon(self._turn)
 
     def _begin(self) -> bool:
-        """Begin to tell of what has waited longest; say whether there was something."""
+        """Begin the change that has waited longest; return False if the queue is empty."""
         self._current = None
         if not self._waiting:
             self._members, self._rest, self._notice = {}, iter(()), None
@@ -238,16 +236,16 @@ class Fanout:
         self._rest = iter(())
         if self._members and (notice := self._written(topic, params)) is not None:
             self._current, self._notice = (topic, params), notice
-            # Those of now: others come and go while the slices are sent.
+            # A copy: listeners join and leave between slices.
             self._rest = iter(tuple(self._members))
         return True
 
     def _written(self, topic: Topic, params: Any) -> Notice | None:
         try:
             return notice_of(topic, params, self._codec)
-        except Exception as error:  # noqa: BLE001  # what comes after it is still to be told
+        except Exception as error:  # noqa: BLE001  # the rest of the queue must go out
             trace = as_redacted(error)
-            _log.error("%s of %s cannot be written\n%s", topic.method, show(topic.about), trace)
+            _log.error("%s of %s not sent\n%s", topic.method, show(topic.about), trace)
             return None
 
     def _send(
@@ -259,7 +257,7 @@ class Fanout:
         whole, head, tail = notice
         for listener in listeners:
             if listener not in members:
-                continue  # it has left meanwhile
+                continue  # it left between slices
             transport, id = listener.transport, listener.id
             try:
                 if transport.backlog > MAX_BACKLOG_BYTES:
@@ -269,12 +267,12 @@ class Fanout:
                 else:
                     transport.send(head + id + tail, listener.route)
             except Exception as error:  # noqa: BLE001  # one transport's fault; others go on
-                _log.error("a client could not be told\n%s", as_redacted(error))
+                _log.error("change notification not sent\n%s", as_redacted(error))
 
     def catch_up(self, listener: FanoutListener) -> None:
-        """Tell one who is about to leave what still waits for its turn."""
+        """Send a listener that is about to leave the changes that are still queued."""
         owed = [] if self._current is None else [self._current]
-        owed += [*self._waiting.items(), *((topic, None) for topic in self._gathered)]
+        owed += [*self._waiting.items(), *((topic, None) for topic in self._coalescing)]
         for topic, params in owed:
             if topic in listener.topics and (notice := self._written(topic, params)) is not None:
                 self._send((listener,), (listener,), notice)

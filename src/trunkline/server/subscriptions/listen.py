@@ -1,13 +1,13 @@
-"""Serving `subscriptions/listen`: which part of what is asked for is honoured, and saying so.
+"""Handler of `subscriptions/listen`: reads the filter, and rejects or acknowledges the stream.
 
-Who listens is kept by `streams.py`; here one request is read, refused or acknowledged.
+`registry.py` keeps the open streams.
 
 The rules that live here, and only here:
 
-* The first message of a stream says what will come on it: what was asked for, without what
-  the server does not offer and what does not exist. A stream on which nothing will come is
-  acknowledged and stays open all the same.  [MCP 2026-07-28, basic/patterns/subscriptions]
-* A stream is no part of a batch, whose answer would wait until the stream ends.
+* The first message of a stream acknowledges the filter, reduced to what the server offers and to
+  resources and tasks that exist. A stream whose filter becomes empty is acknowledged and stays
+  open.                                       [MCP 2026-07-28, basic/patterns/subscriptions]
+* A stream cannot be part of a batch, whose response would wait until the stream ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EMPTY: Final = Raw(b"{}")
 def listen(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
 ) -> None:
-    """Open a stream of changes, or say why not."""
+    """Open a stream of change notifications, or reject the request."""
     wanted = _read.decode(_EMPTY if asked.params is UNSET else asked.params).notifications
     if _is_refused(connection, asked, surface, wanted):
         return
@@ -56,8 +56,8 @@ def listen(
         connection.answer(asked, refusal(error, surface.policy), surface.policy)
         return
     asked = connection.peer.incoming.lighten(asked)
-    # Before it is acknowledged: a client in this process may cancel while it is told.
-    connection.core.streams.open(connection, asked, surface, _topics(honoured))
+    # Opened before the acknowledgement: a client in this process may cancel on receiving it.
+    connection.app.streams.open(connection, asked, surface, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(
         honoured, meta={SUBSCRIPTION_ID: asked.id}
     )
@@ -75,7 +75,7 @@ def _is_refused(
         kind = ErrorKind.SERVICE_UNAVAILABLE
         connection.refuse(asked, surface.policy, kind, retryAfterMs=RETRY_AFTER)
         return True
-    # Before anything is looked up: a client may name as many as it likes.
+    # Checked before any lookup: the filter may name any number of things.
     named = len({*_given(wanted.resource_subscriptions)}) + len({*_given(wanted.task_ids)})
     problem = connection.core.streams.no_room(connection, named, is_stream=True)
     if problem is not None:
@@ -86,10 +86,10 @@ def _is_refused(
 def _honoured(
     connection: Connection, caller: Caller | None, wanted: SubscriptionFilter
 ) -> SubscriptionFilter:
-    """Return what of a filter is honoured.
+    """Return the filter reduced to what this server will send.
 
     Raises:
-        RequestError: the client may not ask about tasks.
+        RequestError: the filter has tasks, and the client did not declare the extension.
     """
     app = connection.core
     lists: dict[str, Any] = {
@@ -107,8 +107,7 @@ def _honoured(
     )
 
 
-def _known(app: ServerCore, uris: dict[str, None]) -> Iterator[str]:
-    """Yield the URIs that name something the server offers."""
+def _known(app: Server, uris: dict[str, None]) -> Iterator[str]:
     if app.has_resources:
         yield from (uri for uri in uris if next(app.find_resources(uri), None) is not None)
 

@@ -1,24 +1,23 @@
-"""Who listens to what, on all connections of a server, in both eras.
+"""Subscription registry: who is subscribed to which change, on all connections of a server.
 
-`SubscriptionRegistry` is the one place that knows it: sessions, with the resources they
-subscribed to and the lists they were told of, and the open requests `subscriptions/listen`.
-What may be listened to is decided in `listening.py` and `serving.py`, how a change reaches
-many is in `fanout.py`; here is who joins, who leaves, and how a stream ends.
-
-Who listens to one thing is found without a look at anybody else.
+`SubscriptionRegistry` holds the sessions of the handshake revisions, with the resources they
+subscribed to and the lists whose `listChanged` they were offered, and the open
+`subscriptions/listen` requests of 2026-07-28. `listen.py` and `dispatch/methods.py` decide what a
+client may subscribe to; `fanout.py` sends a change to its subscribers. Lookup by topic costs the
+same however many other subscriptions exist.
 
 The rules that live here, and only here:
 
-* A stream ends in one of four ways. The client cancels it: nothing more is sent. The connection
-  ends. The server ends: the request is answered, with an empty result. The client reads too
-  slowly: it is told so by `notifications/cancelled`.
+* A listen stream ends in one of four ways. The client cancels it: nothing more is sent. The
+  connection ends. The server ends: the request is answered with an empty result. The client reads
+  too slowly: the server sends `notifications/cancelled`.
                      [MCP 2026-07-28, basic/patterns/subscriptions, basic/patterns/cancellation]
-* A session has no stream that could be ended, and a change that it is not told of would stay
-  unknown to it. One that reads too slowly loses its connection, as who sends and does not read.
-* A listen request is no handler: it takes no place among those at work, and has no task.
+* A session has no stream to end, and a dropped notification would leave it outdated without a
+  sign. A session that reads too slowly therefore loses its connection.
+* A listen request has no handler and no asyncio task, and does not count as a running request.
 
-All of it belongs to the event loop, but for `list_changed`, `resource_updated` and
-`task_changed`: those may be called from any thread, and before anybody is served.
+Everything here belongs to the event loop, except `list_changed`, `resource_updated` and
+`task_changed`, which may be called from any thread, and before the first connection.
 """
 
 from __future__ import annotations
@@ -50,74 +49,73 @@ __all__ = ["LISTS", "SubscriptionRegistry", "list_topic", "resource_topic", "tas
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# The lists whose changes are told.
+# The lists that have `list_changed` notifications.
 LISTS: Final = ("tools", "prompts", "resources")
 
-# Given who asks and the ids of tasks, those of them that it may be told of. It may refuse the
-# whole request by raising `RequestError`.
+# Returns the task ids a caller may subscribe to; may reject the request with `RequestError`.
 HonouredTaskIds: TypeAlias = Callable[[Connection, Caller | None, list[str]], list[str]]
 
-_TOO_SLOW: Final = "The client reads too slowly: too much of what it was sent is unread."
+_TOO_SLOW: Final = "The client reads too slowly: too much sent data is unread."
 
 
 def list_topic(what: str) -> Topic:
-    """Return what says that a list has changed."""
+    """Return the topic of a list: "tools", "prompts" or "resources"."""
     return Topic(f"notifications/{what}/list_changed")
 
 
 def resource_topic(uri: str) -> Topic:
-    """Return what says that a resource has changed."""
+    """Return the topic of a resource."""
     return Topic("notifications/resources/updated", uri)
 
 
 def task_topic(task_id: str) -> Topic:
-    """Return what says how a task stands."""
+    """Return the topic of a task."""
     return Topic("notifications/tasks", task_id)
 
 
 class _ConnectionSubscriptions:
-    """What one connection listens with."""
+    """The subscriptions of one connection."""
 
     __slots__ = ("named", "session", "streams")
 
     def __init__(self) -> None:
         self.session: FanoutListener | None = None
         self.streams: dict[IncomingRequest, FanoutListener] = {}
-        # How many topics are about one thing each: only those can a client invent.
+        # Topics with a URI or task id: only these are chosen by the client, and limited.
         self.named = 0
 
 
 class SubscriptionRegistry:
-    """Who is told of what by one server."""
+    """The subscriptions of all connections of one server."""
 
     def __init__(self, app: ServerCore) -> None:
         self._app = app
         self._listeners: dict[Topic, dict[FanoutListener, None]] = {}
-        self._ears: dict[Connection, _ConnectionSubscriptions] = {}
-        # Made for the loop that the first listener is on; a server is on one at a time.
+        self._connections: dict[Connection, _ConnectionSubscriptions] = {}
+        # Created for the loop of the first listener; a server runs on one loop at a time.
         self._fanout: Fanout | None = None
-        # Of the servers that this one is mounted in: they offer its resources as well.
+        # Of the servers this one is mounted in, which offer its resources too.
         self.followers: list[SubscriptionRegistry] = []
-        # Without it nobody may be told of tasks.
+        # Without it the server accepts no subscriptions to tasks.
         self.honoured_task_ids: HonouredTaskIds | None = None
 
     def __repr__(self) -> str:
         return f"<Streams of {self._app.name!r}: {len(self._listeners)} topics>"
 
-    # -- what has changed --------------------------------------------------------------------
+    # -- changes -----------------------------------------------------------------------------
 
     def list_changed(self, what: str) -> None:
-        """Tell that "tools", "prompts" or "resources" have changed, soon and once for many."""
+        """Notify of a changed list ("tools", "prompts" or "resources"); repeats are coalesced."""
         self._tell(list_topic(what))
 
     def resource_updated(self, uri: str) -> None:
-        """Tell who listens to a resource that it has changed, here or where we are mounted."""
+        """Notify subscribers of a resource, here and in servers that mount this one."""
         self._tell(resource_topic(uri), ResourceUpdatedNotificationParams(uri))
         for follower in self.followers:
             follower.resource_updated(uri)
 
     def task_changed(self, task_id: str, params: Any) -> None:
-        """Tell who listens to a task how it stands; `params` are the wire's, for 2026-07-28."""
+        """Notify subscribers of a task; `params` are the wire params of 2026-07-28."""
         self._tell(task_topic(task_id), params)
         for follower in self.followers:
             follower.task_changed(task_id, params)
@@ -130,16 +128,14 @@ class SubscriptionRegistry:
     # -- sessions ----------------------------------------------------------------------------
 
     def ready(self, connection: Connection) -> None:
-        """Begin to tell a session of changes of the lists that it was told of."""
+        """Subscribe a session to the lists whose `listChanged` capability it was offered."""
         session = connection.session
-        told = [] if session is None else [each for each in LISTS if session.was_told_of(each)]
-        if told:
-            listener = self._session(connection)
-            for what in told:
-                self._join(listener, list_topic(what))
+        for what in LISTS:
+            if session is not None and session.was_told_of(what):
+                self._join(self._session(connection), list_topic(what))
 
     def subscribe(self, connection: Connection, uri: str) -> bool:
-        """Let a session hear of a resource; say no if it has too many of them."""
+        """Subscribe a session to a resource; return False if its limit is reached."""
         listener, topic = self._session(connection), resource_topic(uri)
         if topic not in listener.topics:
             if self.no_room(connection, 1) is not None:
@@ -148,25 +144,25 @@ class SubscriptionRegistry:
         return True
 
     def unsubscribe(self, connection: Connection, uri: str) -> None:
-        """Let a session hear no more of a resource; one that it does not hear of is ignored."""
-        ears = self._ears.get(connection)
-        if ears is not None and ears.session is not None:
-            self._part(ears.session, resource_topic(uri))
+        """Unsubscribe a session from a resource; without a subscription this does nothing."""
+        entry = self._connections.get(connection)
+        if entry is not None and entry.session is not None:
+            self._part(entry.session, resource_topic(uri))
 
     def _session(self, connection: Connection) -> FanoutListener:
-        ears = self._ears_of(connection)
-        if ears.session is None:
-            ears.session = FanoutListener(connection)
-        return ears.session
+        entry = self._entry(connection)
+        if entry.session is None:
+            entry.session = FanoutListener(connection)
+        return entry.session
 
     # -- listen requests ---------------------------------------------------------------------
 
     def no_room(self, connection: Connection, named: int, *, is_stream: bool = False) -> str | None:
-        """Return why a connection may not listen to `named` things more, or None if it may."""
-        ears, limits = self._ears.get(connection), self._app.limits
-        if is_stream and ears is not None and len(ears.streams) >= limits.streams:
+        """Return which limit `named` more subscriptions exceed, or None if they fit."""
+        entry, limits = self._connections.get(connection), self._app.limits
+        if is_stream and entry is not None and len(entry.streams) >= limits.streams:
             return f"No more than {limits.streams} streams at once"
-        if (0 if ears is None else ears.named) + named > limits.subscriptions:
+        if (0 if entry is None else entry.named) + named > limits.subscriptions:
             return f"No more than {limits.subscriptions} subscriptions"
         return None
 
@@ -177,33 +173,31 @@ class SubscriptionRegistry:
         surface: Surface,
         topics: Iterable[Topic],
     ) -> None:
-        """Take in a listen request: it hears of these topics until it ends."""
+        """Subscribe a listen request to these topics until it ends."""
         listener = FanoutListener(connection, asked, surface)
-        self._ears_of(connection).streams[asked] = listener
+        self._entry(connection).streams[asked] = listener
         for topic in topics:
             self._join(listener, topic)
 
     def cancel(self, connection: Connection, id: RequestId) -> None:
-        """Send nothing more to the listen request of that id, if there is one."""
-        ears, asked = self._ears.get(connection), connection.peer.incoming.find(id)
-        if ears is not None and asked is not None and asked in ears.streams:
-            self._close(ears.streams[asked])
+        """End the listen request of that id, if there is one; its client has cancelled it."""
+        entry, asked = self._connections.get(connection), connection.peer.incoming.find(id)
+        if entry is not None and asked is not None and asked in entry.streams:
+            self._close(entry.streams[asked])
 
     def _close(self, listener: FanoutListener) -> None:
-        """Take a listen request out of everything, without a word to its client."""
         for topic in tuple(listener.topics):
             self._part(listener, topic)
         if listener.asked is not None:
-            self._ears[listener.connection].streams.pop(listener.asked, None)
+            self._connections[listener.connection].streams.pop(listener.asked, None)
 
     def _on_slow(self, listener: FanoutListener) -> None:
-        """Stop telling somebody who has too much unread."""
         connection, asked = listener.connection, listener.asked
         if asked is None:
-            connection.end(TransportError("the client does not read what it is told"))
+            connection.end(TransportError("the client does not read its notifications"))
             return
         self._close(listener)
-        _log.warning("stream %s was dropped: %s", show(asked.id), _TOO_SLOW)
+        _log.warning("subscription stream %s dropped: %s", show(asked.id), _TOO_SLOW)
         params = CancelledNotificationParams(
             request_id=UNSET if asked.id is None else asked.id,
             reason=_TOO_SLOW,
@@ -215,13 +209,13 @@ class SubscriptionRegistry:
     # -- the end of a connection -------------------------------------------------------------
 
     def finish(self, connection: Connection) -> None:
-        """Tell a client what it has not been told yet, and answer its listen requests."""
-        ears, fanout = self._ears.get(connection), self._fanout
-        if ears is None or fanout is None:
+        """Send the queued changes of a closing connection, and answer its listen requests."""
+        entry, fanout = self._connections.get(connection), self._fanout
+        if entry is None or fanout is None:
             return
-        if ears.session is not None:
-            fanout.catch_up(ears.session)
-        for listener in tuple(ears.streams.values()):
+        if entry.session is not None:
+            fanout.catch_up(entry.session)
+        for listener in tuple(entry.streams.values()):
             fanout.catch_up(listener)
             self._close(listener)
             asked, surface = listener.asked, listener.surface
@@ -230,30 +224,29 @@ class SubscriptionRegistry:
                 connection.answer(asked, surface.result(ended), surface.policy)
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection, which has ended."""
-        ears = self._ears.get(connection)
-        if ears is None:
+        """Remove the subscriptions of a closed connection."""
+        entry = self._connections.get(connection)
+        if entry is None:
             return
-        for listener in (*ears.streams.values(), ears.session):
+        for listener in (*entry.streams.values(), entry.session):
             if listener is not None:
                 self._close(listener)
-        del self._ears[connection]
+        del self._connections[connection]
 
     # -- the table ---------------------------------------------------------------------------
 
-    def _ears_of(self, connection: Connection) -> _ConnectionSubscriptions:
-        found = self._ears.get(connection)
+    def _entry(self, connection: Connection) -> _ConnectionSubscriptions:
+        found = self._connections.get(connection)
         if found is None:
-            self._be_on(connection)
-            found = self._ears[connection] = _ConnectionSubscriptions()
+            self._use_loop_of(connection)
+            found = self._connections[connection] = _ConnectionSubscriptions()
         return found
 
-    def _be_on(self, connection: Connection) -> None:
-        """Make sure that what is told is told on the loop of this connection."""
+    def _use_loop_of(self, connection: Connection) -> None:
         if self._fanout is None or self._fanout.loop is not connection.loop:
-            # Whoever was on another loop is gone with it.
+            # Connections of another loop ended with it.
             self._listeners.clear()
-            self._ears.clear()
+            self._connections.clear()
             codec = self._app.newest.codec("default")
             self._fanout = Fanout(connection.loop, codec, self._listeners, self._on_slow)
 
@@ -261,12 +254,12 @@ class SubscriptionRegistry:
         if topic not in listener.topics:
             listener.topics[topic] = None
             self._listeners.setdefault(topic, {})[listener] = None
-            self._ears[listener.connection].named += bool(topic.about)
+            self._connections[listener.connection].named += bool(topic.about)
 
     def _part(self, listener: FanoutListener, topic: Topic) -> None:
         if topic in listener.topics:
             del listener.topics[topic]
-            self._ears[listener.connection].named -= bool(topic.about)
+            self._connections[listener.connection].named -= bool(topic.about)
             members = self._listeners[topic]
             del members[listener]
             if not members:

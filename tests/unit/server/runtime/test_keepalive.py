@@ -336,6 +336,6 @@ def test_it_looks_some_times_in_the_time_that_is_to_be_noticed() -> None:
             (SocketLimits(idle=2, keep_alive=None), 2 / keepalive._CHECKS_PER_TIMEOUT),
             (SocketLimits(idle=None, keep_alive=None), None),
         ):
-            assert KeepAlive(stub, stub, limits)._step == step
+            assert KeepAlive(stub, stub, limits)._interval == step
 
     run(script)

@@ -54,7 +54,7 @@ def test_a_loop_that_stalls_is_reported_once_and_again_when_it_stalls_again(
     finally:
         watch.stop()
         loop.close()
-    assert "the event loop has not moved for 0.005 s; it is in " in caplog.messages[0]
+    assert "the event loop was blocked for 0.005 s; it is in " in caplog.messages[0]
 
 
 def test_a_loop_with_no_request_at_work_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:

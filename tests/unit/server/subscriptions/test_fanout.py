@@ -233,7 +233,7 @@ def test_what_nobody_listens_to_is_not_kept() -> None:
             bench.fanout.tell(*about(f"x:{number}"))
         bench.fanout.tell(TOOLS)
         assert not bench.fanout._waiting
-        assert not bench.fanout._gathered
+        assert not bench.fanout._coalescing
         assert not bench.fanout._is_busy
 
     run(script)
@@ -271,7 +271,7 @@ def test_who_leaves_because_of_what_it_is_told_spoils_nothing() -> None:
     run(script)
 
 
-def test_changes_of_a_list_are_gathered() -> None:
+def test_changes_of_a_list_are_coalescing() -> None:
     async def script(bench: Bench) -> None:
         place = bench.join(TOOLS)
         loop: Any = asyncio.get_running_loop()
@@ -371,7 +371,7 @@ def test_a_transport_that_raises_keeps_nobody_else_from_being_told(
         assert len(good.frames) == 1
 
     run(script)
-    assert "could not be told" in caplog.text
+    assert "change notification not sent" in caplog.text
 
 
 def test_what_cannot_be_written_is_logged_and_the_next_is_told(
@@ -387,7 +387,7 @@ def test_what_cannot_be_written_is_logged_and_the_next_is_told(
         assert place.uris == ["x:2"]
 
     run(script)
-    assert "cannot be written" in caplog.text
+    assert "not sent" in caplog.text
 
 
 def test_who_is_about_to_leave_is_told_what_waits() -> None:

@@ -59,12 +59,12 @@ async def settled(app: Server) -> None:
     """Wait until all that was told has been sent."""
     fanout = app._core.streams._fanout
     async with asyncio.timeout(WAIT):
-        while fanout is not None and (fanout._is_busy or fanout._gathered):
+        while fanout is not None and (fanout._is_busy or fanout._coalescing):
             await asyncio.sleep(0.002)
 
 
 def is_forgotten(app: Server) -> bool:
-    return not app._core.streams._listeners and not app._core.streams._ears
+    return not app._core.streams._listeners and not app._core.streams._connections
 
 
 # -- being told ------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def test_a_connection_that_ends_takes_its_streams_along() -> None:
                 await wire.answer(1)
                 listen(wire, 2, **ALL, **NOTES)
                 app.notify_resource_updated("note://1")
-            assert len(app._core.streams._ears) == 1
+            assert len(app._core.streams._connections) == 1
             await settled(app)
             assert len(of_stream(other, 1)) == 1
 
@@ -459,7 +459,7 @@ def test_a_stream_whose_client_reads_too_slowly_is_dropped_with_a_reason(
             assert not [each for each in slow.got if "error" in each]
 
     asyncio.run(main())
-    assert "stream 5 was dropped" in caplog.text
+    assert "stream 5 dropped" in caplog.text
 
 
 def test_a_session_that_reads_too_slowly_loses_its_connection(
