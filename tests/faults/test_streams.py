@@ -322,7 +322,7 @@ def test_a_storm_of_subscribing_and_leaving_keeps_nothing(revision: str) -> None
             fanout = app._core.streams._fanout
             assert fanout is not None
             assert not fanout._waiting
-            assert not fanout._gathered
+            assert not fanout._coalescing
         assert is_forgotten(app)
 
     run(script, timers_too=True)
