@@ -175,7 +175,7 @@ def _heed(control: socket.socket, app: Server) -> None:
             is_word = False
         if is_word:
             # There is one thing to be told.
-            for each in app.listeners:
+            for each in app._core.listeners:
                 each.stop_accepting()
             return
         loop.remove_reader(control)

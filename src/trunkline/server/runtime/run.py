@@ -121,7 +121,7 @@ async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> 
             await serving
         except asyncio.CancelledError:
             pass  # only the signal handler cancels it
-        await app.finish_tasks()
+        await app._core.finish_tasks()
     finally:
         watch.stop()
         for each in signals:
@@ -139,7 +139,7 @@ def _catch(
         app.stop(at_once=len(seen) > 1)
         # Without connections the lifespan is being entered or exited. Entering is cancelled at
         # once; exiting is what the signal asks for, so that takes a second signal.
-        if not app.connections and (len(seen) > 1 or not app.was_opened):
+        if not app._core.connections and (len(seen) > 1 or not app._core.was_opened):
             serving.cancel()
 
     caught = []

@@ -57,7 +57,7 @@ def listen(
         return
     asked = connection.peer.incoming.lighten(asked)
     # Opened before the acknowledgement: a client in this process may cancel on receiving it.
-    connection.app.streams.open(connection, asked, surface, _topics(honoured))
+    connection.core.streams.open(connection, asked, surface, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(
         honoured, meta={SUBSCRIPTION_ID: asked.id}
     )
@@ -107,7 +107,7 @@ def _honoured(
     )
 
 
-def _known(app: Server, uris: dict[str, None]) -> Iterator[str]:
+def _known(app: ServerCore, uris: dict[str, None]) -> Iterator[str]:
     if app.has_resources:
         yield from (uri for uri in uris if next(app.find_resources(uri), None) is not None)
 
