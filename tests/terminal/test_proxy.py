@@ -478,7 +478,7 @@ def test_a_recording_can_be_read_however_it_ended(
     other.write_text("mine\n")
     status, _, log = proxy("--record", str(other), *python("")).finish()
     assert (status, other.read_text()) == (2, "mine\n")
-    assert b"no recording" in log
+    assert b"is not a recording" in log
 
 
 def test_a_recording_that_cannot_be_written_on_changes_nothing(

@@ -36,7 +36,7 @@ def test_what_a_field_does_not_take_is_asked_again(terminal: Start, server: list
     run = terminal("call", "order", *server)
     run.until("Your name:")
     run.type("\n")
-    run.until("this one is needed")
+    run.until("this field is required")
     run.type("Ada\n")
     run.until("size (1 to 2):")
     run.type("3\n")

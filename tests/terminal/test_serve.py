@@ -306,7 +306,7 @@ def test_a_broken_edit_leaves_the_server_before(file: Path, broken: str) -> None
     with serving(file, "--reload") as server:
         assert text_of(server.answer(server.call("version"))) == "one"
         file.write_text(broken)
-        told(server, "the server before goes on")
+        told(server, "still serving the previous version")
         assert text_of(server.answer(server.call("version"))) == "one"
         file.write_text(source("two"))
         told(server, "trunkline serve: reloaded")
@@ -317,7 +317,7 @@ def test_the_error_of_a_broken_edit_is_shown(file: Path) -> None:
     with serving(file, "--reload") as server:
         assert text_of(server.answer(server.call("version"))) == "one"
         file.write_text("raise RuntimeError('out of order')")
-        told(server, "the server before goes on")
+        told(server, "still serving the previous version")
         assert "RuntimeError: out of order\n" in server.log()
         assert "importlib" not in server.log()
 
@@ -336,7 +336,7 @@ def test_a_lifespan_that_fails_leaves_the_server_before(file: Path, session: boo
             server.handshake()
         assert text_of(server.answer(server.call("version"))) == "one"
         file.write_text(source("two", more))
-        told(server, "the server before goes on")
+        told(server, "still serving the previous version")
         assert "no database" in server.log()
         assert text_of(server.answer(server.call("version"))) == "one"
 
@@ -345,7 +345,7 @@ def test_a_server_that_speaks_another_revision_is_not_put_in_its_place(file: Pat
     with serving(file, "--reload") as server:
         server.handshake()
         file.write_text(source("two", revisions="['2025-06-18']"))
-        told(server, "the server before goes on")
+        told(server, "still serving the previous version")
         assert "speaks '2025-06-18', and the client was promised '2025-11-25'" in server.log()
         assert text_of(server.answer(server.call("version"))) == "one"
 
@@ -549,7 +549,7 @@ def test_a_file_that_is_broken_from_the_start_can_be_mended(file: Path) -> None:
         told(server, "the server could not be loaded; waiting for a change")
         assert "started again" in server.answer(server.call("version"))["error"]["message"]
         file.with_name("missing_part.py").write_text(source("two"))
-        told(server, "has no Server among its globals")
+        told(server, "has no global Server")
         file.write_text("from missing_part import app")
         told(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
@@ -787,7 +787,7 @@ def test_the_next_connection_sees_the_new_tool(file: Path, where: list[str]) -> 
                 until(lambda: "trunkline serve: reloaded" in server.log())
             assert await asked(address, "only_two") == "here"
             file.write_text("app = (")
-            until(lambda: "the server before goes on" in server.log())
+            until(lambda: "still serving the previous version" in server.log())
             assert await asked(address, "version") == "two"
 
         bounded(script())

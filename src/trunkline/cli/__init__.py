@@ -1,9 +1,9 @@
-"""The command `trunkline`: finds the verb, hands over, returns the exit status.
+"""The `trunkline` command: finds the verb, runs it and returns the exit status.
 
-A verb is a module beside this one, imported when it is used, so that `--version`
-and `--help` load nothing of the library. It has `configure(parser)` and `run(options) -> int`;
-`TAKES_COMMAND = True` if there may be a command after `--`, and `COMPLETES` if there are words
-that a shell can offer.
+A verb is a module of `commands`, imported only when it is used: `--version` and `--help` load
+nothing else of the library. It has `configure(parser)`, `run(options) -> int` and `EXAMPLES` for
+its help; `TAKES_COMMAND = True` if a command may follow `--`, and `COMPLETES` if there are words
+for shell completion.
 """
 
 from __future__ import annotations
@@ -16,31 +16,52 @@ from .exit_codes import EXIT_CODES, INTERRUPTED, SUCCESS, USAGE_ERROR
 
 __all__ = ["VERBS", "main"]
 
-# Each verb, and what `--help` says of it.
-VERBS = {
-    "serve": "run a server from a file, on stdio or a socket",
-    "list": "show what a server offers",
-    "call": "call a tool",
-    "read": "read a resource",
-    "prompt": "fetch a prompt",
-    "ping": "see whether a server answers, and how fast",
-    "proxy": "join two transports, and record and judge what passes",
-    "diff": "say what changed between two servers, and whether it breaks clients",
-    "spec": "look up what the protocol says, in any revision",
-    "validate": "judge a message, a list of them or a trace",
-    "completion": "print a completion script for bash, zsh or fish",
+# Each verb with its summary for `--help`, by group.
+_GROUPS = {
+    "use a server": {
+        "list": "show what a server offers",
+        "call": "call a tool",
+        "read": "read a resource",
+        "prompt": "get a prompt",
+        "ping": "check that a server answers, and how fast",
+    },
+    "write a server": {
+        "serve": "run a server from a file, on stdio or a socket",
+        "proxy": "join a client and a server; record and check their messages",
+        "diff": "compare two servers: what changed, and whether it breaks clients",
+    },
+    "look up and check the protocol": {
+        "spec": "look up what the protocol says, in any revision",
+        "validate": "check a message, a list of messages or a recording",
+        "completion": "print a completion script for bash, zsh or fish",
+    },
+}
+VERBS = {name: summary for group in _GROUPS.values() for name, summary in group.items()}
+
+# Verbs of similar commands, and what they are called here.
+_ELSEWHERE = {
+    "check": "validate",
+    "dev": "serve --reload",
+    "inspect": "list",
+    "lint": "validate",
+    "run": "serve",
+    "start": "serve",
+    "tools": "list tools",
+    "version": "--version",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status, one of `trunkline.cli.exit_codes`."""
     words = [*(sys.argv[1:] if arguments is None else arguments)]
+    if words[:1] == ["help"] and len(words) > 1:
+        words = [words[1], "--help"]
     if not words or words[0] in ("--help", "-h", "help"):
-        return _say(_help())
+        return _print(_help())
     if words[0] in ("--version", "-V"):
-        return _say(f"trunkline {__version__}\n")
+        return _print(f"trunkline {__version__}\n")
     if words[0] not in VERBS:
-        _complain(_unknown(words[0]))
+        _print_error(_unknown(words[0]))
         return USAGE_ERROR
     try:
         # Imported here: only a verb needs it.
@@ -51,56 +72,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     finally:
         if arguments is None:
-            _leave()
+            _prepare_exit()
 
 
-def _leave() -> None:
-    """Have the interpreter end without a last search through all that was loaded."""
+def _prepare_exit() -> None:
+    """Skip the garbage collection at interpreter exit, and the traceback of a late Ctrl-C."""
     import gc
     import signal
 
     gc.freeze()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # All is done. Whoever is in a hurry now wants no traceback of the interpreter's end.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _say(text: str) -> int:
-    """Print a text and return the exit status."""
+def _print(text: str) -> int:
     if sys.stdout is None:  # it was closed when Python started
         return SUCCESS
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # What is left must not be tried again on the way out.
+        # The interpreter must not try to flush the rest at exit.
         sys.stdout = None
         if isinstance(error, BrokenPipeError):
-            return SUCCESS  # whoever reads has seen enough
-        _complain(f"trunkline: standard output: {error.strerror}")
+            return SUCCESS  # the reader has closed the pipe, as `head` does
+        _print_error(f"trunkline: standard output: {error.strerror}")
         return USAGE_ERROR
     return SUCCESS
 
 
-def _complain(text: str) -> None:
-    # Without this test a closed stream would have it printed on the other one.
+def _print_error(text: str) -> None:
+    # With a closed standard error, `print` would write to standard output instead.
     if sys.stderr is not None:
         print(text, file=sys.stderr)
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {name:12}{summary}" for name, summary in VERBS.items())
-    exits = "\n".join(f"  {code:<12}{meaning}" for code, meaning in EXIT_CODES.items())
+    verbs = "\n\n".join(
+        "\n".join([f"{title}:", *(f"  {name:12}{summary}" for name, summary in group.items())])
+        for title, group in _GROUPS.items()
+    )
+    exits = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
     return f"""\
 usage: trunkline VERB ...
        trunkline [--version] [--help]
 
-JSON-RPC 2.0, the Model Context Protocol and Agent2Agent.
+Tools for JSON-RPC 2.0 and the Model Context Protocol (MCP).
 
-verbs:
 {verbs}
 
-`trunkline VERB --help` says more. Exit status, for every verb:
+`trunkline VERB --help` shows the options of a verb, with examples.
+
+exit status, for every verb:
 {exits}
 """
 
@@ -108,7 +131,7 @@ verbs:
 def _unknown(word: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(word, VERBS, n=1)
-    advice = f"did you mean {near[0]!r}?" if near else "try --help"
+    near = [_ELSEWHERE[word]] if word in _ELSEWHERE else get_close_matches(word, VERBS, n=1)
+    advice = f"did you mean {near[0]!r}?" if near else "try trunkline --help"
     kind = "option" if word.startswith("-") else "verb"
     return f"trunkline: unknown {kind} {word!r}; {advice}"

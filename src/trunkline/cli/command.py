@@ -1,4 +1,4 @@
-"""Run one verb: parse its arguments, call it, and turn what goes wrong into a sentence."""
+"""Runs one verb: parses its arguments, calls it and turns errors into one sentence."""
 
 from __future__ import annotations
 
@@ -6,39 +6,64 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, Final, NoReturn, Protocol, cast
 
 from . import VERBS
-from .exit_codes import INTERRUPTED, SUCCESS, USAGE_ERROR
+from .exit_codes import INTERRUPTED, SUCCESS, UNREADABLE_INPUT, USAGE_ERROR
 from .output.terminal import tell, width, writing
 
-__all__ = ["UsageError", "Verb", "check_text", "load", "parser_of", "run", "split"]
+__all__ = [
+    "UnreadableInput",
+    "UsageError",
+    "Verb",
+    "check_text",
+    "load",
+    "parser_of",
+    "run",
+    "split",
+]
+
+# Options of similar commands, and what they are called here.
+_ELSEWHERE: Final = {
+    "--host": "--tcp HOST:PORT",
+    "--port": "--tcp PORT",
+    "--transport": "--stdio, --tcp or --unix",
+}
 
 
 class UsageError(Exception):
-    """The command names something there is not; the text is for whoever typed it."""
+    """The command line names something that does not exist; the text is shown to the user."""
+
+
+class UnreadableInput(Exception):
+    """An input file holds nothing the verb can read; the text says why."""
 
 
 class Verb(Protocol):
-    """A module of this package that is a verb."""
+    """A module of `commands`."""
+
+    EXAMPLES: str
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         ...
 
     def run(self, options: argparse.Namespace) -> int:
-        """Do it and return the exit status."""
+        """Run the verb and return the exit status."""
         ...
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says how to get help, on one line."""
+    """A parser whose errors are one line that names the help."""
 
     def error(self, message: str) -> NoReturn:
+        option = message.removeprefix("unrecognized arguments: ").split(" ")[0].split("=")[0]
+        if option != message and option in _ELSEWHERE and self.prog == "trunkline serve":
+            message = f"{message}; use {_ELSEWHERE[option]}"
         self.exit(USAGE_ERROR, f"{self.prog}: {message}; try {self.prog} --help\n")
 
     def print_help(self, file: Any = None) -> None:
-        # That of argparse says nothing if it cannot be written.
+        # argparse ignores an output that cannot be written.
         stream = file or sys.stdout
         if stream is not None:
             with writing():
@@ -46,31 +71,34 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Help as wide as everything else is printed; a text of several lines keeps them.
+    """Help as wide as all other output; a paragraph of several lines keeps its line breaks.
 
-    That of argparse finds out the width by a module that loads four ways of compression, for
-    each command whether help is wanted or not.
+    argparse asks shutil for the width, which loads four compression modules in every command.
     """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=width())
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if "\n" in text:
-            return "".join(indent + line for line in text.splitlines(keepends=True))
-        return super()._fill_text(text, width, indent)
+        filled = (
+            "\n".join(f"{indent}{line}" for line in part.splitlines())
+            if "\n" in part
+            else super(_Formatter, self)._fill_text(part, width, indent)
+            for part in text.strip().split("\n\n")
+        )
+        return "\n\n".join(filled)
 
 
 def check_text(text: str, name: str) -> None:
-    """Refuse a word of the command that is no text.
+    """Reject a word of the command line that is not UTF-8, which could not be sent.
 
     Raises:
-        Misuse: its bytes are not UTF-8, and nothing else can be sent.
+        UsageError: the bytes of the word are not UTF-8.
     """
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{name} is no text in UTF-8") from None
+        raise UsageError(f"{name} is not UTF-8 text") from None
 
 
 def load(name: str) -> Verb:
@@ -85,12 +113,16 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         description=f"{VERBS[name]}.".capitalize(),
         formatter_class=_Formatter,
     )
-    load(name).configure(parser)
+    verb = load(name)
+    verb.configure(parser)
+    title = "examples" if "\n" in verb.EXAMPLES.strip() else "example"
+    examples = "\n".join(f"  {line}" for line in verb.EXAMPLES.strip().splitlines())
+    parser.epilog = "\n\n".join(filter(None, [parser.epilog, f"{title}:\n{examples}"]))
     return parser
 
 
 def split(verb: Verb, words: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:
-    """Return the words of a verb, and the command that comes after `--`, where it takes one."""
+    """Return the words of a verb, and the command after `--` if the verb takes one."""
     if not getattr(verb, "TAKES_COMMAND", False) or "--" not in words:
         return words, None
     at = words.index("--")
@@ -102,10 +134,13 @@ def run(name: str, words: Sequence[str]) -> int:
     try:
         return _run(name, words)
     except (UsageError, LookupError) as error:
-        tell(f"trunkline {name}: {_sentence(error)}")
+        tell(f"trunkline {name}: {error.args[0] if error.args else error}")
         return USAGE_ERROR
+    except UnreadableInput as error:
+        tell(f"trunkline {name}: {error}")
+        return UNREADABLE_INPUT
     except BrokenPipeError:
-        return SUCCESS  # whoever reads has seen enough
+        return SUCCESS  # the reader has closed the pipe, as `head` does
     except OSError as error:
         what = "" if error.filename is None else f"{error.filename}: "
         tell(f"trunkline {name}: {what}{error.strerror or error}")
@@ -122,9 +157,5 @@ def _run(name: str, words: Sequence[str]) -> int:
         options = parser_of(name).parse_args(words)
         options.command = command
         return verb.run(options)
-    except SystemExit as end:  # argparse ends the program for --help and for misuse
+    except SystemExit as end:  # argparse exits for --help and for wrong usage
         return end.code if isinstance(end.code, int) else USAGE_ERROR
-
-
-def _sentence(error: Exception) -> str:
-    return str(error.args[0]) if error.args else str(error)

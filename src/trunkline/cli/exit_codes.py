@@ -1,4 +1,4 @@
-"""What the exit status of every verb means. Plain numbers: `--version` loads this too."""
+"""Exit statuses of every verb. Plain numbers, because `--version` loads this module too."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ UNREADABLE_INPUT = 6
 INTERRUPTED = 130
 
 EXIT_CODES = {
-    SUCCESS: "fine",
-    PROBLEMS_FOUND: "something was found: a broken rule, a breaking change, a tool that failed",
-    USAGE_ERROR: "the command was misused, names something there is not, or could not write",
-    UNREACHABLE: "there was no connection, it was lost, or no answer came in time",
-    UNREADABLE_INPUT: "the input could not be read at all",
-    INTERRUPTED: "interrupted; 143 by SIGTERM and 129 by SIGHUP",
+    SUCCESS: "success",
+    PROBLEMS_FOUND: "problems found: a broken rule, a breaking change, a failed tool",
+    USAGE_ERROR: "wrong usage, a name that does not exist, or output not writable",
+    UNREACHABLE: "no connection, a lost connection, or no answer in time",
+    UNREADABLE_INPUT: "input that cannot be read",
+    INTERRUPTED: "interrupted by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP",
 }

@@ -1,11 +1,12 @@
-"""The file that `--trace` and `--record` write: a recording of conversations, as they happen.
+"""The file that `--trace` and `--record` write: a recording of messages as they pass.
 
-A recording takes the place of another, and of nothing else: a file that is no recording was
-put in the command by mistake. It is a new file each time, so that a program which still writes
-the one before does not write into this one; what is no file itself, such as /dev/stderr, is
-written to where it leads. Each entry is with the system before the next begins: who is killed
-leaves a recording that can be read. Nobody else may read it. Secrets are hidden by the writer of
-entries, before they get here.
+The rules that live here, and only here:
+
+* A recording replaces another recording, and no other file.
+* It is a new file each time: a process that still writes the one before does not write into it.
+  A device or a stream such as /dev/stderr is written to directly.
+* Each entry is written unbuffered, so that a killed process leaves a readable recording.
+* Only its owner may read it. `TraceWriter` removes secrets.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ FrameListener: TypeAlias = "Callable[[Literal['client', 'server'], Frame], objec
 
 
 class Recording:
-    """Takes down frames, of one connection or of several."""
+    """Records the frames of one connection or of several."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
-        # Imported here: few conversations are recorded.
+        # Imported here: most runs record nothing.
         from ..judge.trace import TraceWriter
 
         self._writer = TraceWriter(write)
@@ -45,7 +46,7 @@ class Recording:
         transport: str,
         connection: int | None = None,
     ) -> None:
-        """Take down a frame, and how it was sent."""
+        """Write a frame as one entry."""
         from ..judge.trace import TraceEntry
 
         at = round(monotonic() - self._begin, 6)
@@ -61,7 +62,7 @@ def recording(path: str) -> Iterator[Recording]:
     """Open a recording.
 
     Raises:
-        Misuse: there is something else in its place, or it cannot be written.
+        UsageError: another file is in its place, or it cannot be written.
     """
     with ExitStack() as stack:
         try:
@@ -74,52 +75,50 @@ def recording(path: str) -> Iterator[Recording]:
 
 @contextmanager
 def recorded(path: str, transport: str, say: Callable[[str], object]) -> Iterator[FrameListener]:
-    """Open a recording of one connection; yield what takes down each frame.
+    """Open a recording of one connection; yield the function that records a frame.
 
-    If it cannot be written any more, `say` is called with a sentence, once, and nothing is taken
-    down from there on: the conversation goes on.
+    After a write error `say` is called with a sentence, once, and the recording stops.
 
     Raises:
-        Misuse: there is something else in its place, or it cannot be written.
+        UsageError: another file is in its place, or it cannot be written.
     """
     with recording(path) as opened:
         record: Recording | None = opened
 
-        def hear(sender: Literal["client", "server"], frame: Frame) -> None:
+        def record_frame(sender: Literal["client", "server"], frame: Frame) -> None:
             nonlocal record
             if record is not None:
                 try:
                     record.add(sender, frame, transport)
                 except OSError as error:
                     record = None
-                    say(f"nothing is recorded from here on: {error.strerror}")
+                    say(f"recording stopped: {error.strerror}")
 
-        yield hear
+        yield record_frame
 
 
 def _opened(path: str) -> BinaryIO:
     stream = _stream_at(path)
     if stream is not None:
-        # Its own descriptor: another would write from the beginning, over what it has written.
+        # Its own descriptor: a new one would start at offset 0 and overwrite.
         return open(os.dup(stream), "wb", buffering=0)
     is_link = os.path.islink(path)
     if is_link and os.lstat(path).st_uid != os.geteuid():
-        raise UsageError(f"{path!r} is a link of somebody else's: it is not followed")
+        raise UsageError(f"{path!r} is a symbolic link of another user: it is not followed")
     if _is_replaceable(path):
         os.unlink(path)
     elif os.path.exists(path) or is_link:
-        return open(path, "wb", buffering=0, opener=_for_us_alone)
-    # What came to be there since we looked is not ours.
-    return open(path, "xb", buffering=0, opener=_for_us_alone)
+        return open(path, "wb", buffering=0, opener=_private_opener)
+    # "x": a file that appeared since the check is not ours.
+    return open(path, "xb", buffering=0, opener=_private_opener)
 
 
-def _for_us_alone(path: str, flags: int) -> int:
-    """Open a file that, if it is made, nobody else may read: conversations are private."""
+def _private_opener(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
 def _stream_at(path: str) -> int | None:
-    """Return the number of the standard stream that goes to a path already, if one does."""
+    """Return the descriptor of the standard stream that is open on a path, or None."""
     try:
         there = os.stat(path)
     except OSError:
@@ -134,14 +133,14 @@ def _stream_at(path: str) -> int | None:
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
-    """Write all of it, or raise: a disk that fills up takes a part first."""
+    # A disk that fills up takes a part of the data before it raises.
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
 def _entry(entry: TraceEntry) -> TraceEntry:
-    """Return an entry with its message read, so that secrets are found by their names."""
+    """Return an entry with its message decoded, so that secrets are found by name."""
     from msgspec.json import decode
     from msgspec.structs import replace
 
@@ -154,29 +153,28 @@ def _entry(entry: TraceEntry) -> TraceEntry:
 
 
 def _head(fault: object) -> bytes:
-    """Return what is known of a frame that could not be read."""
     head = getattr(fault, "head", b"")
     return head if isinstance(head, bytes) else b""
 
 
 def _is_replaceable(path: str) -> bool:
-    """Say whether there is a file to be replaced; refuse one that is no recording.
+    """Return True if a recording is to be unlinked first; reject any other file.
 
-    What is behind a link is written over, and stays: the link may be to a stream of somebody's.
+    The target of a link is overwritten in place.
     """
     from ..judge.trace import HEADER
 
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):
-            return False  # a pipe, or a terminal: nothing is lost
+            return False  # a pipe or a terminal
         with open(path, "rb") as file:
             beginning = file.read(256)
     except FileNotFoundError:
         return False
     is_blank = not beginning.strip() and len(beginning) == found.st_size
     if not is_blank and not beginning.lstrip().startswith(b'{"%s"' % HEADER.encode()):
-        raise UsageError(f"{path!r} is there and no recording: it is not replaced")
+        raise UsageError(f"{path!r} exists and is not a recording: it is not replaced")
     if found.st_uid != os.geteuid():
-        raise UsageError(f"{path!r} belongs to somebody else, who could read what is recorded")
+        raise UsageError(f"{path!r} belongs to another user, who could read the recording")
     return not os.path.islink(path)

@@ -1,14 +1,14 @@
-"""Signals that end a verb: SIGTERM and SIGHUP as Ctrl-C does, and none of them halfway.
+"""Signal handling of verbs: SIGTERM and SIGHUP end a verb as Ctrl-C does.
 
-For verbs that leave something behind if they are ended by the system: a child, or a terminal
-that shows nothing of what is typed. A server has rules of its own for its end.
+For verbs that would leave a child process or a terminal without echo behind. Servers handle
+signals themselves.
 
 The rules that live here, and only here:
 
-* A signal that was ignored when we started stays ignored: `nohup` means it.
-* SIGTERM and SIGHUP do what Ctrl-C would do just then, whoever has taken that over.
-* While a child is started or ended a signal is only noted. It acts when that is done: a child
-  that nobody knows of yet could be ended by nobody.
+* A signal that was ignored at the start stays ignored, as under `nohup`.
+* SIGTERM and SIGHUP call the current handler of SIGINT.
+* While a child is started or ended, signals are deferred: an interrupted start would leave a
+  child that cannot be ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 
 __all__ = ["Terminated", "clean_termination", "signals_deferred"]
 
-# There is no SIGHUP on Windows.
+# Windows has no SIGHUP.
 _ENDING: Final = tuple(
     number
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", None))
@@ -30,7 +30,7 @@ _ENDING: Final = tuple(
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP has ended a verb; `status` is what a shell calls that."""
+    """SIGTERM or SIGHUP ended a verb; `status` is the exit status, 128 plus its number."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -39,10 +39,10 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def clean_termination() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end what is done here as Ctrl-C does.
+    """Make SIGTERM and SIGHUP act as Ctrl-C in this block.
 
     Raises:
-        Ended: one of them came.
+        Terminated: one of them arrived.
     """
     came: list[int] = []
 
@@ -50,7 +50,7 @@ def clean_termination() -> Iterator[None]:
         came.append(number)
         ctrl_c = signal.getsignal(signal.SIGINT)
         if ctrl_c is signal.default_int_handler or not callable(ctrl_c):
-            # Nobody has taken it over; or it is ignored, as in the background of a script.
+            # The default, or ignored as in the background of a script.
             raise Terminated(number)
         ctrl_c(signal.SIGINT, frame)
 
@@ -68,7 +68,7 @@ def clean_termination() -> Iterator[None]:
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Let no signal in here; one that comes acts at the end."""
+    """Defer signals that arrive in this block to its end."""
     came: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:
@@ -93,4 +93,4 @@ def _set(acts: Mapping[signal.Signals, _Act]) -> None:
         try:
             signal.signal(number, act)
         except ValueError:
-            return  # not in the main thread, where signals are somebody else's
+            return  # not the main thread, which cannot set handlers

@@ -76,15 +76,15 @@ def test_a_module_is_found_from_where_we_are(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("nothing.py", "'nothing.py' is no file; name a Python file"),
-        ("nothing.py:app", "'nothing.py' is no file"),
-        ("no/thing", "'no/thing' is no file"),
+        ("nothing.py", "'nothing.py' does not exist; name a Python file"),
+        ("nothing.py:app", "'nothing.py' does not exist"),
+        ("no/thing", "'no/thing' does not exist"),
         ("/", "'/' is a folder"),
-        ("", "'' is no file"),
-        ("a-b", "'a-b' is no file"),
-        ("weather:", "names no object after its colon"),
-        ("weather:a b", "names no object after its colon"),
-        ("weather:a..b", "names no object after its colon"),
+        ("", "'' does not exist"),
+        ("a-b", "'a-b' does not exist"),
+        ("weather:", "has no object name after the colon"),
+        ("weather:a b", "has no object name after the colon"),
+        ("weather:a..b", "has no object name after the colon"),
     ],
 )
 def test_a_text_that_names_nothing_is_refused(text: str, said: str) -> None:
@@ -127,12 +127,12 @@ def test_a_server_that_is_named_is_taken_or_made(file: Path, text: str, name: st
 @pytest.mark.parametrize(
     ("text", "name", "said"),
     [
-        ("", "", "weather.py has no Server among its globals"),
+        ("", "", "weather.py has no global Server"),
         ("a = Server('a')\nb = Server('b')", "", "several servers, a, b; name one: weather.py:a"),
         ("apple = 1", ":appel", "weather.py has no 'appel'; did you mean 'apple'?"),
-        ("x = 1", ":x", "weather.py:x is no Server, it is of type int"),
+        ("x = 1", ":x", "weather.py:x is not a Server; its type is int"),
         ("def make(a): ...", ":make", "takes arguments"),
-        ("def make(): return 1", ":make", r"make\(\) returned no Server, but .* type int"),
+        ("def make(): return 1", ":make", r"make\(\) did not return a Server; its type is int"),
         ("async def make(): ...", ":make", "is a coroutine"),
         ("x = 1", ":x.y", "x has no 'y'"),
     ],
@@ -170,7 +170,7 @@ def test_a_module_of_a_package_is_loaded(tmp_path: Path, monkeypatch: pytest.Mon
     (package / "main.py").write_text(f"{SERVER}from .name import NAME\napp = Server(NAME)")
     monkeypatch.chdir(tmp_path)
     assert load_app(parse_app_target("packed.main")).name == "it"
-    with pytest.raises(UsageError, match=r"there is no module packed\.nothing"):
+    with pytest.raises(UsageError, match=r"no module packed\.nothing"):
         load_app(parse_app_target("packed.nothing"))
 
 

@@ -149,3 +149,42 @@ def test_output_survives_a_terminal_that_knows_ascii_only() -> None:
     run = command("spec", "method", "tools/call", PYTHONIOENCODING="ascii")
     assert (run.returncode, run.stderr) == (0, "")
     assert "server/tools#calling-tools" in run.stdout
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_fits_a_terminal_of_80_columns(verb: str) -> None:
+    shown = command(*([verb] if verb else []), "--help", COLUMNS="80").stdout
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_ends_with_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([verb, "--help"])
+    examples = capsys.readouterr().out.partition("\nexamples:\n")[2]
+    assert examples.count(f"  trunkline {verb}") >= 1
+    assert examples.endswith("\n")
+
+
+def test_help_followed_by_a_verb_shows_the_help_of_the_verb(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["help", "call"]) == 0
+    assert capsys.readouterr().out.startswith("usage: trunkline call TARGET TOOL")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("inspect", "list"), ("lint", "validate"), ("run", "serve"), ("dev", "serve --reload")],
+)
+def test_a_verb_of_another_tool_is_translated(
+    word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word]) == 2
+    assert capsys.readouterr().err == (
+        f"trunkline: unknown verb {word!r}; did you mean {meant!r}?\n"
+    )
+
+
+def test_an_option_of_another_tool_is_translated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "x.py", "--port", "8000"]) == 2
+    assert "unrecognized arguments: --port 8000; use --tcp PORT;" in capsys.readouterr().err

@@ -56,7 +56,7 @@ def test_a_recording_takes_the_place_of_another(tmp_path: Path, content: str) ->
 def test_nothing_else_is_replaced(tmp_path: Path, content: str) -> None:
     file = tmp_path / "trace"
     file.write_text(content)
-    with pytest.raises(UsageError, match="no recording"), recorded(str(file), "stdio", print):
+    with pytest.raises(UsageError, match="is not a recording"), recorded(str(file), "stdio", print):
         pass
     assert file.read_text() == content
 
@@ -106,7 +106,7 @@ def test_a_failure_is_told_once_and_the_conversation_goes_on(
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         hear("client", b"{}")
-    assert told == ["nothing is recorded from here on: File too large"]
+    assert told == ["recording stopped: File too large"]
 
 
 def test_nobody_else_may_read_a_recording(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_nobody_else_may_read_a_recording(tmp_path: Path) -> None:
 def test_a_file_that_begins_with_blanks_is_no_recording(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(" " * 300 + "precious")
-    with pytest.raises(UsageError, match="no recording"), recording(str(path)):
+    with pytest.raises(UsageError, match="is not a recording"), recording(str(path)):
         pass
     assert "precious" in path.read_text()
 
@@ -136,9 +136,9 @@ def test_what_belongs_to_somebody_else_is_not_written(
     path.touch()
     link.symlink_to(tmp_path / "elsewhere")
     monkeypatch.setattr("trunkline.cli.recording.os.geteuid", lambda: path.stat().st_uid + 1)
-    with pytest.raises(UsageError, match="belongs to somebody else"), recording(str(path)):
+    with pytest.raises(UsageError, match="belongs to another user"), recording(str(path)):
         pass
-    with pytest.raises(UsageError, match="a link of somebody else's"), recording(str(link)):
+    with pytest.raises(UsageError, match="a symbolic link of another user"), recording(str(link)):
         pass
     assert path.read_bytes() == b""
     assert not (tmp_path / "elsewhere").exists()

@@ -1,7 +1,7 @@
-"""The verb `call`: call a tool, and show what it gives.
+"""The verb `call`: calls a tool and shows its result.
 
-Arguments are words, which are read by the tool's schema before anything is called, or one JSON
-object, which the server judges: then no schema is asked for.
+Arguments are words, converted by the tool's input schema before the call, or one JSON object,
+which is sent as it is: then the tools are not listed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import PeerError
 from ..command import UsageError
-from ..connect.target import add_target, near, talk, wants_json, words_of
+from ..connect.target import add_target, take_words, talk, unknown_name, wants_json
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
 from ..output.terminal import tell
@@ -24,17 +24,21 @@ if TYPE_CHECKING:
     from ...mcp.types import Tool
     from ..output.progress import Console
 
-__all__ = ["TAKES_COMMAND", "configure", "json_arguments", "run"]
+__all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "json_arguments", "run"]
 
 TAKES_COMMAND: Final = True
 
+EXAMPLES: Final = """\
+trunkline call find text=tea -- trunkline serve notes.py
+trunkline call tcp://localhost:9000 forecast city=Oslo days=3
+"""
 _EPILOG: Final = """\
 arguments:
-  key=text      read by the tool's schema: days=3 is a number if it asks for one
+  key=text      converted by the tool's schema: a number if it asks for one
   key:=JSON     JSON, whatever the schema says
-  key=@FILE     the text of a file; key=@@text begins with one @
-  a.b=text      a member of the object a; a list is a=1,2 or a=1 a=2 or a=[1,2]
-  --json '{…}'  all of them as one JSON object; --json - reads it from standard input
+  key=@FILE     the text of a file; key=@@text for a text that begins with @
+  a.b=text      member b of the object a
+  a=1,2         a list; also a=1 a=2 or a=[1,2]
 """
 
 
@@ -44,16 +48,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_target(
         parser,
         "TOOL [key=value ...]",
-        json_gives="the arguments, or - for standard input; without one, the same as -o json",
+        json_help="all arguments as a JSON object, or - to read it from standard input; "
+        "without a value: the same as -o json",
     )
     parser.add_argument(
-        "--save", metavar="DIR", help="where images and the like are saved; default: ."
+        "--save", metavar="DIR", help="folder for images, audio and other files; default: ."
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Call the tool and return the exit status."""
-    name, *words = words_of(options, "TOOL")
+    name, *words = take_words(options, "TOOL")
     given = json_arguments(options, words)
 
     async def work(client: Client, console: Console) -> int:
@@ -65,10 +70,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def json_arguments(options: argparse.Namespace, words: Sequence[str]) -> dict[str, Any] | None:
-    """Return the arguments that `--json` gives, or None where it gives none.
+    """Return the arguments in `--json`, or None if it has no value.
 
     Raises:
-        Misuse: its value is no JSON object, or there are words as well.
+        UsageError: its value is not a JSON object, or there are words as well.
     """
     text = options.json
     if text is None or text is True:
@@ -78,20 +83,20 @@ def json_arguments(options: argparse.Namespace, words: Sequence[str]) -> dict[st
 
     if text != "-" and not text.lstrip().startswith("{"):
         raise UsageError(
-            "--json takes the arguments as a JSON object, or -; for JSON output say -o json"
+            "--json takes the arguments as a JSON object, or -; for JSON output use -o json"
         )
     if words:
-        raise UsageError("the arguments are given as words or by --json, not both")
+        raise UsageError("give the arguments as words or by --json, not both")
     raw = _standard_input() if text == "-" else text.encode("utf-8", "surrogateescape")
     try:
         value = decode(raw)
     except UnicodeDecodeError:
-        raise UsageError("the arguments of --json are no text in UTF-8") from None
+        raise UsageError("the arguments of --json are not UTF-8 text") from None
     except (DecodeError, RecursionError) as error:
-        # What was given is not quoted: it may hold a secret.
+        # The input is not quoted: it may hold a secret.
         raise UsageError(f"the arguments of --json are not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise UsageError("the arguments of --json are no JSON object")
+        raise UsageError("the arguments of --json are not a JSON object")
     return value
 
 
@@ -122,7 +127,7 @@ async def _called(
     except PeerError as error:
         refused = error
     if refused.kind == "INVALID_PARAMS":
-        # It may have been the name: looked up only now that something is wrong.
+        # The name may be wrong; the tools are listed only now.
         tools = await client.list_tools()
         if all(each.name != name for each in tools):
             raise _unknown(name, tools)
@@ -130,7 +135,7 @@ async def _called(
 
 
 def _unknown(name: str, tools: Sequence[Tool]) -> UsageError:
-    return near(name, (each.name for each in tools), "tool")
+    return unknown_name(name, (each.name for each in tools), "tool")
 
 
 def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> int:
@@ -139,18 +144,17 @@ def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> i
     if wants_json(options):
         emit(json_text(_document(result)))
         return PROBLEMS_FOUND if result.is_error else SUCCESS
-    shelf = SaveFolder(options.save, name)
-    text = "\n".join(result_shown(result, shelf))
+    folder = SaveFolder(options.save, name)
+    text = "\n".join(result_shown(result, folder))
     if result.is_error:
-        tell(text or f"{options.prog}: the tool failed and did not say why")
+        tell(text or f"{options.prog}: the tool failed without an error message")
         return PROBLEMS_FOUND
     if text:
         emit(text)
-    return shelf.status(options.prog)
+    return folder.status(options.prog)
 
 
 def _document(result: ToolResult[Any]) -> dict[str, Any]:
-    """Return a result as the wire has it."""
     document: dict[str, Any] = {"content": result.content}
     if result.structured_content is not None:
         document["structuredContent"] = result.structured_content

@@ -1,7 +1,7 @@
-"""The verb `completion`: a script that completes the command, for a shell to keep.
+"""The verb `completion`: prints a shell completion script.
 
-The script is static: completing runs no Python. It is made from the verbs and their parsers,
-so it knows what `--help` knows.
+The script is static and runs no Python. It is made from the parsers of the verbs, so it knows
+what `--help` knows.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from ..command import load, parser_of
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
 
-__all__ = ["configure", "run"]
+__all__ = ["EXAMPLES", "configure", "run"]
 
-_INSTALL: Final = """\
-to install:
-  bash   trunkline completion bash > ~/.local/share/bash-completion/completions/trunkline
-  zsh    trunkline completion zsh > "${fpath[1]}/_trunkline"
-  fish   trunkline completion fish > ~/.config/fish/completions/trunkline.fish
+EXAMPLES: Final = """\
+trunkline completion bash > \\
+  ~/.local/share/bash-completion/completions/trunkline
+trunkline completion zsh > "${fpath[1]}/_trunkline"
+trunkline completion fish > ~/.config/fish/completions/trunkline.fish
 """
 
 
 class _CompletionContext(NamedTuple):
-    """What can be typed after some words."""
+    """The words and options that may follow some words."""
 
     # The words so far, without the command: "spec diff".
     path: str
-    # What can come next, and what is said of it.
+    # The words that may come next, with their help.
     words: Mapping[str, str]
-    # The options, each with the values it takes, where those are known.
+    # The options with their values, if those are known.
     options: Mapping[str, tuple[str, ...]]
     helps: Mapping[str, str]
     # The options that take no value.
@@ -43,8 +43,7 @@ class _CompletionContext(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.epilog = _INSTALL
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to complete in")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     return SUCCESS
 
 
-# What there is to complete
+# Words and options
 
 
 def _places() -> Iterator[_CompletionContext]:
@@ -67,13 +66,13 @@ def _places() -> Iterator[_CompletionContext]:
 
 
 def _of_parser(path: str, parser: argparse.ArgumentParser) -> Iterator[_CompletionContext]:
-    """Yield what a parser takes, then what each of its own words does."""
+    """Yield the context of a parser, then those of its sub-parsers."""
     words: dict[str, str] = {}
     options: dict[str, tuple[str, ...]] = {}
     helps: dict[str, str] = {}
     flags: set[str] = set()
     inner: Mapping[str, argparse.ArgumentParser] = {}
-    # argparse has no public way to ask a parser what it takes; this one is as old as it is.
+    # argparse has no public way to list the arguments of a parser.
     for action in parser._actions:
         choices = tuple(map(str, action.choices or ()))
         if isinstance(action, argparse._SubParsersAction):
@@ -90,7 +89,7 @@ def _of_parser(path: str, parser: argparse.ArgumentParser) -> Iterator[_Completi
 
 
 def _nested(places: Iterable[_CompletionContext]) -> list[str]:
-    """Return the verbs after which one more word says what is meant."""
+    """Return the verbs with sub-verbs, such as `spec`."""
     return sorted({place.path.split()[0] for place in places if " " in place.path})
 
 
@@ -102,7 +101,7 @@ def _bash(places: list[_CompletionContext]) -> str:
 _trunkline() {{
     local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" at="" words=""
     COMPREPLY=()
-    # What is after -- is a command of somebody else's.
+    # The words after -- are another command.
     if [[ "$prev" == -- ]]; then COMPREPLY=($(compgen -c -- "$cur")); return; fi
     [[ " ${{COMP_WORDS[*]:1:COMP_CWORD-1}} " == *" -- "* ]] && return
     (( COMP_CWORD > 1 )) && at="${{COMP_WORDS[1]}}"
@@ -120,7 +119,7 @@ def _zsh(places: list[_CompletionContext]) -> str:
 #compdef trunkline
 _trunkline() {{
     local cur="$words[CURRENT]" prev="$words[CURRENT-1]" at="" found=""
-    # What is after -- is a command of somebody else's.
+    # The words after -- are another command.
     if [[ "$prev" == -- ]]; then _command_names; return; fi
     if (( ${{words[(I)--]}} > 0 && ${{words[(I)--]}} < CURRENT )); then _files; return; fi
     (( CURRENT > 2 )) && at="$words[2]"
@@ -138,7 +137,7 @@ fi"""
 
 
 def _cases(places: list[_CompletionContext]) -> str:
-    """Return the part that bash and zsh share: it puts what may come next into `words`."""
+    """Return the part that bash and zsh share: it sets `words` to the candidates."""
     values = [
         f'        "{place.path} {option}") words="{" ".join(choices)}" ;;'
         for place in places
@@ -166,7 +165,6 @@ def _fish(places: list[_CompletionContext]) -> str:
 
 
 def _rules(place: _CompletionContext) -> Iterator[str]:
-    """Yield the lines of fish for one place."""
     begin = f"complete -c trunkline -n {_quoted(_condition(place, bool(place.words)))}"
     takes_files = not place.words and place.path == "validate"
     if takes_files:

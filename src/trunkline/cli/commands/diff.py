@@ -1,7 +1,7 @@
-"""The verb `diff`: say what has changed between two listings, and whether it breaks clients.
+"""The verb `diff`: compares the listings of two servers, and finds changes that break clients.
 
-Each of the two is a file, standard input, an address, or (the new one) a command after `--`.
-A live server is asked for everything it lists; a file is whatever `read_listing` reads.
+Each side is a file, standard input, an address, or (the new one) a command after `--`. A live
+server is asked for all its lists; a file is read by `judge.diff.read_listing`.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from ..command import UsageError
-from ..exit_codes import PROBLEMS_FOUND, SUCCESS, UNREADABLE_INPUT
+from ..command import UnreadableInput, UsageError
+from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 
 if TYPE_CHECKING:
     from ...judge.diff import Change, Comparison
 
-__all__ = ["FORMAT", "TAKES_COMMAND", "configure", "run"]
+__all__ = ["EXAMPLES", "FORMAT", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
 FORMAT: Final = "trunkline.diff/1"
+EXAMPLES: Final = """\
+trunkline list -o json -- trunkline serve notes.py > released.json
+trunkline diff released.json -- trunkline serve notes.py
+"""
 
 _COLOURS: Final = {"breaking": "red", "announced": "yellow", "deprecated": "yellow", "safe": "cyan"}
-# What would be read as markup, and turn a server's text into links or pictures.
+# Escaped, so that a server's text cannot become links or pictures.
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()|~&#!])")
 
 
-class _Unreadable(Exception):
-    """A file holds no listing; the text says what is wrong with it."""
-
-
 class _Unreached(Exception):
-    """A server gave no listing, which was told already."""
+    """A server could not be listed; the error has been printed."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -42,48 +42,47 @@ class _Unreached(Exception):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    # Imported here, as by every verb that talks: completion reads this module too.
+    # Imported here: completion loads this module, and needs no connection.
     from ..connect.target import add_target
 
-    add_target(parser)
+    add_target(
+        parser,
+        target=(
+            "OLD NEW",
+            "each is a file (of `trunkline list -o json`, a tools/list result, or a recording), - "
+            "for standard input, or an address; NEW is left out with a command after --",
+        ),
+    )
     parser.usage = (
         f"{parser.prog} OLD NEW [options]\n       {parser.prog} OLD [options] -- COMMAND ..."
     )
-    parser.epilog = (
-        "OLD and NEW are files (of `trunkline list -o json`, of a tools/list, or a recording), "
-        "- for standard input, or addresses. Ends with 1 if clients of OLD break with NEW."
-    )
-    parser.add_argument("--markdown", action="store_true", help="print a page for a review")
+    parser.epilog = "The exit status is 1 if NEW breaks clients of OLD."
+    parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument(
         "--allow-announced",
         action="store_true",
-        help="let what was marked as deprecated go in any version, not only the next major one",
+        help="allow the removal of deprecated entries in any version; default: only in the next "
+        "major version",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare, print what has changed and return the exit status."""
+    """Compare, print the changes and return the exit status."""
     from ...judge.diff import compare
     from ..connect.target import wants_json
     from ..output.reports import emit
-    from ..output.terminal import tell
 
     if options.markdown and wants_json(options):
-        raise UsageError("give --markdown or JSON, not both")
+        raise UsageError("give --markdown or -o json, not both")
     names = _sides(options)
     try:
         old, new = (_listing(name, options) for name in names)
-    except _Unreadable as problem:
-        tell(f"trunkline diff: {problem}")
-        return UNREADABLE_INPUT
     except _Unreached as end:
         return end.status
     found = compare(old, new)
     if not found.compared:
         called = " and ".join(_called(name, options) for name in names)
-        why = f"nothing was compared: {called} have no part in common"
-        tell(f"trunkline diff: {why}")
-        return UNREADABLE_INPUT
+        raise UnreadableInput(f"nothing was compared: {called} have no list in common")
     breaks = found.breaks(allow_announced=options.allow_announced)
     shown = [_called(name, options) for name in names]
     if wants_json(options):
@@ -99,23 +98,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _sides(options: argparse.Namespace) -> list[str | None]:
-    """Return the names of the two; None is the command."""
+    """Return the names of the two sides; None is the command."""
     from ..connect.target import check_tls
 
     words: list[str | None] = list(options.words)
     if options.command is not None:
         words.append(None)
     if len(words) != 2:
-        raise UsageError("name OLD and NEW: two files or addresses, or OLD and a command after --")
+        raise UsageError(
+            "diff takes OLD and NEW: two files or addresses, or OLD and a command after --"
+        )
     if words.count("-") > 1:
         raise UsageError("only one of the two can be standard input")
     live = [word for word in words if _is_live(word)]
     if options.trace and len(live) == 2:
-        raise UsageError("--trace records one conversation, and both of these are servers")
+        raise UsageError("--trace records one connection, and both sides are servers")
     if options.trace and not live:
-        raise UsageError("--trace records a conversation, and neither of these is a server")
+        raise UsageError("--trace records a connection, and neither side is a server")
     if options.env and options.command is None:
-        raise UsageError("--env is for a command after --")
+        raise UsageError("--env needs a command after --")
     check_tls(options, *live)
     return words
 
@@ -127,7 +128,7 @@ def _is_live(name: str | None) -> bool:
 
 
 def _called(name: str | None, options: argparse.Namespace) -> str:
-    """Return what a side is called in a report; of a command no more than its first word."""
+    """Return the name of a side in a report; of a command only its first word."""
     if name is None:
         return str(options.command[0]) if options.command else "command"
     return "stdin" if name == "-" else name
@@ -142,18 +143,17 @@ def _listing(name: str | None, options: argparse.Namespace) -> dict[str, Any]:
     try:
         if name == "-":
             if sys.stdin is None:
-                raise _Unreadable("stdin: it is closed")
+                raise UnreadableInput("stdin is closed")
             data = sys.stdin.buffer.read()
         else:
             with open(name, "rb") as file:
                 data = file.read()
         return read_listing(data)
     except ValueError as error:
-        raise _Unreadable(f"{called}: {error}") from None
+        raise UnreadableInput(f"{called}: {error}") from None
 
 
 def _live(address: str | None, options: argparse.Namespace) -> dict[str, Any]:
-    """Return what a server lists, asked now."""
     from ..connect.listing import listing_of
     from ..connect.target import talk
 
@@ -166,7 +166,7 @@ def _live(address: str | None, options: argparse.Namespace) -> dict[str, Any]:
     one = argparse.Namespace(**vars(options))
     one.target = address
     if address is not None:
-        # Both belong to the command, which may be the other side.
+        # These two belong to the command, which may be the other side.
         one.command, one.env = None, []
     status = talk(one, ask)
     if not found:
@@ -191,12 +191,12 @@ def _summary(found: Comparison) -> str:
 
 def _verdict(found: Comparison, breaks: bool) -> str:
     if found.counts["breaking"]:
-        return "clients of the old server break with the new one"
+        return "the new server breaks clients of the old one"
     if breaks:
-        return "what was announced is gone before the next major version"
+        return "deprecated entries are gone before the next major version"
     if found.counts["announced"]:
-        return "nothing breaks that was not announced"
-    return "nothing breaks" if any(found.counts.values()) else "nothing has changed"
+        return "only deprecated entries are gone"
+    return "nothing breaks" if any(found.counts.values()) else "no changes"
 
 
 def _place(change: Change) -> str:

@@ -1,7 +1,7 @@
-"""The verb `list`: what a server offers, as a table for people or a document for programs.
+"""The verb `list`: shows what a server offers, as text or as a JSON document.
 
-Lines are cut to the width of a terminal, and never in a pipe. `trunkline diff` reads what
-`-o json` prints; `listing` makes it.
+Lines are cut to the width of a terminal, and never in a pipe. The JSON document is made by
+`connect.listing`; `trunkline diff` reads it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import visible
 from ..command import UsageError
-from ..connect.target import add_target, near, talk, wants_json, words_of
+from ..connect.target import add_target, take_words, talk, unknown_name, wants_json
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
 from ..output.terminal import bold, cells, cut, dim, is_terminal, paint, terminal_width
@@ -22,41 +22,48 @@ if TYPE_CHECKING:
     from ...client.client import Client
     from ..output.progress import Console
 
-__all__ = ["COMPLETES", "TAKES_COMMAND", "configure", "run"]
+__all__ = ["COMPLETES", "EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
 
 _KINDS: Final = ("tools", "resources", "prompts")
 COMPLETES: Final = _KINDS
-# A longer name gets a line of its own, or it would push everything else aside.
-_NAME_WIDTH: Final = 28
-# Of what a server wants a model to know, people see the beginning; `--long` shows it all.
-_INSTRUCTIONS: Final = 200
+EXAMPLES: Final = """\
+trunkline list -- trunkline serve notes.py
+trunkline list tcp://localhost:9000 tools find --long
+"""
+# Columns; a longer name gets a line of its own.
+_MAX_NAME_COLUMNS: Final = 28
+# Characters of the server's instructions that are shown without `--long`.
+_MAX_INSTRUCTIONS: Final = 200
 
 
 class _ListedItem(NamedTuple):
-    """One thing that a server offers, as it is shown."""
+    """A tool, resource, template or prompt as it is shown."""
 
     name: str
     about: str
     detail: str
     is_deprecated: bool
-    # As it came.
+    # As the server sent it.
     whole: Mapping[str, Any]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_target(parser, "[tools | resources | prompts [NAME ...]]")
-    parser.add_argument("--long", action="store_true", help="show schemas and annotations too")
+    add_target(parser, "[KIND [NAME ...]]")
+    parser.epilog = "KIND is tools, resources or prompts; default: all of them."
+    parser.add_argument(
+        "--long", action="store_true", help="show full descriptions, schemas and annotations"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """List what there is and return the exit status."""
-    words = words_of(options)
+    """Print the lists and return the exit status."""
+    words = take_words(options)
     kind, names = (words[0], words[1:]) if words else ("", [])
     if kind and kind not in _KINDS:
-        raise UsageError(f"a server has {', '.join(_KINDS)}, not {visible(kind, kept='')!r}")
+        raise UsageError(f"list takes {', '.join(_KINDS)}, not {visible(kind, kept='')!r}")
 
     async def work(client: Client, console: Console) -> int:
         from ..connect.listing import listing_of
@@ -78,22 +85,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _keep_named(listing: dict[str, Any], names: Sequence[str], kind: str) -> None:
-    """Leave in a listing only what is named.
+    """Remove all other entries from a listing.
 
     Raises:
-        Misuse: there is nothing of a name.
+        UsageError: a name is not in it.
     """
     members = [
         member
         for member in ("tools", "resources", "resourceTemplates", "prompts")
         if member in listing
     ]
-    # In the order of the server: that is how they are told.
+    # In the order of the server, for the error message.
     every = (name for member in members for each in listing[member] for name in _names(each))
     known = dict.fromkeys(every)
     for name in names:
         if name not in known:
-            raise near(name, known, kind.removesuffix("s"))
+            raise unknown_name(name, known, kind.removesuffix("s"))
     for member in members:
         listing[member] = [
             each for each in listing[member] if not set(names).isdisjoint(_names(each))
@@ -125,7 +132,7 @@ def _lines(listing: Mapping[str, Any], kind: str, *, is_long: bool) -> Iterator[
             yield bold(f"{title} ({len(entries)})")
             yield from _section(entries, is_long=is_long)
     if not any(listing.get(member) for _, member, _ in sections):
-        yield f"no {kind}" if kind else "It offers nothing."
+        yield f"no {kind}" if kind else "The server offers nothing."
 
 
 def _heading(listing: Mapping[str, Any], *, is_long: bool) -> Iterator[str]:
@@ -140,11 +147,11 @@ def _heading(listing: Mapping[str, Any], *, is_long: bool) -> Iterator[str]:
         if is_long:
             yield visible(told.strip(), kept="\t\n")
         else:
-            yield _fitted(cut(_line(told), _INSTRUCTIONS), dim)
+            yield _fitted(cut(_line(told), _MAX_INSTRUCTIONS), dim)
 
 
 def _section(entries: Sequence[_ListedItem], *, is_long: bool) -> Iterator[str]:
-    column = min(_NAME_WIDTH, max(cells(each.name) for each in entries))
+    column = min(_MAX_NAME_COLUMNS, max(cells(each.name) for each in entries))
     for each in entries:
         margin = " " * (column + 4)
         about = each.about
@@ -163,7 +170,6 @@ def _section(entries: Sequence[_ListedItem], *, is_long: bool) -> Iterator[str]:
 
 
 def _whole(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what else there is to know: descriptions in full, schemas, annotations."""
     from ..output.content import json_text, plain
 
     about = entry.get("description")
@@ -234,7 +240,7 @@ def _entry(whole: Mapping[str, Any], called: str, detail: str) -> _ListedItem:
 
 
 def _arguments(schema: Any) -> str:
-    """Return what a tool takes: `city: string, days?: integer`."""
+    """Return the parameters of a tool: `city: string, days?: integer`."""
     from ..connect.tool_arguments import type_summary
 
     properties = schema.get("properties") if isinstance(schema, dict) else None

@@ -1,7 +1,7 @@
-"""The verb `ping`: whether a server answers, and how fast.
+"""The verb `ping`: measures how fast a server answers.
 
-The question is `ping`, or `server/discover` in the revision that has no ping. Connecting is
-not counted.
+The request is `ping`, or `server/discover` in revisions without ping. The time to connect is not
+counted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import RequestTimeout, visible
 from ..command import UsageError
-from ..connect.target import add_target, talk, wants_json, words_of
+from ..connect.target import add_target, take_words, talk, wants_json
 from ..exit_codes import SUCCESS, UNREACHABLE
 from ..output.reports import emit
 
@@ -19,27 +19,35 @@ if TYPE_CHECKING:
     from ...client.client import Client
     from ..output.progress import Console
 
-__all__ = ["FORMAT", "TAKES_COMMAND", "configure", "run"]
+__all__ = ["EXAMPLES", "FORMAT", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
 FORMAT: Final = "trunkline.ping/1"
+EXAMPLES: Final = """\
+trunkline ping tcp://localhost:9000
+trunkline ping -c 10 --interval 0.2 -- trunkline serve notes.py
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_target(parser)
     parser.add_argument(
-        "-c", "--count", type=_count, default=1, metavar="N", help="ask so often; default: 1"
+        "-c", "--count", type=_count, default=1, metavar="N", help="number of requests; default: 1"
     )
     parser.add_argument(
-        "--interval", type=_interval, default=1.0, metavar="S", help="seconds between; default: 1"
+        "--interval",
+        type=_interval,
+        default=1.0,
+        metavar="SECONDS",
+        help="seconds between requests; default: 1",
     )
 
 
 def _count(text: str) -> int:
-    # Python takes more for an integer than people do.
+    # `int` also takes "1_0" and " 1".
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a number from 1 on, not {text!r}")
+        raise argparse.ArgumentTypeError(f"a number of at least 1, not {text!r}")
     return int(text)
 
 
@@ -49,20 +57,29 @@ def _interval(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"a number of seconds, not {text!r}")
+        raise argparse.ArgumentTypeError(f"a number of seconds from 0 on, not {text!r}")
     return seconds
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask the server whether it is there and return the exit status."""
-    if words_of(options):
-        raise UsageError("ping takes nothing but a server")
+    """Send the pings and return the exit status."""
+    if take_words(options):
+        raise UsageError("ping takes only the address of a server, or a command after --")
+
+    # Imported here: help needs none of it.
+    import asyncio
 
     async def work(client: Client, console: Console) -> int:
         method = "server/discover" if client.era == "per_request" else "ping"
         if not wants_json(options):
             emit(f"{_server(client)} answers {method} in MCP {client.revision}")
-        times = await _times(client, options)
+        times: list[float | None] = []
+        try:
+            await _measure(client, options, times)
+        except asyncio.CancelledError:  # Ctrl-C
+            if times and not wants_json(options):
+                emit(_summary(times))
+            raise
         if wants_json(options):
             from ..output.content import json_text
 
@@ -74,26 +91,24 @@ def run(options: argparse.Namespace) -> int:
     return talk(options, work)
 
 
-async def _times(client: Client, options: argparse.Namespace) -> list[float | None]:
-    """Return how many milliseconds each answer took, or None where none came in time."""
+async def _measure(client: Client, options: argparse.Namespace, times: list[float | None]) -> None:
+    """Append the milliseconds that each answer took, or None after a timeout."""
     import asyncio
 
-    times: list[float | None] = []
     for number in range(1, options.count + 1):
         if times:
             await asyncio.sleep(options.interval)
         try:
-            times.append(1000 * await _asked(client))
+            times.append(1000 * await _round_trip_s(client))
             said = f"answer {number}: {times[-1]:.2f} ms"
         except RequestTimeout:
             times.append(None)
-            said = f"answer {number}: none in time"
+            said = f"answer {number}: timed out"
         if not wants_json(options):
             emit(said)
-    return times
 
 
-async def _asked(client: Client) -> float:
+async def _round_trip_s(client: Client) -> float:
     if client.era != "per_request":
         return await client.ping()
     import asyncio
@@ -111,11 +126,11 @@ def _server(client: Client) -> str:
 
 def _summary(times: list[float | None]) -> str:
     came = [each for each in times if each is not None]
-    counts = f"{len(times)} asked, {len(came)} answered"
+    counts = f"{len(times)} sent, {len(came)} answered"
     if not came:
         return counts
-    middle = sum(came) / len(came)
-    return f"{counts}; least {min(came):.2f}, mean {middle:.2f}, most {max(came):.2f} ms"
+    average = sum(came) / len(came)
+    return f"{counts}; min {min(came):.2f}, avg {average:.2f}, max {max(came):.2f} ms"
 
 
 def _document(client: Client, method: str, times: list[float | None]) -> dict[str, Any]:
@@ -125,6 +140,6 @@ def _document(client: Client, method: str, times: list[float | None]) -> dict[st
         "server": {} if info is None else info,
         "revision": client.revision,
         "method": method,
-        # Milliseconds; null where no answer came in time.
+        # In milliseconds; null after a timeout.
         "times": times,
     }

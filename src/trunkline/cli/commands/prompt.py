@@ -1,4 +1,4 @@
-"""The verb `prompt`: fetch a prompt, filled in, and show its messages."""
+"""The verb `prompt`: gets a prompt with its arguments filled in, and shows the messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..command import UsageError
-from ..connect.target import add_target, near, talk, wants_json, words_of
+from ..connect.target import add_target, take_words, talk, unknown_name, wants_json
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
 from .call import json_arguments
@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from ...mcp.types import GetPromptResult, Prompt
     from ..output.progress import Console
 
-__all__ = ["TAKES_COMMAND", "configure", "run"]
+__all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
+EXAMPLES: Final = """\
+trunkline prompt tcp://localhost:9000 greeting name=Ada
+trunkline prompt review code=@main.py -- trunkline serve prompts.py
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,19 +31,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_target(
         parser,
         "NAME [key=value ...]",
-        json_gives="the arguments, or - for standard input; without one, the same as -o json",
+        json_help="all arguments as a JSON object, or - to read it from standard input; "
+        "without a value: the same as -o json",
     )
     parser.add_argument(
-        "--save", metavar="DIR", help="where images and the like are saved; default: ."
+        "--save", metavar="DIR", help="folder for images, audio and other files; default: ."
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fetch the prompt and return the exit status."""
-    name, *words = words_of(options, "NAME")
+    """Get the prompt and return the exit status."""
+    name, *words = take_words(options, "NAME")
     given = json_arguments(options, words)
     if given is not None and not all(isinstance(each, str) for each in given.values()):
-        raise UsageError("the arguments of a prompt are texts")
+        raise UsageError("the arguments of a prompt are strings")
 
     async def work(client: Client, console: Console) -> int:
         parse_arguments = given
@@ -57,11 +62,10 @@ async def _prompt(client: Client, name: str) -> Prompt:
     for each in prompts:
         if each.name == name:
             return each
-    raise near(name, (each.name for each in prompts), "prompt")
+    raise unknown_name(name, (each.name for each in prompts), "prompt")
 
 
 def _arguments(words: Sequence[str], prompt: Prompt) -> dict[str, Any]:
-    """Return what the words stand for: every argument of a prompt is a text."""
     from ..connect.tool_arguments import parse_arguments
 
     declared = prompt.arguments if isinstance(prompt.arguments, list) else []
@@ -75,7 +79,7 @@ def _arguments(words: Sequence[str], prompt: Prompt) -> dict[str, Any]:
     made = parse_arguments(words, schema, f"the prompt {prompt.name!r}")
     for name, value in made.items():
         if not isinstance(value, str):
-            raise UsageError(f"{name!r} is an argument of a prompt, which is a text")
+            raise UsageError(f"{name!r} is an argument of a prompt: it takes a string")
     return made
 
 
@@ -89,10 +93,10 @@ def _shown(result: GetPromptResult, options: argparse.Namespace, name: str) -> i
             document = {"description": result.description, **document}
         emit(json_text(document))
         return SUCCESS
-    shelf = SaveFolder(options.save, name)
+    folder = SaveFolder(options.save, name)
     parts = [dim(plain(result.description))] if isinstance(result.description, str) else []
     for message in result.messages:
-        text = "\n".join(blocks_shown([message.content], shelf))
+        text = "\n".join(blocks_shown([message.content], folder))
         parts.append(f"{bold(f'{message.role}:')}\n{text}")
     emit("\n\n".join(parts))
-    return shelf.status(options.prog)
+    return folder.status(options.prog)

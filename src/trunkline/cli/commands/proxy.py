@@ -1,57 +1,65 @@
-"""The verb `proxy`: joins a client and a server, whatever ways they speak by, and listens.
+"""The verb `proxy`: joins a client and a server over any two transports.
 
     trunkline proxy --record talk.jsonl -- python server.py     in the place of the server
-    trunkline proxy unix:/run/x.sock -- python server.py        a process for every client
-    trunkline proxy tcp://mcp.example.org:9000                  a remote server, as if it were here
+    trunkline proxy unix:/run/x.sock -- python server.py        a process for each client
+    trunkline proxy tcp://mcp.example.org:9000                  a remote server on stdio
 
-Here is what it is told; the work is done in `joining`.
+This module has the options; `proxy.run` does the work.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ...redaction import show
 from ..command import UsageError
+from ..output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
     from ...transports.base import Address
     from ..recording import Recording
 
-__all__ = ["TAKES_COMMAND", "configure", "run"]
+__all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
+EXAMPLES: Final = """\
+trunkline proxy --record talk.jsonl --judge -- python server.py
+trunkline proxy tcp://127.0.0.1:9000 unix:/run/notes.sock
+"""
 
+_PROG: Final = "trunkline proxy"
 _SIZES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    # Imported here, as by every verb that talks: completion reads this module too.
+    # Imported here: completion loads this module, and needs no connection.
     from ..connect.target import FRAMINGS
 
     prog = parser.prog
     parser.usage = (
         f"{prog} [SOURCE] TARGET [options]\n       {prog} [SOURCE] [options] -- COMMAND ..."
     )
-    # Options may stand between the words, as they do with most commands.
+    # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
     parser.add_argument(
         "words",
         nargs="*",
         metavar="SOURCE TARGET",
-        help="SOURCE is where clients come from: stdio, which it is if left out, or an address "
-        "to listen on; TARGET is the server's address: tcp://HOST:PORT, tls://HOST:PORT, unix:PATH",
+        help="SOURCE: where clients connect: stdio (the default), or an address to listen on; "
+        "TARGET: the server's address; an address is tcp://HOST:PORT, tls://HOST:PORT or unix:PATH",
     )
-    parser.add_argument("--record", metavar="FILE", help="record the conversations in a file")
+    parser.add_argument("--record", metavar="FILE", help="record all messages to a file")
     parser.add_argument(
-        "--judge", action="store_true", help="say on standard error what breaks the protocol"
+        "--judge", action="store_true", help="report broken protocol rules on standard error"
     )
     parser.add_argument(
-        "--fail", action="store_true", help="judge, and exit with 1 if there were errors"
+        "--fail", action="store_true", help="like --judge, and exit with status 1 after an error"
     )
     _add_judging(parser)
     for side in ("source", "target"):
@@ -60,17 +68,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
             choices=FRAMINGS,
             default="newline",
             metavar="NAME",
-            help="how messages are told apart there; default: newline",
+            help=f"message framing at the {side.upper()}: {', '.join(FRAMINGS)}; default: newline",
         )
     parser.add_argument(
         "--max-size",
         type=_size,
         default=256 * 1024**2,
         metavar="SIZE",
-        help="the largest message to pass on, such as 512K, 64M or 1G; default: 256M",
+        help="largest message to forward, in bytes, or as 512K, 64M or 1G; default: 256M",
     )
     parser.add_argument(
-        "--env", action="append", default=[], metavar="KEY=VALUE", help="set for the command"
+        "--env",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="environment variable for the command after --; repeatable",
     )
     _add_tls(parser)
 
@@ -79,20 +91,26 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
     from ...spec.revisions import REVISIONS
 
     parser.add_argument(
-        "--revision", choices=REVISIONS, metavar="R", help="judge by this one what does not say"
+        "--revision",
+        choices=REVISIONS,
+        metavar="R",
+        help=f"MCP revision to judge messages by that name none: {', '.join(REVISIONS)}; "
+        "default: the newest",
     )
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tls-ca", metavar="FILE", help="trust servers of these authorities")
-    parser.add_argument("--tls-cert", metavar="FILE", help="show this certificate to the server")
-    parser.add_argument("--tls-key", metavar="FILE", help="the key of that certificate")
     parser.add_argument(
-        "--source-tls-cert", metavar="FILE", help="show this certificate to clients"
+        "--tls-ca", metavar="FILE", help="CA certificates for the server; default: the system's"
     )
-    parser.add_argument("--source-tls-key", metavar="FILE", help="the key of that certificate")
+    parser.add_argument("--tls-cert", metavar="FILE", help="client certificate for the server")
+    parser.add_argument("--tls-key", metavar="FILE", help="key of the client certificate")
     parser.add_argument(
-        "--source-tls-ca", metavar="FILE", help="let in only clients of these authorities"
+        "--source-tls-cert", metavar="FILE", help="certificate for a SOURCE of tls://"
+    )
+    parser.add_argument("--source-tls-key", metavar="FILE", help="key of the SOURCE certificate")
+    parser.add_argument(
+        "--source-tls-ca", metavar="FILE", help="require client certificates signed by these CAs"
     )
 
 
@@ -100,64 +118,76 @@ def _size(text: str) -> int:
     unit = text[-1:].upper() if text[-1:].isalpha() else ""
     number = text[:-1] if unit else text
     if unit not in _SIZES or not number.isdecimal() or int(number) < 1:
-        raise argparse.ArgumentTypeError(f"a size such as 512K, 64M or 1G, not {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"a number of bytes, or a size such as 512K, 64M or 1G, not {text!r}"
+        )
     return int(number) * _SIZES[unit]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Join the two until they end; return the exit status."""
+    """Forward messages until either side ends; return the exit status."""
     # Imported here: help needs none of it.
     from ..proxy.run import join
 
     source, target = _ends(options)
+    if source is None and is_terminal(sys.stdin):
+        tell(
+            f"{_PROG}: waiting for a client on standard input; to listen on a socket: "
+            f"{_PROG} tcp://127.0.0.1:9000 ..."
+        )
     with _recording(options) as record:
         return join(options, source, target, record)
 
 
 class _Ends(NamedTuple):
-    """Where clients come from, None for the standard streams, and where their server is."""
+    # None for the standard streams.
 
     source: Tcp | Unix | None
     target: Address
 
 
 def _ends(options: argparse.Namespace) -> _Ends:
-    from ..connect.target import check_tls, target_of
+    from ..connect.target import check_tls, parse_target
 
     words = list(options.words)
     options.target = None
     if options.command is None:
         if not words:
             raise UsageError(
-                "name the address of a server, or put its command after --; try --help"
+                "no server given: name its address, or put its command after --; "
+                f"try {_PROG} --help"
             )
         options.target = words.pop()
         if options.target == "stdio":
-            raise UsageError(
-                "stdio is where a client is; TARGET is an address, or a command after --"
-            )
+            raise UsageError("stdio is a SOURCE; TARGET is an address, or a command after --")
     if len(words) > 1:
         what = "a command after --" if options.command is not None else "TARGET"
-        raise UsageError(f"there is one SOURCE and {what}, not more; try --help")
+        raise UsageError(f"proxy takes one SOURCE and {what}; try {_PROG} --help")
     source = _source(words[0], options) if words and words[0] != "stdio" else None
     if source is None and _source_tls(options):
-        raise UsageError("--source-tls-… is for a SOURCE of tls://HOST:PORT")
+        raise UsageError("the --source-tls-… options need a SOURCE of the form tls://HOST:PORT")
     check_tls(options, options.target)
-    return _Ends(source, target_of(options))
+    return _Ends(source, parse_target(options))
 
 
 def _source(text: str, options: argparse.Namespace) -> Tcp | Unix:
     from ...transports.addresses import Tls, parse_address
+    from ..connect.target import ADDRESSES
 
+    if not text.startswith(ADDRESSES):
+        raise UsageError(
+            f"SOURCE: {show(text)} is not an address; "
+            "use stdio, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH"
+        )
     given = _source_tls(options)
     if text.startswith("tls://") != bool(given):
         if given:
-            raise UsageError("--source-tls-… is for a SOURCE of tls://HOST:PORT")
-        raise UsageError("to listen on tls:// takes --source-tls-cert, and --source-tls-key")
+            raise UsageError("the --source-tls-… options need a SOURCE of the form tls://HOST:PORT")
+        raise UsageError("a SOURCE of tls:// needs --source-tls-cert and --source-tls-key")
     try:
         return parse_address(text, tls=Tls(**given) if given else None)
     except ValueError as error:
-        raise UsageError(f"SOURCE: {error}; or stdio") from None
+        raise UsageError(f"SOURCE: {error}; or use stdio") from None
 
 
 def _source_tls(options: argparse.Namespace) -> dict[str, Any]:

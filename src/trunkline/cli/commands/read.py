@@ -1,4 +1,4 @@
-"""The verb `read`: read a resource, and show or save what it holds."""
+"""The verb `read`: reads a resource, and shows or saves its contents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from ..command import UsageError
-from ..connect.target import add_target, talk, wants_json, words_of
+from ..connect.target import add_target, take_words, talk, wants_json
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
 from ..output.terminal import tell, writing
@@ -17,27 +17,31 @@ if TYPE_CHECKING:
     from ...mcp.types import ReadResourceResult
     from ..output.progress import Console
 
-__all__ = ["TAKES_COMMAND", "configure", "run"]
+__all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
+EXAMPLES: Final = """\
+trunkline read unix:/run/notes.sock note://1
+trunkline read file:///logo.png --raw -- trunkline serve files.py > logo.png
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_target(parser, "URI")
-    parser.add_argument("--save", metavar="DIR", help="where bytes are saved; default: .")
+    parser.add_argument("--save", metavar="DIR", help="folder for binary contents; default: .")
     parser.add_argument(
-        "--raw", action="store_true", help="write the bytes themselves, whatever they are"
+        "--raw", action="store_true", help="write the contents to standard output unchanged"
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Read the resource and return the exit status."""
-    words = words_of(options, "URI")
+    words = take_words(options, "URI")
     if len(words) > 1:
-        raise UsageError("read takes one URI")
+        raise UsageError("read takes one URI; give the others in calls of their own")
     if options.raw and wants_json(options):
-        raise UsageError("--raw writes bytes, and -o json a document: choose one")
+        raise UsageError("--raw writes bytes and -o json a JSON document: choose one")
 
     async def work(client: Client, console: Console) -> int:
         result = await client.read_resource(words[0], on_progress=console.progress)
@@ -56,9 +60,9 @@ def _shown(result: ReadResourceResult, options: argparse.Namespace, uri: str) ->
         return _write_raw(result, options)
     elif result.contents:
         name = uri.rstrip("/").rpartition("/")[2].rpartition(".")[0] or uri.rpartition("/")[2]
-        shelf = SaveFolder(options.save, name)
-        emit("\n".join(contents_shown(result.contents, shelf)))
-        return shelf.status(options.prog)
+        folder = SaveFolder(options.save, name)
+        emit("\n".join(contents_shown(result.contents, folder)))
+        return folder.status(options.prog)
     return SUCCESS
 
 
@@ -72,7 +76,7 @@ def _write_raw(result: ReadResourceResult, options: argparse.Namespace) -> int:
                 each.text.encode() if isinstance(each.text, str) else b64decode(blob, validate=True)
             )
         except ValueError:
-            tell(f"{options.prog}: the bytes of the resource are no Base64")
+            tell(f"{options.prog}: the server sent contents that are not Base64")
             return PROBLEMS_FOUND
         _write(raw)
     return SUCCESS

@@ -1,7 +1,7 @@
-"""The verb `serve`: run the server of a file, on standard streams or on a socket.
+"""The verb `serve`: runs the server in a file, on standard streams or a socket.
 
-What is served is found in `loading`, and how it is served is `trunkline.server`'s. This module
-knows the options. With `--reload` the work is done by processes that `reloading` looks after.
+This module has the options; `loader` finds the server and `trunkline.server` runs it. With
+`--reload` the server runs in worker processes of `reload.supervisor`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,34 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from ..command import UsageError
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from ..loader import AppTarget, LoadError, load_app, parse_app_target, stdout_on_stderr
+from ..output.progress import is_interactive
+from ..output.terminal import is_terminal
 
 if TYPE_CHECKING:
     from ...server.app import Server
     from ...server.settings import SocketLimits
     from ...transports.addresses import Tcp, Unix
 
-__all__ = ["address_of", "begin_log", "configure", "limits_of", "run", "with_framing"]
+__all__ = [
+    "EXAMPLES",
+    "begin_log",
+    "configure",
+    "limits_of",
+    "parse_listen_address",
+    "run",
+    "set_framing",
+]
 
+EXAMPLES: Final = """\
+trunkline serve notes.py
+trunkline serve notes.py:app --tcp 9000 --reload
+"""
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
-# Options that say something about sockets, and how they are written.
-_OF_SOCKETS: Final = {
-    "max_connections": "--max-connections",
-    "idle": "--idle",
-    "keep_alive": "--keep-alive",
-}
-_OF_TLS: Final = {
-    "tls_cert": "--tls-cert",
-    "tls_key": "--tls-key",
-    "tls_client_ca": "--tls-client-ca",
-}
+_SOCKET_OPTIONS: Final = ("max_connections", "idle", "keep_alive")
+_TLS_OPTIONS: Final = ("tls_cert", "tls_key", "tls_client_ca")
 
 
-# What can be said
+# Options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,49 +53,64 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target",
         metavar="FILE[:object]",
-        help="a Python file or a module, and the Server in it, or the function that makes one",
+        help="a Python file or module, and the Server in it or a function that returns one; "
+        "default object: the only Server, else app, server or mcp",
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--stdio", action="store_true", help="standard streams; the default")
     where.add_argument(
-        "--tcp", metavar="HOST:PORT", help="listen there; PORT alone is on this machine"
+        "--stdio", action="store_true", help="serve standard input and output; the default"
     )
-    where.add_argument("--unix", metavar="PATH", help="listen on this socket file")
-    parser.add_argument("--tls-cert", metavar="FILE", help="encrypt, and show this certificate")
-    parser.add_argument("--tls-key", metavar="FILE", help="the key, if not in the same file")
+    where.add_argument(
+        "--tcp", metavar="[HOST:]PORT", help="listen on TCP; default HOST: 127.0.0.1"
+    )
+    where.add_argument("--unix", metavar="PATH", help="listen on a Unix domain socket")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate; turns TLS on for --tcp")
     parser.add_argument(
-        "--tls-client-ca", metavar="FILE", help="take only clients these authorities vouch for"
+        "--tls-key", metavar="FILE", help="key of the certificate; default: in the same file"
     )
     parser.add_argument(
-        "--framing", choices=framings, metavar="NAME", help=f"one of {', '.join(framings)}"
+        "--tls-client-ca",
+        metavar="FILE",
+        help="require client certificates signed by these CA certificates",
     )
     parser.add_argument(
-        "--max-connections", type=_count, metavar="N", help="connections at once; default: 1024"
+        "--framing",
+        choices=framings,
+        metavar="NAME",
+        help=f"message framing: {', '.join(framings)}; default: that of the server, newline",
+    )
+    parser.add_argument(
+        "--max-connections", type=_count, metavar="N", help="open connections; default: 1024"
     )
     parser.add_argument(
         "--idle",
         type=_seconds,
-        metavar="S",
-        help="seconds a client may be silent that cannot be asked; 0 is for ever, default: 300",
+        metavar="SECONDS",
+        help="close idle connections that do not support ping after this many seconds; "
+        "0 disables; default: 300",
     )
     parser.add_argument(
         "--keep-alive",
         type=_seconds,
-        metavar="S",
-        help="seconds after which a silent client is asked; 0 is never, default: 30",
+        metavar="SECONDS",
+        help="ping idle clients after this many seconds; 0 disables; default: 30",
     )
     parser.add_argument(
-        "--log", choices=_LEVELS, type=str.lower, metavar="LEVEL", help="default: warning"
+        "--log",
+        choices=_LEVELS,
+        type=str.lower,
+        metavar="LEVEL",
+        help=f"least level to log to stderr: {', '.join(_LEVELS)}; default: warning",
     )
     parser.add_argument(
-        "--reload", action="store_true", help="start anew when a file of the server changes"
+        "--reload", action="store_true", help="restart when a file of the server changes"
     )
     parser.add_argument(
         "--reload-dir",
         action="append",
         default=[],
         metavar="DIR",
-        help="with --reload: watch the Python files in here too",
+        help="with --reload: also watch the Python files in this folder; repeatable",
     )
 
 
@@ -108,25 +128,25 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def address_of(options: argparse.Namespace) -> Tcp | Unix | None:
+def parse_listen_address(options: argparse.Namespace) -> Tcp | Unix | None:
     """Return where to listen, or None for standard streams.
 
     Raises:
-        Misuse: the options name no address, or say something of it that does not go together.
+        UsageError: an address is malformed, or an option does not go with it.
     """
-    for name, written in _OF_TLS.items():
+    for name in _TLS_OPTIONS:
         if getattr(options, name) is None:
             continue
         if options.tcp is None:
-            raise UsageError(f"{written} is for --tcp")
+            raise UsageError(f"{_option(name)} needs --tcp")
         if options.tls_cert is None:
-            raise UsageError(f"{written} belongs to a certificate: give --tls-cert too")
+            raise UsageError(f"{_option(name)} needs --tls-cert")
     if options.tcp is None and options.unix is None:
-        for name, written in _OF_SOCKETS.items():
+        for name in _SOCKET_OPTIONS:
             if getattr(options, name) is not None:
-                raise UsageError(f"{written} is for --tcp and --unix")
+                raise UsageError(f"{_option(name)} needs --tcp or --unix")
         return None
-    # Imported here: who serves standard streams has no address.
+    # Imported here: standard streams have no address.
     from ...transports.addresses import Tls, Unix, parse_address
 
     try:
@@ -143,8 +163,12 @@ def address_of(options: argparse.Namespace) -> Tcp | Unix | None:
         raise UsageError(str(error)) from None
 
 
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def limits_of(options: argparse.Namespace) -> SocketLimits:
-    """Return the limits that the options set, and the usual ones for the rest."""
+    """Return the socket limits in the options, with defaults for the rest."""
     from ...server.settings import SocketLimits
 
     given: dict[str, Any] = {}
@@ -160,16 +184,16 @@ def limits_of(options: argparse.Namespace) -> SocketLimits:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until a signal, or the client, ends it; return the exit status."""
-    address = address_of(options)
+    """Serve until a signal or the client ends it; return the exit status."""
+    address = parse_listen_address(options)
     target = parse_app_target(options.target)
     if options.reload_dir and not options.reload:
-        raise UsageError("--reload-dir is for --reload")
+        raise UsageError("--reload-dir needs --reload")
     if options.reload:
-        # Imported here: whoever does not develop does not need it.
+        # Imported here: only development needs it.
         from ..reload.supervisor import run_reloading
 
-        _say_what_for(options, address)
+        _hint_at_terminal(options, address)
         return run_reloading(options, target, address)
     try:
         return _serve(options, target, address)
@@ -184,9 +208,9 @@ def _serve(options: argparse.Namespace, target: AppTarget, address: Tcp | Unix |
             app = load_app(target)
     else:
         app = load_app(target)
-    with_framing(app, options)
+    set_framing(app, options)
     begin_log(options)
-    _say_what_for(options, address)
+    _hint_at_terminal(options, address)
     from ...server.runtime.run import run_listening, run_stdio
 
     try:
@@ -194,18 +218,20 @@ def _serve(options: argparse.Namespace, target: AppTarget, address: Tcp | Unix |
             run_stdio(app)
         else:
             run_listening(app, address, limits_of(options), on_ready=_say_where)
-    except SystemExit as end:  # it cannot be served there, and this says why
+    except SystemExit as end:  # the address cannot be listened on, and this says why
         if not isinstance(end.code, str):
             raise
         print(f"{options.prog}: {end.code}", file=sys.stderr)
         return USAGE_ERROR
+    if is_interactive():
+        print(file=sys.stderr)  # ends the line on which the terminal shows ^C
     return SUCCESS
 
 
-def _say_what_for(options: argparse.Namespace, address: Tcp | Unix | None) -> None:
-    """Tell who sits at a terminal, and sees nothing happen, what is waited for."""
+def _hint_at_terminal(options: argparse.Namespace, address: Tcp | Unix | None) -> None:
+    """Say what `serve` waits for, where it was started by hand without `--stdio`."""
     is_meant = address is not None or options.stdio
-    if not is_meant and sys.stdin is not None and sys.stdin.isatty():
+    if not is_meant and is_terminal(sys.stdin):
         print(
             f"{options.prog}: waiting for a client on standard input; to listen on a socket: "
             f"{options.prog} {options.target} --tcp 9000",
@@ -217,19 +243,18 @@ def _say_where(address: Tcp | Unix) -> None:
     print(f"listening on {address}", file=sys.stderr, flush=True)
 
 
-def with_framing(app: Server, options: argparse.Namespace) -> None:
-    """Have a server tell messages apart as the options say."""
+def set_framing(app: Server, options: argparse.Namespace) -> None:
+    """Set the framing in the options, before the server has read its policy."""
     if options.framing is not None:
-        # The policy is read when a transport is made, and none was made yet.
-        app._core.policy = app._core.policy.replace(framing=options.framing)
+        app.policy = app.policy.replace(framing=options.framing)
 
 
 def begin_log(options: argparse.Namespace) -> None:
-    """Log to standard error, unless the file has seen to its log itself."""
+    """Log to standard error, unless the file has configured logging itself."""
     import logging
 
     level = (options.log or "warning").upper()
-    # After the file was loaded: what it has set up stays.
+    # Called after the file was loaded, so its own handlers stay.
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
     if options.log is not None:
         logging.getLogger().setLevel(level)

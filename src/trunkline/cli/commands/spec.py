@@ -1,7 +1,7 @@
-"""The verb `spec`: what the rows say about a revision, for people or for programs.
+"""The verb `spec`: looks up methods, types, errors and requirements of a revision.
 
-Each word after `spec` is a function from the options to an `_SpecAnswer`, which is the same
-facts twice: a value for `--json`, and a text.
+Each word after `spec` is a function from the options to a `_SpecAnswer`: a value for `--json`,
+and the same facts as text.
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ from ..exit_codes import SUCCESS
 from ..output.reports import address, emit
 from ..output.terminal import bold, columns, dim, table, width
 
-__all__ = ["FORMAT", "configure", "run"]
+__all__ = ["EXAMPLES", "FORMAT", "configure", "run"]
 
-# What `--json` prints names its form, so that a reader can tell when that changes.
+# The member `format` of what `--json` prints; it changes when the document does.
 FORMAT: Final = "trunkline.spec/1"
+EXAMPLES: Final = """\
+trunkline spec method tools/call
+trunkline spec diff 2025-11-25 2026-07-28
+"""
 
 
 class _SpecAnswer(NamedTuple):
-    """What was asked for: as a value, and as a text."""
-
     facts: Mapping[str, Any]
     text: str
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look it up, print it and return the exit status."""
+    """Print the answer and return the exit status."""
     answer: _SpecAnswer = options.answer(options)
     emit(_document(options, answer.facts) if options.json else answer.text)
     return SUCCESS
@@ -55,7 +57,7 @@ def _document(options: argparse.Namespace, facts: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a row, or anything made of rows, as JSON has it."""
+    """Return a row, or a structure of rows, as JSON values."""
     if isinstance(value, Enum):
         return value.value
     if hasattr(value, "_asdict"):
@@ -74,26 +76,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     words = parser.add_subparsers(dest="about", required=True, metavar="WHAT", title="what")
     _word(words, "methods", _methods, "every method and notification")
-    _word(words, "method", _method, "one method, with its params and result").add_argument("name")
+    _word(
+        words, "method", _method, "one method, with the types of its params and result"
+    ).add_argument("name")
     _profile(_word(words, "errors", _errors, "the error codes of a profile"), "mcp")
-    one = _word(words, "error", _error, "what an error number or symbol means, and to whom")
-    one.add_argument("code", help="a number such as -32602, or a symbol")
+    one = _word(words, "error", _error, "what an error number or symbol means, by profile")
+    one.add_argument("code", help="a number such as -32602, or a symbol such as INVALID_PARAMS")
     _profile(one, None)
-    _word(words, "transports", _transports, "the ways for messages to travel")
-    _word(words, "capabilities", _capabilities, "what either side can declare")
+    _word(words, "transports", _transports, "every transport")
+    _word(words, "capabilities", _capabilities, "the capabilities of clients and servers")
     _word(words, "types", _types, "every type")
     _word(words, "type", _type, "one type, with its fields").add_argument("name")
     _word(words, "headers", _headers, "the HTTP headers")
     _word(words, "meta", _meta, "the keys of _meta")
-    asked = _word(words, "requirements", _requirements, "what is asked of whom")
-    asked.add_argument("--actor", choices=ACTORS, help="who has to keep it")
-    asked.add_argument("--level", choices=LEVELS, help="how strongly it is asked for")
-    asked.add_argument("--judge", choices=JUDGES, help="the least that shows a breach")
+    asked = _word(words, "requirements", _requirements, "what clients and servers have to do")
+    asked.add_argument(
+        "--actor", choices=ACTORS, help="only requirements for this side; default: all"
+    )
+    asked.add_argument(
+        "--level", choices=LEVELS, help="only requirements of this level; default: all"
+    )
+    asked.add_argument(
+        "--judge",
+        choices=JUDGES,
+        help="only requirements that can be judged by this much; default: all",
+    )
     single = _word(words, "requirement", _requirement, "one requirement", revision=False)
-    single.add_argument("id", help="such as mcp.progress.grows")
-    both = _word(words, "diff", _diff, "what changes, and what to do about it", revision=False)
-    both.add_argument("before", choices=REVISIONS, metavar="BEFORE", help="a revision")
-    both.add_argument("after", choices=REVISIONS, metavar="AFTER", help="another")
+    single.add_argument("id", help="the id of a requirement, such as mcp.progress.grows")
+    both = _word(
+        words,
+        "diff",
+        _diff,
+        "what changes between two revisions, and what to do about it",
+        revision=False,
+    )
+    both.add_argument(
+        "before", choices=REVISIONS, metavar="BEFORE", help=f"a revision: {', '.join(REVISIONS)}"
+    )
+    both.add_argument("after", choices=REVISIONS, metavar="AFTER", help="another revision")
     schema = _word(words, "schema", _schema, "the JSON Schema of a type, or of all of them")
     schema.add_argument("name", nargs="?", metavar="TYPE")
 
@@ -106,15 +126,18 @@ def _word(
     *,
     revision: bool = True,
 ) -> argparse.ArgumentParser:
-    """Add one word and return its parser."""
     parser: argparse.ArgumentParser = words.add_parser(
         name, help=help, description=f"{help.capitalize()}."
     )
     parser.set_defaults(answer=answer)
-    parser.add_argument("--json", action="store_true", help="one JSON document and nothing else")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     if revision:
         parser.add_argument(
-            "--revision", default=LATEST, choices=REVISIONS, metavar="R", help=f"default: {LATEST}"
+            "--revision",
+            default=LATEST,
+            choices=REVISIONS,
+            metavar="R",
+            help=f"one of {', '.join(REVISIONS)}; default: {LATEST}",
         )
     return parser
 
@@ -125,7 +148,7 @@ def _profile(parser: argparse.ArgumentParser, default: str | None) -> None:
         default=default,
         choices=PROFILE_NAMES,
         metavar="P",
-        help=f"one of {', '.join(PROFILE_NAMES)}; default: {default or 'all of them'}",
+        help=f"one of {', '.join(PROFILE_NAMES)}; default: {default or 'all'}",
     )
 
 
@@ -134,7 +157,7 @@ def _profile(parser: argparse.ArgumentParser, default: str | None) -> None:
 
 def _methods(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.methods(options.revision)
-    lines = [(row.name, row.kind, _sender(row), row.capability, _standing(row)) for row in rows]
+    lines = [(row.name, row.kind, _sender(row), row.capability, _status(row)) for row in rows]
     heading = ("METHOD", "KIND", "SENT BY", "CAPABILITY", "STATUS")
     return _SpecAnswer({"methods": rows}, table(lines, heading))
 
@@ -143,8 +166,7 @@ def _sender(row: Method) -> str:
     return "either side" if row.by == "both" else row.by
 
 
-def _standing(row: Method | Capability) -> str:
-    """Return the status, and what else sets a row apart."""
+def _status(row: Method | Capability) -> str:
     extension = f"extension {row.extension}" if row.extension else ""
     inside = "inside a result" if getattr(row, "form", "") == "inside-result" else ""
     return ", ".join(part for part in (row.status, inside, extension) if part)
@@ -175,11 +197,11 @@ def _method_facts(row: Method, having: list[str]) -> str:
             ("kind", row.kind),
             ("sent by", _sender(row)),
             ("capability", _needed(row)),
-            ("status", _standing(row)),
+            ("status", _status(row)),
             ("since", f"{having[0]}{form}"),
             ("until", next_form or last or ""),
             ("params", _types_of(row.params, "required" if row.params_required else "optional")),
-            ("result", _types_of(row.result, "any number of them" * (row.replies == "many"))),
+            ("result", _types_of(row.result, "any number" * (row.replies == "many"))),
             ("only on", row.stream and f"the stream of {row.stream}"),
             *_source(row.anchor),
         ]
@@ -189,7 +211,7 @@ def _method_facts(row: Method, having: list[str]) -> str:
 def _needed(row: Method) -> str:
     if not row.capability:
         return ""
-    # Where either side may send it, only "sender" and "receiver" tell the two apart.
+    # If either side may send it, the row names "sender" and "receiver" instead.
     whose = row.declared_by(row.by) if row.by != "both" and row.holder != "both" else (row.holder,)
     declared = "both sides declare it" if whose == ("both",) else f"the {whose[0]} declares it"
     return f"{row.capability} ({declared})"
@@ -200,7 +222,6 @@ def _types_of(expression: str | None, remark: str) -> str:
 
 
 def _shapes(use: str, expression: str | None, revision: str) -> Iterator[tuple[str, TypeView]]:
-    """Yield the types that params or a result may have."""
     if expression is None:
         return
     expr = parse(expression)
@@ -232,7 +253,7 @@ def _types(options: argparse.Namespace) -> _SpecAnswer:
         {"name": view.name, "kind": view.kind, "doc": view.doc, "extension": view.extension}
         for view in views.values()
     ]
-    return _SpecAnswer({"types": facts}, table(lines, ("TYPE", "KIND", "WHAT IT IS")))
+    return _SpecAnswer({"types": facts}, table(lines, ("TYPE", "KIND", "DESCRIPTION")))
 
 
 def _gist(view: TypeView) -> str:
@@ -289,7 +310,7 @@ def _bundle(revision: str) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     dialect = ""
     for name in spec.all_types(revision):
-        # A type that is known by its place is written where it is used.
+        # A nested type is inlined where it is used.
         if "." not in name and name not in definitions:
             schema = spec.json_schema(name, revision)
             dialect = schema.pop("$schema")
@@ -322,7 +343,7 @@ def _error(options: argparse.Namespace) -> _SpecAnswer:
     if not readings:
         whose = f"profile {options.profile!r}" if options.profile else "any profile"
         raise UsageError(
-            f"{code} means nothing to {whose} in {options.revision}{_when(code, options)}"
+            f"{code} has no meaning for {whose} in {options.revision}{_hint(code, options)}"
         )
     facts = [{"profile": name, "error": row} for name, row in readings]
     lines = [(name, *_error_line(row), f"{row.category}, {row.retry}") for name, row in readings]
@@ -338,7 +359,6 @@ def _number_or_symbol(word: str) -> int | str:
 
 
 def _readings(code: int | str, options: argparse.Namespace) -> list[tuple[str, ErrorCode]]:
-    """Return what each profile that was asked takes a number or symbol for."""
     names = (options.profile,) if options.profile else PROFILE_NAMES
     if isinstance(code, int):
         return [(name, row) for name, row in candidates(code, options.revision) if name in names]
@@ -346,8 +366,8 @@ def _readings(code: int | str, options: argparse.Namespace) -> list[tuple[str, E
     return [(name, row) for name, row in found if row is not None]
 
 
-def _when(code: int | str, options: argparse.Namespace) -> str:
-    """Return where else a code means something to the official list, or what it may have been."""
+def _hint(code: int | str, options: argparse.Namespace) -> str:
+    """Return the revisions of MCP that have a code, or a symbol spelled like it."""
     others = [other for other in REVISIONS if spec.error(code, revision=other) is not None]
     if others:
         return f"; MCP has it in {', '.join(others)}"
@@ -363,16 +383,19 @@ def _when(code: int | str, options: argparse.Namespace) -> str:
 
 def _capabilities(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.capabilities(options.revision)
-    lines = [(row.name, row.role, row.kind, _standing(row), row.doc) for row in rows]
-    heading = ("CAPABILITY", "SIDE", "KIND", "STATUS", "WHAT IT SAYS")
+    lines = [(row.name, row.role, row.kind, _status(row), row.doc) for row in rows]
+    heading = ("CAPABILITY", "SIDE", "KIND", "STATUS", "DESCRIPTION")
     return _SpecAnswer({"capabilities": rows}, table(lines, heading))
 
 
 def _transports(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.transports(options.revision)
-    lines = [(row.name, row.framing, "ours" if row.custom else row.status, row.doc) for row in rows]
+    lines = [
+        (row.name, row.framing, "Trunkline only" if row.custom else row.status, row.doc)
+        for row in rows
+    ]
     return _SpecAnswer(
-        {"transports": rows}, table(lines, ("TRANSPORT", "FRAMING", "STATUS", "WHAT IT IS"))
+        {"transports": rows}, table(lines, ("TRANSPORT", "FRAMING", "STATUS", "DESCRIPTION"))
     )
 
 
@@ -380,14 +403,14 @@ def _headers(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.headers(options.revision)
     lines = [(row.name, row.by, row.required_on, row.doc) for row in rows]
     return _SpecAnswer(
-        {"headers": rows}, table(lines, ("HEADER", "SENT BY", "REQUIRED ON", "WHAT IT IS"))
+        {"headers": rows}, table(lines, ("HEADER", "SENT BY", "REQUIRED ON", "DESCRIPTION"))
     )
 
 
 def _meta(options: argparse.Namespace) -> _SpecAnswer:
     rows = spec.meta_keys(options.revision)
     lines = [(row.key, ", ".join(row.on), row.required, row.type, row.doc) for row in rows]
-    heading = ("KEY", "ON", "REQUIRED", "TYPE", "WHAT IT IS")
+    heading = ("KEY", "ON", "REQUIRED", "TYPE", "DESCRIPTION")
     return _SpecAnswer({"meta_keys": rows}, table(lines, heading))
 
 
@@ -397,7 +420,7 @@ def _meta(options: argparse.Namespace) -> _SpecAnswer:
 def _requirements(options: argparse.Namespace) -> _SpecAnswer:
     rows = requirements(options.revision, options.actor, options.judge, options.level)
     lines = [(row.id, row.level, row.actor, row.judge, row.says) for row in rows]
-    heading = ("REQUIREMENT", "LEVEL", "WHO", "JUDGED BY", "WHAT HOLDS")
+    heading = ("ID", "LEVEL", "SIDE", "JUDGED BY", "REQUIREMENT")
     return _SpecAnswer({"requirements": rows}, table(lines, heading))
 
 
@@ -406,7 +429,7 @@ def _requirement(options: argparse.Namespace) -> _SpecAnswer:
     facts = columns(
         [
             ("level", row.level),
-            ("who", row.actor),
+            ("side", row.actor),
             ("revisions", _span(row.when)),
             ("extension", row.extension),
             ("judged by", f"{row.judge}, trace" if row.also_trace else row.judge),
@@ -424,7 +447,7 @@ def _span(when: Window) -> str:
     return f"since {having[0]}" if having[-1] == LATEST else f"{having[0]} to {having[-1]}"
 
 
-# Differences, as a guide for whoever has to move
+# Differences between two revisions
 
 
 _PLURALS: Final = {
@@ -440,7 +463,7 @@ def _diff(options: argparse.Namespace) -> _SpecAnswer:
     facts = {"before": found.before, "after": found.after, "changes": found.changes}
     title = bold(f"From MCP {found.before} to {found.after}")
     if not found.changes:
-        return _SpecAnswer(facts, f"{title}\nNothing changes.")
+        return _SpecAnswer(facts, f"{title}\nNo changes.")
     by_subject = groupby(found.changes, lambda change: change.subject)
     # Types and their fields come one type after another, not one subject after another.
     subjects = dict.fromkeys(subject for subject, _ in by_subject)
@@ -449,7 +472,6 @@ def _diff(options: argparse.Namespace) -> _SpecAnswer:
 
 
 def _section(subject: str, changes: tuple[SpecChange, ...]) -> str:
-    """Return what changes about one subject."""
     counts = Counter(change.how for change in changes)
     told = ", ".join(f"{counts[how]} {how}" for how in _ORDER if counts[how])
     heading = bold(f"{_PLURALS.get(subject, f'{subject}s').capitalize()} ({told})")
@@ -462,10 +484,10 @@ def _section(subject: str, changes: tuple[SpecChange, ...]) -> str:
 
 
 def _sentences(changes: list[SpecChange]) -> Iterator[str]:
-    """Yield what to know and do; changes that differ by name alone share a sentence."""
+    """Yield what changes and what to do; changes that differ only in name share a sentence."""
     alike: dict[tuple[object, ...], list[SpecChange]] = {}
     for change in changes:
-        # A new name is said by itself.
+        # A renaming gets a sentence of its own.
         alike.setdefault((change.details, change.to_do, change.renamed_to), []).append(change)
     for same in alike.values():
         first = same[0]

@@ -1,7 +1,7 @@
-"""The verb `validate`: read messages from a file, have them judged, print what was found.
+"""The verb `validate`: judges the messages in a file and prints the findings.
 
-What a file holds is found out by looking: one message, an array of them, one per line, or a
-recording. Lines are read one at a time, so a recording may be as long as it likes.
+The kind of file is detected: one message, an array of messages, one message per line, or a
+recording. Lines are read one at a time, so a recording may have any length.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ...judge.trace import HEADER, TraceEntry, TraceFault, read_trace
 from ...redaction import redact
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.revisions import LATEST, REVISIONS
-from ...spec.rows import Role
-from ..exit_codes import PROBLEMS_FOUND, SUCCESS, UNREADABLE_INPUT
+from ..command import UnreadableInput
+from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import (
     FORMATS,
     JudgedMessage,
@@ -41,50 +41,59 @@ from ..output.reports import (
 from ..output.reports.text import excerpt_of
 from ..output.terminal import tell
 
-__all__ = ["configure", "run"]
+__all__ = ["EXAMPLES", "configure", "run"]
 
 Members: TypeAlias = dict[str, Any]
 Shape: TypeAlias = Literal["message", "list", "lines", "trace"]
 
-# How far ahead the revision is looked for: an initialize and its answer come first.
-_LOOK_AHEAD: Final = 32
-# Unanswered requests that are remembered, so that a recording without answers cannot grow it.
-_OPEN_KEPT: Final = 10_000
+EXAMPLES: Final = """\
+trunkline validate talk.jsonl --strict
+trunkline validate message.json --revision 2025-11-25 --from client
+"""
+# Messages searched for the revision: an initialize and its answer come first.
+_MAX_LOOK_AHEAD: Final = 32
+# A recording without answers must not grow the table of open requests.
+_MAX_OPEN_REQUESTS: Final = 10_000
 
 _read: Final = Decoder().decode
 _read_items: Final = Decoder(list[Raw]).decode
 
 
-class _Unreadable(Exception):
-    """The input holds nothing that could be judged; the text says why."""
-
-
 class _Piece(NamedTuple):
-    """One thing to be judged: its text, and what that holds."""
+    """One message to judge."""
 
-    # The text, since it shows more than its value: a name that is there twice. Of a recording,
-    # the entry, or the fault that stands for one.
+    # The text, which shows more than its value, such as a duplicate name. In a recording, the
+    # entry or the fault in its place.
     given: Any
-    # NOTHING where there is no text, or it is not JSON.
+    # NOTHING if there is no text, or it is not JSON.
     value: Any
     line: int | None = None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("file", metavar="FILE", help="a file, or - for standard input")
+    parser.add_argument(
+        "file", metavar="FILE", help="a JSON file, JSON lines, a recording, or - for standard input"
+    )
     parser.add_argument(
         "--revision",
         default="detect",
         choices=("detect", *REVISIONS),
         metavar="R",
-        help="judge by this revision; default: detect",
+        help=f"MCP revision to judge by: {', '.join(REVISIONS)}; default: detect",
     )
     parser.add_argument(
-        "--from", dest="sender", choices=("client", "server"), help="who sent the messages"
+        "--from",
+        dest="sender",
+        choices=("client", "server"),
+        help="the sender of the messages; default: unknown, or as recorded",
     )
-    parser.add_argument("--format", default="text", choices=FORMATS, help="default: text")
-    parser.add_argument("--strict", action="store_true", help="let warnings count")
+    parser.add_argument(
+        "--format", default="text", choices=FORMATS, help="output format; default: text"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with status 1 after a warning too"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,9 +102,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         with _opened(options.file) as stream:
             report = _report(name, stream, options)
-    except _Unreadable as problem:
-        tell(f"trunkline validate: {name}: {problem}")
-        return UNREADABLE_INPUT
+    except UnreadableInput as problem:
+        raise UnreadableInput(f"{name}: {problem}") from None
     if options.format == "text":
         tell(f"{name}: MCP {report.revision}, {report.why}")
     emit(render(report, options.format))
@@ -106,22 +114,22 @@ def _opened(file: str) -> Any:
     if file != "-":
         return open(file, "rb")
     if sys.stdin is None:
-        raise _Unreadable("it is closed")
-    # Standard input is not ours to close.
+        raise UnreadableInput("it is closed")
+    # Standard input must not be closed.
     return nullcontext(sys.stdin.buffer)
 
 
 def _report(name: str, stream: IO[bytes], options: argparse.Namespace) -> ValidationReport:
     shape, pieces = _pieces(stream)
-    ahead = list(islice(pieces, _LOOK_AHEAD))
+    ahead = list(islice(pieces, _MAX_LOOK_AHEAD))
     if not ahead:
-        raise _Unreadable("it holds no message")
+        raise UnreadableInput("it holds no message")
     if all(isinstance(piece.given, TraceFault) for piece in ahead):
-        raise _Unreadable(f"no line of it can be read: {ahead[0].given.why}")
+        raise UnreadableInput(f"no line can be read: {ahead[0].given.why}")
     revision, why = _revision(options.revision, ahead)
     found: Iterator[_Piece] = chain(ahead, pieces)
     if shape == "list" and Policy.mcp(revision).accepts_batches:
-        # Where messages may come in batches, an array is one.
+        # In a revision with batches, an array is one.
         shape, found = "message", iter([_whole(ahead, pieces)])
     judges = _TraceJudge if shape == "trace" else _MessageJudge
     messages = tuple(judges(revision, options.sender).judge(found))
@@ -132,13 +140,13 @@ def _report(name: str, stream: IO[bytes], options: argparse.Namespace) -> Valida
 
 
 def _pieces(stream: IO[bytes]) -> tuple[Shape, Iterator[_Piece]]:
-    """Return what kind of file this is, and what it holds, read as it is asked for."""
+    """Return the kind of file, and its messages, read lazily."""
     lines = ((number, line) for number, line in enumerate(stream, 1) if line.strip())
     number, first = next(lines, (0, b""))
-    # The mark that some editors put before a text belongs to the file, not to the message.
+    # A byte order mark belongs to the file, not to the message.
     first = first.removeprefix(BOM_UTF8)
     if not first.strip():
-        raise _Unreadable("it is empty")
+        raise UnreadableInput("it is empty")
     value = _value(first)
     if value is NOTHING:
         return _document(b"\n" * (number - 1) + first + stream.read())
@@ -160,14 +168,14 @@ def _value(text: bytes | str) -> Any:
 
 
 def _is_entry(value: Any) -> bool:
-    """Say whether a line belongs to a recording and is no message by itself."""
+    """Return True if a line is an entry of a recording, not a message."""
     if not isinstance(value, dict) or "jsonrpc" in value:
         return False
     return HEADER in value or "from" in value or "message" in value
 
 
 def _document(text: bytes) -> tuple[Shape, Iterator[_Piece]]:
-    """Read a text that is one value over several lines, or lines of which the first is broken."""
+    """Read one value over several lines, or lines of which the first is broken."""
     value = _value(text)
     line = text[: len(text) - len(text.lstrip())].count(b"\n") + 1
     if isinstance(value, list):
@@ -175,29 +183,29 @@ def _document(text: bytes) -> tuple[Shape, Iterator[_Piece]]:
     if value is not NOTHING:
         return "message", iter([_Piece(text.strip(), value, line)])
     lines = [(number, each) for number, each in enumerate(text.split(b"\n"), 1) if each.strip()]
-    # A brace or a number on a line by itself is JSON as well; a message is an object.
+    # A number alone on a line is JSON as well; a message is an object.
     if any(isinstance(_value(each), dict) for _, each in lines[1:]):
         return "lines", _bare(iter(lines))
     if why := _why_not(text):
-        raise _Unreadable(why)
+        raise UnreadableInput(why)
     return "message", iter([_Piece(text.strip(), NOTHING, line)])
 
 
 def _why_not(text: bytes) -> str:
-    """Return why a text is not JSON, and where, without repeating any of it.
+    """Return why a text is not JSON, and where, without quoting it.
 
-    What is JSON, if only to a lenient reader, is for the judge: it knows which rule is broken.
+    Return "" for JSON that only the strict reader rejects: the judge names the broken rule.
     """
     import json
 
     try:
         json.loads(text.decode("utf-8"))
     except UnicodeDecodeError as error:
-        return f"it is not UTF-8: byte {error.start + 1} is out of place"
+        return f"it is not UTF-8: byte {error.start + 1} is invalid"
     except json.JSONDecodeError as error:
         return f"it is not JSON: {error.msg.lower()}, line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError):
-        pass  # too long a number, too deep
+        pass  # a number too long, or nested too deep
     return ""
 
 
@@ -214,14 +222,12 @@ def _items(text: bytes, line: int) -> Iterator[_Piece]:
 
 
 def _bare(lines: Iterator[tuple[int, bytes]]) -> Iterator[_Piece]:
-    """Yield the messages of a file that has one per line."""
     for number, line in lines:
         text = line.strip()
         yield _Piece(text, _value(text), number)
 
 
 def _entries(lines: Iterator[tuple[int, bytes]]) -> Iterator[_Piece]:
-    """Yield the entries of a recording."""
     for entry in read_trace(_with_blanks(lines)):
         if isinstance(entry, TraceFault):
             yield _Piece(entry, NOTHING, entry.line)
@@ -232,7 +238,7 @@ def _entries(lines: Iterator[tuple[int, bytes]]) -> Iterator[_Piece]:
 
 
 def _with_blanks(lines: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Yield lines with the blank ones put back, so that whoever counts them counts right."""
+    """Yield lines with the blank ones put back, so that line numbers are right."""
     last = 0
     for number, line in lines:
         yield from (b"" for _ in range(number - last - 1))
@@ -241,7 +247,6 @@ def _with_blanks(lines: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
 
 
 def _whole(ahead: list[_Piece], rest: Iterator[_Piece]) -> _Piece:
-    """Return the elements of an array as the one batch they are."""
     pieces = [*ahead, *rest]
     text = b"[" + b",".join(piece.given for piece in pieces) + b"]"
     return _Piece(text, [piece.value for piece in pieces], pieces[0].line)
@@ -251,30 +256,29 @@ def _whole(ahead: list[_Piece], rest: Iterator[_Piece]) -> _Piece:
 
 
 def _revision(asked: str, pieces: list[_Piece]) -> tuple[str, str]:
-    """Return the revision to judge by, and how it came to be that one."""
+    """Return the revision to judge by, and why it is that one."""
     if asked != "detect":
-        return asked, "as asked"
+        return asked, "as given"
     named = ""
     for piece in pieces:
         members = piece.value if isinstance(piece.value, dict) else {}
         version, why = _named_by(members)
         if version in REVISIONS:
-            # The answer to an initialize has the last word.
+            # The result of initialize decides.
             named, told = version, why
             if "result" in members:
                 break
     if named:
         return named, told
-    return LATEST, "the newest, since no message names one"
+    return LATEST, "the newest, because no message names one"
 
 
 def _named_by(members: Members) -> tuple[str, str]:
-    """Return the revision that a message names, and where it does."""
     params, result = _object(members.get("params")), _object(members.get("result"))
     for version, why in (
         (_object(params.get("_meta")).get(PROTOCOL_VERSION), "named in _meta"),
-        (members.get("method") == "initialize" and params.get("protocolVersion"), "asked for"),
-        (result.get("protocolVersion"), "agreed on in the answer to initialize"),
+        (members.get("method") == "initialize" and params.get("protocolVersion"), "requested"),
+        (result.get("protocolVersion"), "negotiated by initialize"),
     ):
         if isinstance(version, str) and version:
             return version, why
@@ -289,14 +293,14 @@ def _object(value: Any) -> Members:
 
 
 class _Requests:
-    """Remembers which requests are open, so that a reply is known by what it answers."""
+    """Open requests, so that a reply is judged by the method it answers."""
 
     def __init__(self) -> None:
-        # By who asked and the id; 1 and "1" are two ids, and two keys.
+        # By sender and id; 1 and "1" are two ids.
         self._open: dict[tuple[str, int | str], str] = {}
 
     def note(self, members: Members, sender: Role | None) -> str | None:
-        """Take note of a message; return the method it answers, where the request was seen."""
+        """Record a message; return the method it answers, if the request was seen."""
         id, method = members.get("id"), members.get("method")
         if not _is_id(id):
             return None
@@ -305,13 +309,13 @@ class _Requests:
             return self._open.pop((asker, id), None)
         if isinstance(method, str):
             self._open[(sender or "", id)] = method
-        if len(self._open) > _OPEN_KEPT:
+        if len(self._open) > _MAX_OPEN_REQUESTS:
             del self._open[next(iter(self._open))]
         return None
 
 
 class _MessageJudge:
-    """Judges each message by itself, and a reply by its request."""
+    """Judges each message alone, and a reply by its request."""
 
     def __init__(self, revision: str, sender: Role | None) -> None:
         self._revision = revision
@@ -319,7 +323,7 @@ class _MessageJudge:
         self._requests = _Requests()
 
     def judge(self, pieces: Iterator[_Piece]) -> list[JudgedMessage]:
-        """Return what is wrong with each message."""
+        """Return each message with its findings."""
         return [self._one(number, piece) for number, piece in enumerate(pieces, 1)]
 
     def _one(self, number: int, piece: _Piece) -> JudgedMessage:
@@ -329,10 +333,10 @@ class _MessageJudge:
 
 
 class _TraceJudge:
-    """Judges the messages of a recording by those before them too."""
+    """Judges each message of a recording in the context of those before it."""
 
     def __init__(self, revision: str, sender: Role | None) -> None:
-        # Imported here: one message needs none of the rules about many.
+        # Imported here: one message alone needs no conversation rules.
         from ...judge.conversation import Conversation
 
         self._talk = Conversation(revision)
@@ -340,10 +344,10 @@ class _TraceJudge:
         self._requests = _Requests()
 
     def judge(self, pieces: Iterator[_Piece]) -> list[JudgedMessage]:
-        """Return what is wrong with each message, what only the end shows included."""
+        """Return each message with its findings, including those that only the end shows."""
         messages = [self._one(number, piece) for number, piece in enumerate(pieces, 1)]
         for finding in self._talk.end():
-            # The end itself is no message; what it shows is told at the last one.
+            # A finding about the end is reported at the last message.
             last = len(messages) - 1
             at = last if finding.message_index is None else min(finding.message_index, last)
             seen = (*messages[at].seen, LocatedFinding(_safe(finding), None))
@@ -357,14 +361,14 @@ class _TraceJudge:
         return _judged(number, piece, sender, answered, self._talk.feed(entry))
 
     def _sent(self, entry: TraceEntry | TraceFault) -> TraceEntry | TraceFault:
-        """Return an entry with the sender that was given for those that name none."""
+        """Return an entry with `--from` as its sender if it names none."""
         if isinstance(entry, TraceFault) or entry.sender is not None or self._sender is None:
             return entry
         return replace(entry, sender=self._sender)
 
 
 def _safe(finding: Finding) -> Finding:
-    """Return a finding that shows no secret, even where it repeats a peer's method or id."""
+    """Return a finding without secrets, which a method or an id may contain."""
     return replace(finding, got=str(redact(finding.got)))
 
 
@@ -382,10 +386,9 @@ def _is_id(value: Any) -> TypeGuard[int | str]:
 
 
 def _label(piece: _Piece, method: str) -> str:
-    """Return what a message is, in a few words."""
     value = piece.value
     if isinstance(piece.given, TraceFault):
-        return "no entry"
+        return "unreadable entry"
     if isinstance(piece.given, TraceEntry) and value is NOTHING and piece.given.raw is None:
         return "no message"
     if isinstance(value, list):
@@ -397,4 +400,4 @@ def _label(piece: _Piece, method: str) -> str:
     if "result" in members or "error" in members:
         kind = "error" if "error" in members else "result"
         return f"{kind} of {method}" if method else kind
-    return "no message of JSON-RPC"
+    return "not a JSON-RPC message"

@@ -1,18 +1,17 @@
-"""Questions of a server, put to whoever sits at the terminal.
+"""Elicitation at the terminal: shows the questions of a server and reads the answers.
 
-A form is asked field by field: its title and description, what it may be, and its default in
-brackets. The terminal edits the line; what comes is read by the event loop, so that Ctrl-C and
-a lost connection end a question as they end everything else.
+A form is filled in field by field: title and description, allowed values, and the default in
+brackets. The event loop reads the line, so that Ctrl-C and a lost connection end a question.
 
 The rules that live here, and only here:
 
-* Who asks is said, and everything that they wrote is made visible: a question is a server's text.
-* Ctrl-D declines. So does "no" to a page.
-* What a field does not take is asked again; an empty line takes the default, or leaves it out.
-* A field whose name speaks of a secret is typed unseen; the terminal is put back whatever happens.
-* A page is shown with its address in full. It is never opened here: that is for a person to do.
-* Answers that were given in advance are used first. Where nobody can be asked, they are all
-  there is, and a form that needs more is declined.
+* The server is named, and control characters in its text are escaped.
+* Ctrl-D declines a form. "no" declines a URL.
+* An invalid value is asked again; an empty line takes the default, or leaves the field out.
+* A field with the name of a secret is typed without echo; the terminal is always restored.
+* A URL is shown in full, with its host, and never opened.
+* Answers in advance (`--answer`) are used first. Without a terminal they are the only ones, and
+  a form that needs more is declined.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...client.server_requests.form_validation import FormMismatch, defaults, fit
@@ -43,30 +42,29 @@ _NO: Final = frozenset(("n", "no", "false", "0"))
 
 
 class _Declined(Exception):
-    """Whoever was asked does not want to answer."""
+    """The user declined, or cannot be asked."""
 
 
 class ElicitationPrompt:
-    """Puts forms and pages to a person, one at a time."""
+    """Asks the user to fill in forms and to agree to URLs, one at a time."""
 
     def __init__(self, console: Console, answers: Sequence[str] = ()) -> None:
-        """Take answers in advance as `key=value`.
+        """Take answers in advance as `field=value`.
 
         Raises:
-            Misuse: one of them is none.
+            UsageError: one of them is malformed.
         """
         self.server = "the server"
-        # Whether there is somebody at a terminal.
         self.can_ask = is_interactive()
         self._console = console
         self._answers = dict(_given(word) for word in answers)
-        # A server may ask several things at once, and a person has one keyboard.
-        self._turn: asyncio.Lock | None = None
+        # A server may send several elicitations at once; the user has one keyboard.
+        self._lock: asyncio.Lock | None = None
 
     async def form(self, params: ElicitRequestParams) -> dict[str, Any] | Literal["decline"]:
-        """Return what was filled in, or "decline"."""
+        """Return the filled-in form, or "decline"."""
         schema = params.requested_schema if isinstance(params.requested_schema, dict) else {}
-        async with self._my_turn():
+        async with self._terminal():
             try:
                 return await self._filled_in(params.message, schema)
             except _Declined:
@@ -74,8 +72,8 @@ class ElicitationPrompt:
                 return "decline"
 
     async def page(self, params: ElicitRequestParams) -> bool:
-        """Return whether a person agrees to go to a page; nothing is opened."""
-        async with self._my_turn():
+        """Return True if the user agrees to visit a URL; nothing is opened."""
+        async with self._terminal():
             self._introduce(params.message)
             self._console.note(_address_shown(str(params.url)))
             try:
@@ -96,7 +94,7 @@ class ElicitationPrompt:
         if self.can_ask:
             self._introduce(message)
             if fields.keys() - filled.keys():
-                self._console.note("(Enter takes what is in brackets, Ctrl-D declines)")
+                self._console.note("(Enter accepts the default, Ctrl-D declines)")
             for name, field in fields.items():
                 if name not in filled and isinstance(field, dict):
                     value = await self._field(name, field, name in needed)
@@ -104,8 +102,8 @@ class ElicitationPrompt:
                         filled[name] = value
         try:
             return fit(schema, filled)
-        except FormMismatch as misfit:
-            self._console.note(f"an answer is lacking: {misfit}")
+        except Misfit as misfit:
+            self._console.note(f"the form is incomplete: {misfit}")
             raise _Declined from None
 
     def _from_advance(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +117,7 @@ class ElicitationPrompt:
         return filled
 
     async def _field(self, name: str, field: dict[str, Any], is_needed: bool) -> Any:
-        """Return what a person puts into one field, or None where it is left out."""
+        """Return the value of one field, or None if it is left out."""
         choices = _choices(field)
         prompt = self._prompt(name, field, choices)
         default = defaults({"properties": {name: field}}).get(name)
@@ -127,17 +125,18 @@ class ElicitationPrompt:
             text = await self._line(prompt, is_secret=is_secret_name(name))
             try:
                 given = _read(text, field, choices) if text.strip() else default
-                # A form has no null: it is a field that was left out.
+                # A form has no null; None is a field that was left out.
                 value = fit({"properties": {name: field}}, {name: given}).get(name)
-            except (ArgumentMismatch, FormMismatch) as misfit:
-                self._console.note(f"  {misfit}")
+            except (ArgumentMismatch, Misfit) as misfit:
+                is_boolean = field.get("type") == "boolean"
+                self._console.note("  y or n, please" if is_boolean else f"  {misfit}")
                 continue
             if value is not None or not is_needed:
                 return value
-            self._console.note("  this one is needed")
+            self._console.note("  this field is required")
 
     def _prompt(self, name: str, field: dict[str, Any], choices: list[tuple[str, str]]) -> str:
-        """Show a field, and return what stands before the answer."""
+        """Show a field, and return the prompt for its value."""
         title = field.get("title")
         called = _shown(title if isinstance(title, str) and title else name)
         about = field.get("description")
@@ -155,10 +154,10 @@ class ElicitationPrompt:
 
     # -- the terminal --------------------------------------------------------------------------
 
-    def _my_turn(self) -> _TerminalLock:
-        if self._turn is None:
-            self._turn = asyncio.Lock()
-        return _TerminalLock(self._turn, self._console)
+    def _terminal(self) -> _TerminalLock:
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        return _TerminalLock(self._lock, self._console)
 
     def _introduce(self, message: str) -> None:
         self._console.note(f"{_shown(self.server)} asks: {visible(message)}")
@@ -174,7 +173,7 @@ class ElicitationPrompt:
 
     async def _line(self, prompt: str, *, is_secret: bool = False) -> str:
         self._console.ask(prompt)
-        with _unseen() if is_secret else _seen():
+        with _without_echo() if is_secret else nullcontext():
             text = await _read_line(sys.stdin.fileno())
         if is_secret or text is None:
             self._console.note("")
@@ -184,7 +183,7 @@ class ElicitationPrompt:
 
 
 class _TerminalLock:
-    """The time during which one question has the terminal."""
+    """Holds the terminal for one question; progress is not drawn meanwhile."""
 
     def __init__(self, lock: asyncio.Lock, console: Console) -> None:
         self._lock = lock
@@ -200,7 +199,7 @@ class _TerminalLock:
 
 
 async def _read_line(descriptor: int) -> str | None:
-    """Return the line that somebody types, or None where they end the input instead."""
+    """Return the line the user types, or None at the end of the input."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 
@@ -214,7 +213,7 @@ async def _read_line(descriptor: int) -> str | None:
     finally:
         loop.remove_reader(descriptor)
     try:
-        # A terminal hands over one line, whatever else has been typed ahead.
+        # A terminal returns one line, even if more was typed ahead.
         raw = os.read(descriptor, 65536)
     except OSError:
         return None  # the terminal is gone
@@ -222,13 +221,7 @@ async def _read_line(descriptor: int) -> str | None:
 
 
 @contextmanager
-def _seen() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _unseen() -> Iterator[None]:
-    """Have the terminal show nothing of what is typed; put it back in any case."""
+def _without_echo() -> Iterator[None]:
     import termios
 
     descriptor = sys.stdin.fileno()
@@ -244,7 +237,7 @@ def _unseen() -> Iterator[None]:
 def _given(word: str) -> tuple[str, str]:
     name, sign, text = word.partition("=")
     if not sign or not name:
-        raise UsageError("--answer takes key=value")
+        raise UsageError("--answer takes FIELD=VALUE")
     check_text(word, "--answer")
     return name, text
 
@@ -255,7 +248,7 @@ def _shown(text: str) -> str:
 
 def _hint(field: dict[str, Any], choices: list[tuple[str, str]]) -> str:
     if choices and field.get("type") == "array":
-        return f" (numbers from 1 to {len(choices)}, with commas)"
+        return f" (numbers from 1 to {len(choices)}, separated by commas)"
     if choices:
         return f" (1 to {len(choices)})"
     if field.get("type") == "boolean":
@@ -270,7 +263,7 @@ def _default_shown(default: Any) -> str:
 
 
 def _choices(field: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what one may choose from: each value, and what it is called."""
+    """Return the choices of a field: each value with its title."""
     several = field.get("items")
     place = several if isinstance(several, dict) else field
     named = place.get("oneOf", place.get("anyOf"))
@@ -289,7 +282,6 @@ def _choices(field: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _read(text: str, field: dict[str, Any], choices: list[tuple[str, str]]) -> Any:
-    """Return what a person meant by a line."""
     if not choices:
         return coerce(text if field.get("type") == "string" else text.strip(), field)
     if field.get("type") == "array":
@@ -298,7 +290,7 @@ def _read(text: str, field: dict[str, Any], choices: list[tuple[str, str]]) -> A
 
 
 def _chosen(word: str, choices: list[tuple[str, str]]) -> str:
-    # What a choice is called goes before its number: a choice may be called 2.
+    # A title is matched before a number: a choice may be called "2".
     for value, said in choices:
         if word in (value, said):
             return value
@@ -311,7 +303,7 @@ def _chosen(word: str, choices: list[tuple[str, str]]) -> str:
 
 
 def _address_shown(url: str) -> str:
-    """Return an address in full, and on a line of its own the host that it leads to."""
+    """Return a URL in full, and its host on a line of its own."""
     from urllib.parse import urlsplit
 
     host = urlsplit(url).hostname or ""
@@ -320,7 +312,7 @@ def _address_shown(url: str) -> str:
         plain = host.encode("idna").decode()
     except UnicodeError:
         plain = host
-    # Letters of other alphabets can look like those of a name one trusts.
+    # Letters of other alphabets can imitate a trusted name.
     told = _shown(host) if plain == host else f"{_shown(host)} ({plain})"
     if wants_colour(sys.stderr):
         told = f"\033[1m{told}\033[0m"

@@ -1,12 +1,12 @@
-"""What a server offers, as one document: for programs, for files, and for `trunkline diff`.
+"""Listing document: everything a server offers, as JSON for files and `trunkline diff`.
 
     {"format": "trunkline.listing/1", "server": {…}, "revision": "…",
      "capabilities": {…}, "supportedVersions": […],
      "tools": […], "resources": […], "resourceTemplates": […], "prompts": […]}
 
-Entries are as they came, with members that nobody here knows. What the server does not declare
-is not asked for, and an empty list. `supportedVersions` is there if the server says which
-revisions it speaks: a handshake tells only one.
+Entries are kept as the server sent them, with unknown members. A list without its capability is
+not requested, and empty. `supportedVersions` comes from `server/discover`; it is missing in
+revisions with a handshake, which names only one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "KINDS", "listing_of"]
 
-# What the document names its form, so that a reader can tell when that changes.
+# The member `format`; it changes when the document does.
 FORMAT: Final = "trunkline.listing/1"
 
 KINDS: Final = ("tools", "resources", "prompts")
-# By capability, the lists that come with it: member of the document, and method.
+# By capability: the members of the document and their methods.
 _LISTS: Final = {
     "tools": (("tools", "tools/list"),),
     "resources": (
@@ -39,17 +39,17 @@ _LISTS: Final = {
     ),
     "prompts": (("prompts", "prompts/list"),),
 }
-# Of all pages of one list together.
-_SECONDS: Final = 600.0
+# For all pages of one list together.
+_LIST_TIMEOUT_S: Final = 600.0
 
 
 async def listing_of(client: Client, kinds: Sequence[str] = KINDS) -> dict[str, Any]:
-    """Return what a connected server offers, all pages of it; `kinds` leaves out the rest.
+    """Return all pages of the lists of a connected server; `kinds` leaves out the others.
 
     Raises:
         PeerError: the server refused one of the lists.
         RequestAborted: no answer came.
-        RemoteProtocolError: an answer is no list.
+        RemoteProtocolError: an answer is not a list.
     """
     info = client.server_info
     document: dict[str, Any] = {
@@ -61,7 +61,6 @@ async def listing_of(client: Client, kinds: Sequence[str] = KINDS) -> dict[str, 
     if client.instructions is not None:
         document["instructions"] = client.instructions
     wanted = [each for kind in kinds for each in _LISTS[kind]]
-    # All at once: they wait for the same server, and not for one another.
     versions, *found = await asyncio.gather(
         _versions(client), *(_entries(client, *each) for each in wanted)
     )
@@ -71,13 +70,13 @@ async def listing_of(client: Client, kinds: Sequence[str] = KINDS) -> dict[str, 
 
 
 async def _versions(client: Client) -> list[str] | None:
-    """Return the revisions that a server speaks, or None where it does not say."""
+    """Return the revisions of a server, or None if it does not name them."""
     if client.era != "per_request":
         return None
     try:
         result = await client.request("server/discover", {})
     except PeerError:
-        return None  # it spoke without having been asked, and will list as well
+        return None  # a server without discovery can still have lists
     versions = result.get("supportedVersions")
     if not isinstance(versions, list) or not all(isinstance(each, str) for each in versions):
         return None
@@ -88,22 +87,23 @@ async def _entries(client: Client, member: str, method: str) -> list[Any]:
     capability = method.partition("/")[0]
     if getattr(client.server_capabilities, capability) is UNSET:
         return []
-    # Imported here, as by the client itself.
     from ...client.requests.pagination import every
 
     async def get(cursor: str | None, left: float) -> Page:
-        return _page(await _asked(client, method, cursor, left), member)
+        return _page(await _request(client, method, cursor, left), member)
 
     now = asyncio.get_running_loop().time
-    return await every(method, get, lambda: None, _SECONDS, now)
+    return await every(method, get, lambda: None, _LIST_TIMEOUT_S, now)
 
 
-async def _asked(client: Client, method: str, cursor: str | None, left: float) -> dict[str, Any]:
+async def _request(client: Client, method: str, cursor: str | None, left: float) -> dict[str, Any]:
     params = {} if cursor is None else {"cursor": cursor}
     try:
-        return await client.request(method, params, timeout=left if left < _SECONDS / 2 else None)
+        return await client.request(
+            method, params, timeout=left if left < _LIST_TIMEOUT_S / 2 else None
+        )
     except PeerError as error:
-        # Many servers with resources have no templates, and say so like this.
+        # Many servers with resources do not implement templates.
         if method == "resources/templates/list" and error.kind == ErrorKind.METHOD_NOT_FOUND:
             return {"resourceTemplates": []}
         raise
@@ -118,5 +118,5 @@ def _page(result: dict[str, Any], member: str) -> Page:
             "mcp.type.json-type", where=f"/{member}", expected="a list of objects"
         )
     cursor = result.get("nextCursor")
-    # Its size in bytes is not known here; the number of items bounds it.
+    # The size in bytes is unknown here; the number of items bounds it.
     return Page(items, cursor if isinstance(cursor, str) else UNSET, 0)

@@ -1,23 +1,24 @@
-"""How the verbs that talk to a server reach it: what they are told, and how it ends.
+"""Connects a verb to its server: the options they share, the connection, and its errors.
 
 A server is named by an address, or started by the command after `--`. One event loop serves one
-verb: it connects, lets the verb work, and closes.
+verb: it connects, runs the verb and closes.
 
 The rules that live here, and only here:
 
-* Results are on standard output; all else is on standard error.
-* What goes wrong is one sentence, and a status that says whose fault it is: ours, the
-  server's, or that of the way between.
-* Ctrl-C, SIGTERM and SIGHUP end the verb at any point with nothing left behind: no child, no
-  line half drawn.
-* What the server asks is answered by whoever sits at a terminal; without one, and without
-  answers in advance, it is told that nobody is there.
+* Results go to standard output, everything else to standard error.
+* An error is one sentence, and an exit status that tells wrong usage, a refusal of the server
+  and a failed connection apart.
+* Ctrl-C, SIGTERM and SIGHUP end the verb at any point and leave nothing behind: no child
+  process, no half-drawn progress line.
+* Elicitations are answered at the terminal. Without a terminal and without `--answer` the client
+  does not declare elicitation.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -57,93 +58,115 @@ __all__ = [
     "FRAMINGS",
     "Work",
     "add_target",
-    "address_of",
     "check_tls",
-    "near",
+    "parse_server_address",
+    "parse_target",
+    "take_words",
     "talk",
-    "target_of",
+    "unknown_name",
     "wants_json",
-    "words_of",
 ]
 
 Work = Callable[["Client", Console], Awaitable[int]]
 
-# What whoever typed the command can do about it, by error.
-_ADVICE: Final = {
-    "MISSING_REQUIRED_CLIENT_CAPABILITY": "\n  questions are answered at a terminal, or ahead by "
-    "--answer; roots are given by --root",
-}
-# How long a server that we started may take to leave, and again after SIGTERM: somebody waits
-# for their prompt.
-_GRACE: Final = 1.0
-_NAMES_SHOWN: Final = 20
-# How an address begins, and the framings by name; those who know more of both are slow to load.
+# Seconds for a server that we started to exit, and again after SIGTERM: the user waits for the
+# shell prompt.
+_EXIT_TIMEOUT_S: Final = 1.0
+_MAX_NAMES_SHOWN: Final = 20
+# Repeated here because the modules that own them are slow to load.
 ADDRESSES: Final = ("tcp://", "tls://", "unix:")
 FRAMINGS: Final = ("newline", "content-length", "length-prefix", "detect")
+_FORMS: Final = "tcp://HOST:PORT, tls://HOST:PORT or unix:PATH"
+# Addresses that other tools take.
+_UNSUPPORTED: Final = {"http": "HTTP", "https": "HTTP", "ws": "WebSocket", "wss": "WebSocket"}
 
 
-# What a verb is told
+# Options
 
 
-def add_target(parser: argparse.ArgumentParser, words: str = "", *, json_gives: str = "") -> None:
-    """Declare TARGET, the `words` after it, and the options of every verb that talks.
+def add_target(
+    parser: argparse.ArgumentParser,
+    words: str = "",
+    *,
+    json_help: str = "",
+    target: tuple[str, str] = ("TARGET", f"{_FORMS}; left out with a command after --"),
+) -> None:
+    """Declare TARGET, the `words` after it, and the options of every verb that connects.
 
-    `json_gives` names what `--json` takes as its value, where it takes one.
+    `json_help` is the help of `--json` where it takes a value; `target` is the name and the help
+    of the first positional argument.
     """
-    after = f" {words}" if words else ""
-    shown, prog = f"{after} [options]", parser.prog
+    shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
     parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
     parser.set_defaults(prog=parser.prog)
-    # Options may stand between the words, as they do with most commands.
+    # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="TARGET",
-        help="tcp://HOST:PORT, tls://HOST:PORT or unix:PATH; none with a command after --",
+    add = parser.add_argument
+    add("words", nargs="*", metavar=target[0], help=target[1])
+    add(
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="output format; default: text",
     )
-    _add_output(parser, json_gives)
-    parser.add_argument("--revision", choices=REVISIONS, metavar="R", help="speak this revision")
-    parser.add_argument(
-        "--timeout", type=_seconds, metavar="S", help="how many seconds an answer may take"
+    if json_help:
+        add("--json", nargs="?", const=True, default=None, metavar="OBJECT", help=json_help)
+    else:
+        add("--json", action="store_true", help="the same as -o json")
+    add(
+        "--revision",
+        choices=REVISIONS,
+        metavar="R",
+        help=f"MCP revision to speak: {', '.join(REVISIONS)}; default: negotiated",
     )
-    parser.add_argument("--trace", metavar="FILE", help="record the conversation in a file")
-    parser.add_argument(
+    add(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="seconds to wait for each answer; default: 60, and 30 to connect",
+    )
+    add("--trace", metavar="FILE", help="record all messages to a file")
+    add(
         "--framing",
         choices=FRAMINGS,
         metavar="NAME",
-        help="how messages are told apart; default: newline",
+        help=f"message framing: {', '.join(FRAMINGS)}; default: newline",
     )
-    parser.add_argument("--tls-ca", metavar="FILE", help="trust these authorities")
-    parser.add_argument("--tls-cert", metavar="FILE", help="show this certificate")
-    parser.add_argument("--tls-key", metavar="FILE", help="the key of the certificate")
-    parser.add_argument(
-        "--env", action="append", default=[], metavar="KEY=VALUE", help="set for the command"
+    add("--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's")
+    add("--tls-cert", metavar="FILE", help="client certificate")
+    add(
+        "--tls-key", metavar="FILE", help="key of the client certificate; default: in the same file"
     )
-    parser.add_argument(
-        "--root", action="append", default=[], metavar="DIR", help="offer this folder as a root"
+    add(
+        "--env",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="environment variable for the command after --; repeatable",
     )
-    parser.add_argument(
-        "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question ahead"
+    add(
+        "--root",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder to offer to the server as a root; repeatable",
     )
-    parser.add_argument(
-        "--log", choices=LOG_LEVELS, metavar="LEVEL", help="show the server's log from"
+    add(
+        "--answer",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="answer a question of the server in advance; repeatable",
     )
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="show what the server writes on stderr"
+    add(
+        "--log",
+        choices=LOG_LEVELS,
+        metavar="LEVEL",
+        help="show log messages of the server from this level on: "
+        f"{', '.join(LOG_LEVELS)}; default: warning",
     )
-
-
-def _add_output(parser: argparse.ArgumentParser, json_gives: str) -> None:
-    parser.add_argument(
-        "-o", "--output", choices=("text", "json"), default="text", help="default: text"
-    )
-    if json_gives:
-        parser.add_argument(
-            "--json", nargs="?", const=True, default=None, metavar="OBJECT", help=json_gives
-        )
-    else:
-        parser.add_argument("--json", action="store_true", help="the same as -o json")
+    add("-v", "--verbose", action="store_true", help="show what the server writes to stderr")
 
 
 def _seconds(text: str) -> float:
@@ -157,26 +180,29 @@ def _seconds(text: str) -> float:
 
 
 def wants_json(options: argparse.Namespace) -> bool:
-    """Say whether the result is to be printed for programs."""
+    """Return True if the result is to be printed as JSON."""
     return options.output == "json" or options.json is True
 
 
-def words_of(options: argparse.Namespace, *names: str) -> list[str]:
-    """Take TARGET off the words, unless there is a command; return the others.
+def take_words(options: argparse.Namespace, *names: str) -> list[str]:
+    """Set `options.target` from the first word, unless there is a command; return the others.
 
     Raises:
-        Misuse: TARGET, or one of the words that `names` calls for, is missing; or an option is
-            given that is of no use with such a target.
+        UsageError: TARGET, or one of the words called `names`, is missing; or an option was
+            given that has no effect with this target.
     """
     words: list[str] = options.words
     options.target = None
     if options.command is None:
         if not words:
-            raise UsageError("name an address, or put a command after --; try --help")
-        _check_order(words, options.prog)
+            raise UsageError(
+                "no server given: name its address, or put its command after --; "
+                f"try {options.prog} --help"
+            )
+        _check_target(words, options.prog)
         options.target, words = words[0], words[1:]
     elif words and words[0].startswith(ADDRESSES):
-        raise UsageError(f"there is an address, {show(words[0])}, and a command after --: give one")
+        raise UsageError(f"give the address {show(words[0])} or a command after --, not both")
     if len(words) < len(names):
         missing = " and ".join(names[len(words) :])
         raise UsageError(f"{missing} is missing; try {options.prog} --help")
@@ -186,23 +212,48 @@ def words_of(options: argparse.Namespace, *names: str) -> list[str]:
     return words
 
 
-def _check_order(words: list[str], prog: str) -> None:
-    """Refuse an address that is not the first word, where another word is."""
-    found = next((each for each in words if each.startswith(ADDRESSES)), None)
-    if found is not None and not words[0].startswith(ADDRESSES):
-        first = [found, *(each for each in words if each is not found)]
-        shown = " ".join(visible(str(redact(each)), kept="") for each in first)
-        raise UsageError(f"the address comes first: {prog} {shown}")
+def _check_target(words: list[str], prog: str) -> None:
+    """Raise if the first word is not an address, with advice on what was probably meant."""
+    first, *rest = words
+    if first.startswith(ADDRESSES):
+        return
+    address = next((each for each in rest if each.startswith(ADDRESSES)), None)
+    if address is not None:
+        others = [each for each in words if each is not address]
+        raise UsageError(f"the address comes first: {_shown(prog, address, *others)}")
+    scheme = first.partition("://")[0].lower()
+    if scheme in _UNSUPPORTED and "://" in first:
+        raise UsageError(
+            f"{_UNSUPPORTED[scheme]} is not supported yet: {show(first)}; "
+            f"use {_FORMS}, or put a command after --"
+        )
+    if first.endswith(".py") or os.path.isfile(first):
+        line = _shown(prog, *rest, "--", "trunkline", "serve", first)
+        raise UsageError(f"{show(first)} is a file, not an address; to run it as a server: {line}")
+    # Imported here: it is slow to load.
+    from shutil import which
+
+    is_argument = any("=" in each for each in rest)
+    if rest and not is_argument and os.sep not in first and which(first):
+        raise UsageError(f"put the command after --: {_shown(prog, '--', *words)}")
+    raise UsageError(
+        f"{show(first)} is not the address of a server; "
+        f"name the server first ({_FORMS}), or put its command after --"
+    )
+
+
+def _shown(*words: str) -> str:
+    return " ".join(visible(str(redact(each)), kept="") for each in words)
 
 
 def check_tls(options: argparse.Namespace, *targets: str | None) -> None:
-    """Refuse the TLS options where none of the targets is spoken to by TLS.
+    """Reject the TLS options unless one of the targets uses TLS.
 
     Raises:
-        Misuse: one was given, which would be of no effect.
+        UsageError: one was given, and would have no effect.
     """
     if _tls_of(options) and not any(each and each.startswith("tls://") for each in targets):
-        raise UsageError("--tls-… is for an address of tls://HOST:PORT")
+        raise UsageError("the --tls-… options need an address of the form tls://HOST:PORT")
 
 
 def _tls_of(options: argparse.Namespace) -> dict[str, str]:
@@ -210,46 +261,52 @@ def _tls_of(options: argparse.Namespace) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def target_of(options: argparse.Namespace) -> Address:
-    """Return the address that `options.target` names, or the command of `options.command`.
+def parse_target(options: argparse.Namespace) -> Address:
+    """Return the address in `options.target`, or the command in `options.command`.
 
     Raises:
-        Misuse: it names none.
+        UsageError: it is not an address, or the command is empty.
     """
     if options.target is not None:
-        return address_of(options.target, options)
-    return _command_of(options, None)
+        return parse_server_address(options.target, options)
+    return _stdio(options, None)
 
 
-def address_of(text: str, options: argparse.Namespace) -> Address:
+def parse_server_address(text: str, options: argparse.Namespace) -> Address:
     """Return the address that a text names, with the TLS options.
 
     Raises:
-        Misuse: it names none; the sentence says how one is written.
+        UsageError: it is not an address; the text says how one is written.
     """
     # Imported here: most verbs of this command connect to nothing.
     from ...transports.addresses import Tls, parse_address
 
+    _check_target([text], getattr(options, "prog", "trunkline proxy"))
     if getattr(options, "env", None):
-        raise UsageError("--env is for a command after --")
+        raise UsageError("--env needs a command after --")
     given = _tls_of(options)
     try:
         return parse_address(text, tls=Tls(**given) if given else None)
     except ValueError as error:
+        scheme, sign, host = text.partition("://")
+        if sign and host and ":" not in host:
+            raise UsageError(
+                f"{show(text)} needs a port, as in {scheme}://{_shown(host)}:9000"
+            ) from None
         raise UsageError(f"{error}; or put a command after --") from None
 
 
-def _command_of(options: argparse.Namespace, on_stderr: Callable[[str], object] | None) -> Stdio:
+def _stdio(options: argparse.Namespace, on_stderr: Callable[[str], object] | None) -> Stdio:
     from ...transports.stdio.client import Stdio
 
-    (command, *args), env = _words_of_command(options)
-    return Stdio(command, args, env=env or None, on_stderr=on_stderr, grace=_GRACE)
+    (command, *args), env = _command_of(options)
+    return Stdio(command, args, env=env or None, on_stderr=on_stderr, grace=_EXIT_TIMEOUT_S)
 
 
-def _words_of_command(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
-    """Return the command after `--`, and what is set for it."""
+def _command_of(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
+    """Return the command after `--`, and the environment variables set for it."""
     if not options.command:
-        raise UsageError("there is no command after --")
+        raise UsageError("the command after -- is missing")
     if not options.command[0]:
         raise UsageError("the command after -- is empty")
     env = {}
@@ -262,100 +319,96 @@ def _words_of_command(options: argparse.Namespace) -> tuple[list[str], dict[str,
 
 
 @contextmanager
-def _begun(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
-    """Start the command first of all: it loads while we do, and takes as long for it."""
-    import os
-
+def _started(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
+    """Start the command before anything else is imported: both load at the same time."""
     if options.target is not None or not hasattr(os, "killpg"):
         yield None
         return
     from ...transports.stdio.launching import discard, launch
 
-    command, env = _words_of_command(options)
+    command, env = _command_of(options)
     process = None
     try:
         with signals_deferred():
             try:
                 process = launch(command, env={**os.environ, **env}, cwd=None)
             except TransportError:
-                pass  # it is told by who tries again
+                pass  # reported by the transport, which tries again
         yield process
     finally:
-        # Whoever talked to it has ended it in order; this is for when nobody came to that.
+        # The transport ends the process; this is for the cases in which it did not get that far.
         if process is not None:
             with signals_deferred():
                 discard(process)
 
 
-# A conversation
+# The connection
 
 
 def talk(options: argparse.Namespace, work: Work) -> int:
-    """Connect, have `work` done, close; return the exit status.
+    """Connect, run `work`, close; return the exit status.
 
     Raises:
-        Misuse: the command names something there is not.
-        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; by then nothing is left.
+        UsageError: the command line names something that does not exist.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; the server is gone by then.
     """
     console = Console(level=options.log or "warning", is_verbose=options.verbose)
     _check_save(getattr(options, "save", None))
     with (
         clean_termination(),
-        _begun(options) as process,
-        _recording(options, console) as hear,
-        _own_log(console),
+        _started(options) as process,
+        _trace(options, console) as on_frame,
+        _library_log(console),
     ):
         # Imported here: help needs none of it.
         import asyncio
 
         try:
-            # What is loaded now stays until the end: there is no garbage among it to look for.
+            # Everything loaded so far lives until the end: collecting would find no garbage.
             gc.disable()
-            return asyncio.run(_talk(options, work, console, hear, process))
+            return asyncio.run(_talk(options, work, console, on_frame, process))
         except TrunklineError as error:
-            console.note(f"{options.prog}: {_sentence(error)}")
+            console.note(f"{options.prog}: {_sentence(error, options)}")
             return _status(error)
         except KeyboardInterrupt:
             if is_terminal(sys.stderr):
-                console.note("")  # behind the ^C that the terminal shows
+                console.note("")  # ends the line on which the terminal shows ^C
             raise
         finally:
             gc.enable()
 
 
 def _check_save(folder: str | None) -> None:
-    """Refuse a folder where nothing can be saved, before a tool has done its work."""
-    import os
-
+    """Reject a folder that is not writable before a tool has run."""
     if folder is None:
         return
     if not os.path.isdir(folder):
-        raise UsageError(f"--save takes a folder, and {show(folder)} is none")
+        raise UsageError(f"--save: {show(folder)} is not a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"nothing can be saved in {show(folder)}: it is not ours to write")
+        raise UsageError(f"--save: the folder {show(folder)} is not writable")
 
 
 async def _talk(
     options: argparse.Namespace,
     work: Work,
     console: Console,
-    hear: FrameListener | None,
+    on_frame: FrameListener | None,
     process: Popen[bytes] | None,
 ) -> int:
-    asking = _asking(options, console)
-    client = _client(options, console, hear, asking, process)
+    prompt = _prompt(options, console)
+    client = _client(options, console, on_frame, prompt, process)
     try:
         await client.connect()
     except ProtocolError as error:
-        raise TransportError(f"there is no way to talk to it: {error}") from None
+        raise TransportError(f"cannot connect to the server: {error}") from None
     gc.enable()
     try:
-        if asking is not None and client.server_info is not None:
-            asking.server = client.server_info.name
-        await _begin_log(client, options.log)
+        if prompt is not None and client.server_info is not None:
+            prompt.server = client.server_info.name
+        await _set_log_level(client, options.log)
         return await work(client, console)
     finally:
-        # For good: a late report must not be drawn behind the result.
+        # For good: late progress must not be drawn after the result.
         console.pause()
         await client.close()
 
@@ -363,37 +416,36 @@ async def _talk(
 def _client(
     options: argparse.Namespace,
     console: Console,
-    hear: FrameListener | None,
-    asking: ElicitationPrompt | None,
+    on_frame: FrameListener | None,
+    prompt: ElicitationPrompt | None,
     process: Popen[bytes] | None,
 ) -> Client:
     from ...client.client import Client
 
     address: Address
     if options.target is not None:
-        address = target_of(options)
+        address = parse_target(options)
     else:
-        address = command = _command_of(options, console.server_line if options.verbose else None)
+        address = command = _stdio(options, console.server_line if options.verbose else None)
         if process is not None:
             from ...transports.stdio.client import Begun
 
             address = Begun(command, process)
-    if hear is not None:
+    if on_frame is not None:
         from ...transports.tap import Tapped
 
-        address = Tapped(address, hear)
+        address = Tapped(address, on_frame)
     return Client(
         address,
         revision=options.revision,
         on_log=console.log,
-        on_elicit=None if asking is None else asking.form,
-        on_elicit_url=asking.page if asking is not None and asking.can_ask else None,
-        **_more(options),
+        on_elicit=None if prompt is None else prompt.form,
+        on_elicit_url=prompt.page if prompt is not None and prompt.can_ask else None,
+        **_client_options(options),
     )
 
 
-def _more(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what a client is told only if somebody asked for it."""
+def _client_options(options: argparse.Namespace) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if options.timeout is not None:
         given["timeout"] = given["connect_timeout"] = options.timeout
@@ -409,27 +461,24 @@ def _more(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _root(folder: str) -> str:
-    import os
     from urllib.parse import quote
 
     if not os.path.isdir(folder):
-        raise UsageError(f"--root takes a folder, and {show(folder)} is none")
-    # Its bytes: the name of a folder need not be a text.
+        raise UsageError(f"--root: {show(folder)} is not a folder")
+    # As bytes: the name of a folder need not be valid text.
     return f"file://{quote(os.fsencode(os.path.abspath(folder)))}"
 
 
-def _asking(options: argparse.Namespace, console: Console) -> ElicitationPrompt | None:
-    """Return who answers questions, or None where nobody does."""
+def _prompt(options: argparse.Namespace, console: Console) -> ElicitationPrompt | None:
     if not options.answer and not is_interactive():
         return None
-    # Imported here: in a script nobody is asked.
+    # Imported here: a script answers no questions.
     from .elicitation import ElicitationPrompt
 
     return ElicitationPrompt(console, options.answer)
 
 
-async def _begin_log(client: Client, level: str | None) -> None:
-    """Ask for the log, where that can be done; a warning is for whoever runs the command."""
+async def _set_log_level(client: Client, level: str | None) -> None:
     from msgspec import UNSET
 
     if client.era == "per_request":
@@ -439,27 +488,26 @@ async def _begin_log(client: Client, level: str | None) -> None:
 
 
 @contextmanager
-def _own_log(console: Console) -> Iterator[None]:
-    """Have what the library logs told like all else, if anybody wants to know."""
+def _library_log(console: Console) -> Iterator[None]:
+    """Show the library's own log with `--verbose`, and drop it without."""
     import logging
 
-    class Teller(logging.Handler):
+    class ConsoleHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if console.is_verbose:
                 console.note(visible(record.getMessage(), kept="\t\n"), is_dim=True)
 
-    # Without any, Python would print warnings itself.
-    log, teller = logging.getLogger("trunkline"), Teller()
-    log.addHandler(teller)
+    # Without any handler Python would print warnings itself.
+    log, handler = logging.getLogger("trunkline"), ConsoleHandler()
+    log.addHandler(handler)
     try:
         yield
     finally:
-        log.removeHandler(teller)
+        log.removeHandler(handler)
 
 
 @contextmanager
-def _recording(options: argparse.Namespace, console: Console) -> Iterator[FrameListener | None]:
-    """Open the file of `--trace`, if there is one."""
+def _trace(options: argparse.Namespace, console: Console) -> Iterator[FrameListener | None]:
     if options.trace is None:
         yield None
         return
@@ -471,23 +519,31 @@ def _recording(options: argparse.Namespace, console: Console) -> Iterator[FrameL
     def say(text: str) -> None:
         console.note(f"{options.prog}: {text}")
 
-    with recorded(options.trace, transport, say) as hear:
-        yield hear
+    with recorded(options.trace, transport, say) as on_frame:
+        yield on_frame
 
 
-# What goes wrong
+# Errors
 
 
-def _sentence(error: TrunklineError) -> str:
-    """Return what to say of an error: what happened, and what the server added to it."""
+def _sentence(error: TrunklineError, options: argparse.Namespace) -> str:
+    """Return what happened, what the server added to it, and what to do."""
     if isinstance(error, RemoteProtocolError):
-        return f"the server broke a rule: {error}"
+        return f"the server broke a rule of the protocol: {error}"
+    if isinstance(error, TransportError) and error.exit_status == 0 and not options.verbose:
+        return f"{error}; is it an MCP server on stdio? -v shows its stderr"
     if not isinstance(error, PeerError):
         return str(error)
+    if error.method == "server/discover" and error.kind == "METHOD_NOT_FOUND" and options.revision:
+        return (
+            f"the server does not speak MCP {options.revision}; leave --revision out to negotiate"
+        )
     kind = f", {error.kind}" if error.kind else ""
     text = str(error).removesuffix(")")
     data = "" if error.data is None else f"\n  data: {visible(show(error.data), kept='')}"
-    advice = _ADVICE.get(error.kind, "")
+    advice = ""
+    if error.kind == "MISSING_REQUIRED_CLIENT_CAPABILITY":
+        advice = "\n  answer questions at a terminal or by --answer; offer roots by --root"
     return f"the server refused {text}{kind}){data}{advice}"
 
 
@@ -497,8 +553,8 @@ def _status(error: TrunklineError) -> int:
     return USAGE_ERROR if isinstance(error, LocalProtocolError) else PROBLEMS_FOUND
 
 
-def near(name: str, names: Iterable[str], what: str) -> UsageError:
-    """Return what to raise for a name there is not: what may have been meant, or what there is."""
+def unknown_name(name: str, names: Iterable[str], what: str) -> UsageError:
+    """Return the error for a name the server does not have: the closest one, or a list."""
     from .tool_arguments import closest_name
 
     known = list(names)
@@ -508,6 +564,6 @@ def near(name: str, names: Iterable[str], what: str) -> UsageError:
     elif not known:
         advice = "it has none"
     else:
-        shown = ", ".join(visible(each, kept="") for each in known[:_NAMES_SHOWN])
-        advice = f"there is {shown}{', …' if len(known) > _NAMES_SHOWN else ''}"
+        shown = ", ".join(visible(each, kept="") for each in known[:_MAX_NAMES_SHOWN])
+        advice = f"it has: {shown}{', …' if len(known) > _MAX_NAMES_SHOWN else ''}"
     return UsageError(f"the server has no {what} {show(name)}; {advice}")

@@ -1,17 +1,17 @@
-"""Words such as `days=3` as the arguments that a JSON Schema asks for.
+"""Converts words such as `days=3` to the arguments of a tool, by its JSON Schema.
 
-A word is text and a schema says what it stands for; nothing is sent that does not fit. What a
-schema says beyond types and choices (bounds, patterns) is left to the server, who knows best.
+Types and choices are checked before anything is sent. Bounds, patterns and the rest of a schema
+are left to the server.
 
 The rules that live here, and only here:
 
-* `key=text` is read by the schema of the key; `key:=JSON` is JSON whatever the schema says.
+* `key=text` is converted by the schema of the key; `key:=JSON` is JSON whatever the schema says.
 * `key=@file` is the text of a file; `key=@@text` is a text that begins with one @.
-* `a.b=1` is the member `b` of the object `a`, unless there is a key `a.b`.
-* A list is JSON, or its items with commas between, or one item for each time the key is given.
-* What may be several things is the first that fits; a text fits always, so it is tried last.
-* What has no members takes none: `a.b=1` is refused where `a` is no object.
-* A word is shown to whoever typed it, with a mark below; the value of a secret never is.
+* `a.b=1` is the member `b` of the object `a`, unless the schema has a key `a.b`.
+* A list is JSON, or items separated by commas, or the key repeated for each item.
+* Of several allowed types the first that fits is taken; string is tried last, since it always fits.
+* `a.b=1` is rejected if `a` cannot be an object.
+* An error quotes the word with a mark below the fault, but never the value of a secret.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from ..command import UsageError, check_text
 
 __all__ = ["ArgumentMismatch", "closest_name", "coerce", "parse_arguments", "type_summary"]
 
-# Schemas are a server's text, and one may refer to itself. A choice counts for several steps, and
-# has so many branches at most: choices within choices multiply.
-_DEEPEST: Final = 16
-_A_CHOICE: Final = 6
-_BRANCHES: Final = 32
-# For a look at a schema fewer steps will do: a list of tools takes many.
-_AT_A_GLANCE: Final = 8
-# Names that are compared with a misspelt one. It takes time, and names are a server's too.
-_COMPARED: Final = 2000
-_NAME_LENGTH: Final = 100
-# Of a longer word the rest is no help in finding the mistake.
-_WORD_SHOWN: Final = 60
-_NAMES_SHOWN: Final = 20
+# A schema comes from the server and may refer to itself. A union costs several levels and has a
+# bounded number of branches, because nested unions multiply.
+_MAX_DEPTH: Final = 16
+_UNION_DEPTH: Final = 6
+_MAX_BRANCHES: Final = 32
+# For a summary: a list of tools asks for many.
+_MAX_SUMMARY_DEPTH: Final = 8
+# Names compared with a misspelt one, and their length: comparing takes time.
+_MAX_COMPARED: Final = 2000
+_MAX_NAME_LENGTH: Final = 100
+# Characters and names in an error text.
+_MAX_WORD_SHOWN: Final = 60
+_MAX_NAMES_SHOWN: Final = 20
 
 _BOOLEANS: Final = {
     **dict.fromkeys(("true", "yes", "on", "1", "y"), True),
     **dict.fromkeys(("false", "no", "off", "0", "n"), False),
 }
-# In which order the types are tried of what may be several.
+# The order in which the types of a union are tried.
 _ORDER: Final = ("null", "boolean", "integer", "number", "array", "object", "string")
-_CALLED: Final = {
+_TYPE_NAMES: Final = {
     "null": "null",
     "boolean": "true or false",
     "integer": "an integer",
     "number": "a number",
     "array": "a list",
     "object": "a JSON object",
-    "string": "a text",
+    "string": "a string",
 }
 _SCALARS: Final = frozenset(("null", "boolean", "integer", "number", "string"))
 
@@ -64,12 +64,10 @@ Schema = Mapping[str, Any]
 
 
 class ArgumentMismatch(ValueError):
-    """A text is not what a schema asks for; the sentence says what that is."""
+    """A text does not fit a schema; the message says what does."""
 
 
 class _ArgumentWord(NamedTuple):
-    """One `key=value`, taken apart."""
-
     whole: str
     key: str
     text: str
@@ -77,11 +75,11 @@ class _ArgumentWord(NamedTuple):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its value is not to be shown."""
+        """True if its value must not be shown."""
         return any(map(is_secret_name, (self.key, *self.key.split("."))))
 
     def fault(self, sentence: str, *, at_key: bool = False) -> UsageError:
-        """Return what to raise: a sentence, and the word with a mark below the fault."""
+        """Return the error: a sentence, and the word with a mark below the fault."""
         sign = ":=" if self.is_json else "="
         value = self.whole[len(self.key) + len(sign) :]
         shown = HIDDEN if self.is_secret and value else _short(value)
@@ -92,14 +90,14 @@ class _ArgumentWord(NamedTuple):
 
 
 def parse_arguments(words: Sequence[str], schema: Schema, what: str) -> dict[str, Any]:
-    """Return the arguments that `words` stand for; `what` names who takes them.
+    """Return the arguments in `words`; `what` names the tool or prompt in errors.
 
     Raises:
-        Misuse: a word is none, names an argument there is not, or does not fit; or an argument
-            is missing. The text points at it.
+        UsageError: a word is malformed, names an unknown argument or does not fit the schema; or
+            an argument is missing. The text points at it.
     """
     made: dict[str, Any] = {}
-    taken = [_taken_apart(word) for word in words]
+    taken = [_parse_word(word) for word in words]
     for word in taken:
         _put(made, word, schema, what, sum(each.key == word.key for each in taken) > 1)
     _check_missing(made, schema, what)
@@ -107,23 +105,23 @@ def parse_arguments(words: Sequence[str], schema: Schema, what: str) -> dict[str
 
 
 def type_summary(schema: Any, root: Schema | None = None) -> str:
-    """Return what a schema takes in a word or two: "integer", "string | null", "string[]"."""
-    return _kind(schema, root if root is not None else schema, _AT_A_GLANCE)
+    """Return the type of a schema in short: "integer", "string | null", "string[]"."""
+    return _kind(schema, root if root is not None else schema, _MAX_SUMMARY_DEPTH)
 
 
 def closest_name(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that may have been meant by a misspelt one, or None."""
+    """Return the known name closest to a misspelt one, or None."""
     from difflib import get_close_matches
 
-    short = (each for each in islice(names, _COMPARED) if len(each) <= _NAME_LENGTH)
-    near = get_close_matches(name[:_NAME_LENGTH], list(short), n=1)
+    short = (each for each in islice(names, _MAX_COMPARED) if len(each) <= _MAX_NAME_LENGTH)
+    near = get_close_matches(name[:_MAX_NAME_LENGTH], list(short), n=1)
     return near[0] if near else None
 
 
 # Words
 
 
-def _taken_apart(word: str) -> _ArgumentWord:
+def _parse_word(word: str) -> _ArgumentWord:
     key, sign, text = word.partition("=")
     if not sign or not key or key == ":":
         shown = _short(word)
@@ -136,27 +134,29 @@ def _taken_apart(word: str) -> _ArgumentWord:
 
 def _short(text: str) -> str:
     shown = visible(str(redact(text)), kept="")
-    return shown if len(shown) <= _WORD_SHOWN else f"{shown[:_WORD_SHOWN]}…"
+    return shown if len(shown) <= _MAX_WORD_SHOWN else f"{shown[:_MAX_WORD_SHOWN]}…"
 
 
 def _text_of(word: _ArgumentWord) -> str:
-    """Return the text of a word, from its file if it names one."""
+    """Return the text of a word, or of the file it names."""
     if not word.text.startswith("@") or word.text.startswith("@@"):
         text = word.text[1:] if word.text.startswith("@") else word.text
         try:
-            # The name of a file may be any bytes; what is sent may not.
+            # The name of a file may be any bytes, an argument may not.
             text.encode()
         except UnicodeEncodeError:
-            raise word.fault(f"{_short(word.key)} takes a text in UTF-8") from None
+            raise word.fault(f"{_short(word.key)} takes UTF-8 text") from None
         return text
     name = word.text[1:]
     if not name:
-        raise word.fault(f"{_short(word.key)}=@ names no file; =@@ begins a text with one @")
+        raise word.fault(
+            f"{_short(word.key)}=@ needs the name of a file; =@@ begins a text with one @"
+        )
     try:
         with open(name, encoding="utf-8") as file:
             return file.read()
     except UnicodeDecodeError:
-        raise word.fault("the file is no text in UTF-8") from None
+        raise word.fault("the file is not UTF-8 text") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise word.fault(f"the file cannot be read: {why}") from None
@@ -165,29 +165,28 @@ def _text_of(word: _ArgumentWord) -> str:
 def _put(
     made: dict[str, Any], word: _ArgumentWord, schema: Schema, what: str, is_repeated: bool
 ) -> None:
-    """Put what one word stands for in its place."""
     path = _path(word.key, schema)
     holder, inner = made, schema
     for name in path[:-1]:
         inner = _inside(_member(inner, name, schema, word, what), name, schema, word)
         holder = holder.setdefault(name, {})
         if type(holder) is not dict:
-            raise word.fault(f"{_short(name)} has a value already", at_key=True)
+            raise word.fault(f"{_short(name)} already has a value", at_key=True)
     _put_value(
         holder, path[-1], word, _member(inner, path[-1], schema, word, what), schema, is_repeated
     )
 
 
 def _inside(schema: Any, name: str, root: Schema, word: _ArgumentWord) -> Schema:
-    """Return what the members of a value are judged by; raise where it can have none."""
+    """Return the schema of an object's members; raise if the value cannot be an object."""
     found = _of_type(schema, "object", root)
     if found is not None:
         return found
-    if not _may_be_anything(schema, root, _DEEPEST):
+    if not _may_be_anything(schema, root, _MAX_DEPTH):
         raise word.fault(
             f"{_short(name)} takes {_called(schema, root)}, which has no members", at_key=True
         )
-    return _resolved(schema, root, _DEEPEST)
+    return _resolved(schema, root, _MAX_DEPTH)
 
 
 def _may_be_anything(schema: Any, root: Schema, depth: int) -> bool:
@@ -197,13 +196,13 @@ def _may_be_anything(schema: Any, root: Schema, depth: int) -> bool:
     if "const" in found or isinstance(found.get("enum"), list) or _type(found):
         return False
     branches = _branches(found)
-    inner = (_may_be_anything(each, root, depth - _A_CHOICE) for each in branches)
+    inner = (_may_be_anything(each, root, depth - _UNION_DEPTH) for each in branches)
     return any(inner) if branches else True
 
 
 def _called(schema: Any, root: Schema) -> str:
     kind = type_summary(schema, root)
-    return _CALLED.get(kind, kind)
+    return _TYPE_NAMES.get(kind, kind)
 
 
 def _put_value(
@@ -224,11 +223,11 @@ def _put_value(
                 value = holder.pop(name) + value
         else:
             value = coerce(text, schema, root)
-    except ArgumentMismatch as unfit:
+    except ArgumentMismatch as mismatch:
         got = "" if word.is_secret else f", not {_short(text)!r}"
-        raise word.fault(f"{_short(word.key)} takes {unfit}{got}") from None
+        raise word.fault(f"{_short(word.key)} takes {mismatch}{got}") from None
     if name in holder:
-        raise word.fault(f"{_short(word.key)} is given twice, and takes one value", at_key=True)
+        raise word.fault(f"{_short(word.key)} is given twice, but takes one value", at_key=True)
     holder[name] = value
 
 
@@ -244,8 +243,8 @@ def _properties(schema: Schema) -> Mapping[str, Any]:
 
 
 def _member(inner: Schema, name: str, root: Schema, word: _ArgumentWord, what: str) -> Any:
-    """Return the schema of a member; raise where the object has none of this name."""
-    inner = _resolved(inner, root, _DEEPEST)
+    """Return the schema of a member; raise if the object has none of this name."""
+    inner = _resolved(inner, root, _MAX_DEPTH)
     properties = _properties(inner)
     if name in properties:
         return properties[name]
@@ -253,20 +252,19 @@ def _member(inner: Schema, name: str, root: Schema, word: _ArgumentWord, what: s
     if others is not False:
         return others
     raise word.fault(
-        f"{what} has no argument {_short(name)!r}{_there_is(name, properties)}", at_key=True
+        f"{what} has no argument {_short(name)!r}{_suggestion(name, properties)}", at_key=True
     )
 
 
-def _there_is(name: str, properties: Mapping[str, Any]) -> str:
-    """Return what may have been meant, or what there is."""
+def _suggestion(name: str, properties: Mapping[str, Any]) -> str:
     near = closest_name(name, properties)
     if near is not None:
         return f"; did you mean {_short(near)!r}?"
     if not properties:
-        return ": it takes none"
-    names = [_short(each) for each in list(properties)[:_NAMES_SHOWN]]
-    more = ", …" if len(properties) > _NAMES_SHOWN else ""
-    return f"; there is {', '.join(names)}{more}"
+        return "; it takes none"
+    names = [_short(each) for each in list(properties)[:_MAX_NAMES_SHOWN]]
+    more = ", …" if len(properties) > _MAX_NAMES_SHOWN else ""
+    return f"; it takes: {', '.join(names)}{more}"
 
 
 def _check_missing(made: Mapping[str, Any], schema: Schema, what: str) -> None:
@@ -279,10 +277,10 @@ def _check_missing(made: Mapping[str, Any], schema: Schema, what: str) -> None:
     properties = _properties(schema)
     strange = [name for name in made if name not in properties]
     lines = []
-    for name in missing[:_NAMES_SHOWN]:
+    for name in missing[:_MAX_NAMES_SHOWN]:
         about = properties.get(name, {})
         near = closest_name(name, strange)
-        meant = f" (is {_short(near)!r} meant?)" if near is not None else ""
+        meant = f" (did you mean it by {_short(near)!r}?)" if near is not None else ""
         lines.append(
             f"\n  {_short(name)}: {type_summary(about, schema)}{_description(about)}{meant}"
         )
@@ -301,12 +299,12 @@ def _description(schema: Any) -> str:
 
 
 def coerce(text: str, schema: Any, root: Schema | None = None) -> Any:
-    """Return the value that a text stands for by its schema.
+    """Return the value of a text by its schema.
 
     Raises:
-        Unfit: it stands for none; the sentence says what is taken.
+        ArgumentMismatch: it does not fit; the message says what does.
     """
-    return _coerced(text, schema, root if root is not None else {}, _DEEPEST)
+    return _coerced(text, schema, root if root is not None else {}, _MAX_DEPTH)
 
 
 def _coerced(text: str, schema: Any, root: Schema, depth: int) -> Any:
@@ -315,7 +313,7 @@ def _coerced(text: str, schema: Any, root: Schema, depth: int) -> Any:
         return _chosen(text, found)
     branches = _branches(found)
     if branches:
-        return _first_fit(text, branches, root, depth - _A_CHOICE)
+        return _first_fit(text, branches, root, depth - _UNION_DEPTH)
     kind = _type(found)
     if kind == "array":
         return _items(text, found, root, depth - 1)
@@ -324,7 +322,7 @@ def _coerced(text: str, schema: Any, root: Schema, depth: int) -> Any:
 
 
 def _resolved(schema: Any, root: Schema, depth: int) -> Schema:
-    """Return a schema in place of a reference to it; what is no schema allows everything."""
+    """Follow references; a schema that is not an object allows everything."""
     while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and depth > 0:
         schema = _at(schema["$ref"], root)
         depth -= 1
@@ -332,13 +330,13 @@ def _resolved(schema: Any, root: Schema, depth: int) -> Schema:
         return {}
     parts = schema.get("allOf")
     if isinstance(parts, list) and "type" not in schema and "properties" not in schema:
-        # What is asked for besides is the server's to judge.
+        # The other parts are checked by the server.
         return _resolved(parts[0], root, depth - 1) if parts else schema
     return schema
 
 
 def _at(reference: str, root: Schema) -> Any:
-    """Return what a reference within one document points at, or {}."""
+    """Return the target of a reference within the document, or {}."""
     place: Any = root
     if not reference.startswith("#"):
         return {}
@@ -349,15 +347,15 @@ def _at(reference: str, root: Schema) -> Any:
 
 
 def _branches(schema: Schema) -> list[Any]:
-    """Return the schemas of which one will do, or none where there is no choice."""
+    """Return the branches of a union, or none if it is not one."""
     for name in ("anyOf", "oneOf"):
         found = schema.get(name)
         if isinstance(found, list) and found:
-            return found[:_BRANCHES]
+            return found[:_MAX_BRANCHES]
     kinds = schema.get("type")
     if not isinstance(kinds, list):
         return []
-    return [{**schema, "type": each} for each in kinds[:_BRANCHES]]
+    return [{**schema, "type": each} for each in kinds[:_MAX_BRANCHES]]
 
 
 def _type(schema: Schema) -> str:
@@ -370,14 +368,14 @@ def _type(schema: Schema) -> str:
 def _first_fit(text: str, branches: list[Any], root: Schema, depth: int) -> Any:
     resolved = [_resolved(each, root, depth) for each in branches]
     resolved.sort(key=lambda each: _ORDER.index(_type(each)) if _type(each) in _ORDER else -1)
-    # A choice of texts is narrower than any text.
+    # An enum of strings is narrower than any string.
     resolved.sort(key=lambda each: _type(each) == "string" and "enum" not in each)
     wanted: list[str] = []
     for each in resolved:
         try:
             return _coerced(text, each, root, depth)
-        except ArgumentMismatch as unfit:
-            wanted.append(str(unfit))
+        except ArgumentMismatch as mismatch:
+            wanted.append(str(mismatch))
     raise ArgumentMismatch(" or ".join(dict.fromkeys(wanted)))
 
 
@@ -390,21 +388,21 @@ def _chosen(text: str, schema: Schema) -> Any:
     except ArgumentMismatch:
         value = None if text == "" else text
     for each in choices:
-        # True is 1 to Python alone.
+        # In Python True == 1; in JSON they differ.
         if each == value and isinstance(each, bool) == isinstance(value, bool):
             return each
-    if len(choices) > _NAMES_SHOWN:
-        raise ArgumentMismatch("one of its choices")
+    if len(choices) > _MAX_NAMES_SHOWN:
+        raise ArgumentMismatch(f"one of its {len(choices)} choices")
     names = [_short(each if isinstance(each, str) else str(each)) for each in choices]
     raise ArgumentMismatch(f"one of {', '.join(names)}" if len(names) > 1 else ", ".join(names))
 
 
-def _of_type(schema: Any, kind: str, root: Schema, depth: int = _DEEPEST) -> Schema | None:
-    """Return a schema, or the first of its branches, that is of a type; None where none is."""
+def _of_type(schema: Any, kind: str, root: Schema, depth: int = _MAX_DEPTH) -> Schema | None:
+    """Return the schema, or its first branch, of a type; None if there is none."""
     found = _resolved(schema, root, depth)
     if depth <= 0 or _type(found) == kind:
         return found if depth > 0 else None
-    inner = (_of_type(each, kind, root, depth - _A_CHOICE) for each in _branches(found))
+    inner = (_of_type(each, kind, root, depth - _UNION_DEPTH) for each in _branches(found))
     return next((each for each in inner if each is not None), None)
 
 
@@ -413,7 +411,7 @@ def _items(text: str, schema: Schema, root: Schema, depth: int) -> list[Any]:
         try:
             value = _json(text)
         except ArgumentMismatch:
-            raise ArgumentMismatch("a list: JSON, or items with commas between") from None
+            raise ArgumentMismatch("a list: JSON, or items separated by commas") from None
         if isinstance(value, list):
             return value
     inner = schema.get("items", {})
@@ -424,8 +422,8 @@ def _items(text: str, schema: Schema, root: Schema, depth: int) -> list[Any]:
         raise ArgumentMismatch("a list, as JSON")
     try:
         return [_coerced(each, inner, root, depth) for each in text.split(",")]
-    except ArgumentMismatch as unfit:
-        raise ArgumentMismatch(f"a list, each {unfit}") from None
+    except ArgumentMismatch as mismatch:
+        raise ArgumentMismatch(f"a list, each {mismatch}") from None
 
 
 def _json(text: str) -> Any:
@@ -444,14 +442,14 @@ def _free(text: str) -> Any:
 
 def _null(text: str) -> None:
     if text != "null":
-        raise ArgumentMismatch(_CALLED["null"])
+        raise ArgumentMismatch(_TYPE_NAMES["null"])
 
 
 def _boolean(text: str) -> bool:
     try:
         return _BOOLEANS[text.strip().lower()]
     except KeyError:
-        raise ArgumentMismatch(_CALLED["boolean"]) from None
+        raise ArgumentMismatch(_TYPE_NAMES["boolean"]) from None
 
 
 def _integer(text: str) -> int:
@@ -459,19 +457,19 @@ def _integer(text: str) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if not isinstance(value, int):
-        raise ArgumentMismatch(_CALLED["integer"])
+        raise ArgumentMismatch(_TYPE_NAMES["integer"])
     return value
 
 
 def _number(text: str) -> int | float:
     value = _number_or_none(text)
     if value is None:
-        raise ArgumentMismatch(_CALLED["number"])
+        raise ArgumentMismatch(_TYPE_NAMES["number"])
     return value
 
 
 def _number_or_none(text: str) -> int | float | None:
-    """Return a number as JSON has them: no infinity, no underscores, no hexadecimals."""
+    """Return a JSON number: no infinity, underscores or hexadecimals."""
     try:
         value = _json(text.strip().removeprefix("+"))
     except ArgumentMismatch:
@@ -485,7 +483,7 @@ def _object(text: str) -> dict[str, Any]:
     except ArgumentMismatch:
         value = None
     if not isinstance(value, dict):
-        raise ArgumentMismatch(_CALLED["object"])
+        raise ArgumentMismatch(_TYPE_NAMES["object"])
     return value
 
 
@@ -499,7 +497,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
-# What a schema takes, in short
+# Summaries
 
 
 def _kind(schema: Any, root: Schema, depth: int) -> str:
@@ -512,7 +510,7 @@ def _kind(schema: Any, root: Schema, depth: int) -> str:
         return _short(str(found["const"]))
     branches = _branches(found)
     if branches:
-        kinds = (_kind(each, root, depth - _A_CHOICE) for each in branches)
+        kinds = (_kind(each, root, depth - _UNION_DEPTH) for each in branches)
         return " | ".join(dict.fromkeys(kinds))
     kind = _type(found)
     if kind == "array":

@@ -1,8 +1,8 @@
-"""What a server gave, for people: texts as they are, JSON made readable, the rest in files.
+"""Shows content blocks: text as it is, structured values as JSON, binary content as files.
 
-Bytes have no place on a terminal: images, sounds and blobs are saved, and the path is shown. A
-name of a file is made from a tool's or a resource's, which are a server's text: it never leaves
-the folder, and never takes the place of another file.
+Images, audio and blobs are saved, and their path is shown. The file name is made from the name of
+the tool or resource, which the server chooses: it never leaves the folder and never replaces a
+file.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SaveFolder", "blocks_shown", "contents_shown", "json_text", "plain", "result_shown"]
 
-# What a terminal shows as a blank is one.
+# White space that stays as it is.
 _KEPT: Final = "\t\n\xa0\u3000"
-# The endings of what is often sent; others are looked up when they come.
-_ENDINGS: Final = {
+# Common file extensions; `mimetypes`, which has the others, is slow to load.
+_EXTENSIONS: Final = {
     "image/png": ".png",
     "image/jpeg": ".jpg",
     "image/gif": ".gif",
@@ -42,22 +42,22 @@ _ENDINGS: Final = {
     "application/json": ".json",
     "text/plain": ".txt",
 }
-_NAME_LENGTH: Final = 60
-# How many names are tried before a folder counts as full.
-_TRIES: Final = 10_000
+_MAX_NAME_LENGTH: Final = 60
+# Names tried before saving fails.
+_MAX_FILE_NUMBER: Final = 10_000
 
 
 def plain(text: str) -> str:
-    """Return a server's text with nothing in it that a terminal would act on."""
+    """Return a server's text with control characters escaped."""
     return visible(text.replace("\r\n", "\n"), kept=_KEPT)
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON over several lines, which is safe to show on a terminal."""
+    """Return a value as indented JSON with control characters escaped."""
     try:
         text = format(encode(value), indent=2).decode()
     except UnicodeEncodeError:
-        # Half a character, which has no bytes: written as its escape.
+        # A lone surrogate has no UTF-8 form; `json` writes its escape.
         import json
 
         text = json.dumps(value, indent=2)
@@ -67,59 +67,54 @@ def json_text(value: Any) -> str:
 
 
 def _escape(character: str) -> str:
-    """Return a character as JSON escapes it; outside of strings there is none to escape."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
 class SaveFolder:
-    """A folder where things are saved, under names that are not taken yet.
-
-    What cannot be saved keeps nothing else from being shown.
-    """
+    """Saves binary content in a folder under new names; an error is kept for `status`."""
 
     def __init__(self, folder: str | None, stem: str) -> None:
         self._folder = "." if folder is None else folder
         self._stem = _file_name(stem)
         self._next = 1
-        # Why something could not be written.
         self._problem = ""
 
     def save(self, data: str, mime_type: str) -> str:
-        """Save what is given in Base64; return a line that says where, or why not."""
+        """Save Base64 data; return a line with the path, or why it was not saved."""
         from base64 import b64decode
 
         kind = plain(mime_type or "bytes")
         try:
             raw = b64decode(data, validate=True)
         except ValueError:
-            return f"[{kind}: not saved, it is no Base64]"
+            return f"[{kind}: not saved, it is not Base64]"
         try:
-            path = self._write(raw, _ending(mime_type))
+            path = self._write(raw, _extension(mime_type))
         except OSError as error:
             self._problem = error.strerror or str(error)
             return f"[{kind}: not saved, {len(raw)} bytes]"
         return f"saved {path} ({kind}, {len(raw)} bytes)"
 
     def status(self, prog: str) -> int:
-        """Return the exit status; say on standard error if something could not be saved."""
+        """Return the exit status; print the error if something was not saved."""
         if not self._problem:
             return SUCCESS
-        tell(f"{prog}: not all could be saved in {self._folder!r}: {self._problem}")
+        tell(f"{prog}: cannot save in {self._folder!r}: {self._problem}")
         return USAGE_ERROR
 
-    def _write(self, raw: bytes, ending: str) -> str:
-        while self._next < _TRIES:
-            path = os.path.join(self._folder, f"{self._stem}-{self._next}{ending}")
+    def _write(self, raw: bytes, extension: str) -> str:
+        while self._next < _MAX_FILE_NUMBER:
+            path = os.path.join(self._folder, f"{self._stem}-{self._next}{extension}")
             self._next += 1
             try:
-                # Never through a link, and never over what is there.
+                # "x" follows no link and replaces no file.
                 with open(path, "xb", buffering=0) as file:
                     _write_all(file, path, raw)
             except FileExistsError:
                 continue
             return path
-        raise OSError(errno.EEXIST, f"it is full of files called {self._stem}-N")
+        raise OSError(errno.EEXIST, f"it has {_MAX_FILE_NUMBER} files called {self._stem}-N")
 
 
 def _write_all(file: RawIOBase, path: str, raw: bytes) -> None:
@@ -128,20 +123,19 @@ def _write_all(file: RawIOBase, path: str, raw: bytes) -> None:
         while rest:
             rest = rest[file.write(rest) :]
     except OSError:
-        os.unlink(path)  # half a picture is none
+        os.unlink(path)  # a partial file is of no use
         raise
 
 
 def _file_name(stem: str) -> str:
-    """Return a name made of what any file system takes."""
     kept = "".join(
         each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in stem
     )
-    return kept.strip("._-")[:_NAME_LENGTH] or "content"
+    return kept.strip("._-")[:_MAX_NAME_LENGTH] or "content"
 
 
-def _ending(mime_type: str) -> str:
-    known = _ENDINGS.get(mime_type.partition(";")[0].strip().lower())
+def _extension(mime_type: str) -> str:
+    known = _EXTENSIONS.get(mime_type.partition(";")[0].strip().lower())
     if known is not None:
         return known
     from mimetypes import guess_extension
@@ -152,22 +146,22 @@ def _ending(mime_type: str) -> str:
 # Blocks
 
 
-def result_shown(result: ToolResult[Any], shelf: SaveFolder) -> list[str]:
-    """Return the lines that show what a tool gave: text, or its structured value, and the rest."""
+def result_shown(result: ToolResult[Any], folder: SaveFolder) -> list[str]:
+    """Return the lines of a tool result: its text or structured value, and other blocks."""
     structured = result.structured_content
     if structured is None or result.is_error:
-        return list(blocks_shown(result.content, shelf))
+        return list(blocks_shown(result.content, folder))
     value = result.value
     text = result.text
-    if text and not _says(text, structured, value):
-        return list(blocks_shown(result.content, shelf))
+    if text and not _repeats(text, structured, value):
+        return list(blocks_shown(result.content, folder))
     others = [block for block in result.content if block.type != "text"]
     shown = plain(value) if isinstance(value, str) else json_text(value)
-    return [shown, *blocks_shown(others, shelf)]
+    return [shown, *blocks_shown(others, folder)]
 
 
-def _says(text: str, structured: Any, value: Any) -> bool:
-    """Say whether a text is that of the structured content, and so no more than it."""
+def _repeats(text: str, structured: Any, value: Any) -> bool:
+    """Return True if a text only repeats the structured content."""
     if text == value:
         return True
     try:
@@ -177,8 +171,8 @@ def _says(text: str, structured: Any, value: Any) -> bool:
     return read in (structured, value)
 
 
-def blocks_shown(blocks: Iterable[ContentBlock], shelf: SaveFolder) -> Iterator[str]:
-    """Yield the text of each block; what has none is saved."""
+def blocks_shown(blocks: Iterable[ContentBlock], folder: SaveFolder) -> Iterator[str]:
+    """Yield the text of each block; other content is saved."""
     for block in blocks:
         if block.type == "text":
             yield plain(block.text)
@@ -186,16 +180,16 @@ def blocks_shown(blocks: Iterable[ContentBlock], shelf: SaveFolder) -> Iterator[
             name = block.title if isinstance(block.title, str) else block.name
             yield f"{visible(name, kept='')} <{visible(block.uri, kept='')}>"
         elif block.type == "resource":
-            yield from contents_shown([block.resource], shelf)
+            yield from contents_shown([block.resource], folder)
         else:
-            yield shelf.save(block.data, block.mime_type)
+            yield folder.save(block.data, block.mime_type)
 
 
-def contents_shown(contents: Iterable[ResourceContents], shelf: SaveFolder) -> Iterator[str]:
-    """Yield the text of each part of a resource; what has none is saved."""
+def contents_shown(contents: Iterable[ResourceContents], folder: SaveFolder) -> Iterator[str]:
+    """Yield the text of each part of a resource; binary parts are saved."""
     for each in contents:
         if isinstance(each.text, str):
             yield plain(each.text)
         else:
             mime_type = each.mime_type if isinstance(each.mime_type, str) else ""
-            yield shelf.save(each.blob if isinstance(each.blob, str) else "", mime_type)
+            yield folder.save(each.blob if isinstance(each.blob, str) else "", mime_type)

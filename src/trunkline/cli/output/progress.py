@@ -1,8 +1,7 @@
-"""What is told on standard error while a verb is at work: progress, the server's log, notes.
+"""Standard error while a verb runs: progress, the server's log, and notes.
 
-Progress is one line that is written over and taken away again, and only on a terminal. It is
-written with blanks and carriage returns: there is nothing for a terminal to misunderstand, and
-no state of it to restore when a program ends in the middle.
+Progress is one line, redrawn and then erased, and only on a terminal. It uses blanks and carriage
+returns instead of escape sequences: a killed process leaves no terminal state to restore.
 """
 
 from __future__ import annotations
@@ -22,61 +21,61 @@ if TYPE_CHECKING:
 
 __all__ = ["Console", "is_interactive"]
 
-# A server may report as often as it likes; nobody sees more than this, in seconds.
-_REDRAW: Final = 0.05
-_BAR: Final = 24
+# A server may report progress at any rate.
+_REDRAW_INTERVAL_S: Final = 0.05
+_BAR_COLUMNS: Final = 24
 _SPINNER: Final = "|/-\\"
 
 
 def is_interactive() -> bool:
-    """Say whether there is somebody at a terminal who can be asked."""
+    """Return True if standard input and standard error are a terminal."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 class Console:
-    """Standard error, as one verb uses it."""
+    """Writes notes, log lines and progress to standard error."""
 
     def __init__(self, *, level: str = "warning", is_verbose: bool = False) -> None:
         self.is_verbose = is_verbose
         self.is_terminal = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
         self._least = LOG_LEVELS.index(level)
-        # How wide the line is that is to be taken away again.
+        # The columns of the progress line on the screen.
         self._drawn = 0
         self._next_draw = 0.0
         self._turns = 0
         self._is_paused = False
 
     def note(self, text: str, *, is_dim: bool = False) -> None:
-        """Tell something, on lines of its own."""
+        """Print a text on lines of its own."""
         self.clear()
         shown = f"\033[2m{text}\033[0m" if is_dim and wants_colour(sys.stderr) else text
         self._write(f"{shown}\n")
 
     def ask(self, text: str) -> None:
-        """Write what somebody is to answer on the same line."""
+        """Print a prompt without a line break."""
         self.clear()
         self._write(text)
 
     def pause(self, is_paused: bool = True) -> None:
-        """Draw no progress while somebody types, or draw it again."""
+        """Stop drawing progress, while the user types; or start again."""
         self.clear()
         self._is_paused = is_paused
 
-    # -- what a client tells -------------------------------------------------------------------
+    # -- callbacks of a client -----------------------------------------------------------------
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Show how far a call has come."""
+        """Draw the progress of a call."""
         now = monotonic()
         if not self.is_terminal or self._is_paused or now < self._next_draw:
             return
-        self._next_draw = now + _REDRAW
+        self._next_draw = now + _REDRAW_INTERVAL_S
         self._turns += 1
         line = cut(self._line(done, total, message), self._width() - 1)
         self._write(f"\r{line}{' ' * (self._drawn - cells(line))}")
         self._drawn = cells(line)
 
     def log(self, message: LoggingMessageNotificationParams) -> None:
-        """Show a line of the server's log, if it matters enough."""
+        """Print a log message of the server from the chosen level on."""
         if LOG_LEVELS.index(message.level) < self._least:
             return
         data = conceal(message.data)
@@ -85,13 +84,13 @@ class Console:
         self.note(visible(f"{message.level}{logger}: {text}", kept="\t\n"), is_dim=True)
 
     def server_line(self, line: str) -> None:
-        """Show a line that a server wrote on its standard error."""
+        """Print a line of the server's standard error."""
         self.note(visible(line), is_dim=True)
 
-    # -- how it is drawn -----------------------------------------------------------------------
+    # -- drawing -------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Take the line of progress away."""
+        """Erase the progress line."""
         if self._drawn:
             self._write(f"\r{' ' * self._drawn}\r")
             self._drawn = 0
@@ -103,8 +102,8 @@ class Console:
             return f"{_SPINNER[self._turns % len(_SPINNER)]} {done:g}{said}"
         part = min(1.0, max(0.0, done / total))
         full, empty = "█░" if self._is_utf_8() else "#."
-        filled = round(part * _BAR)
-        return f"{full * filled}{empty * (_BAR - filled)} {part:4.0%}{said}"
+        filled = round(part * _BAR_COLUMNS)
+        return f"{full * filled}{empty * (_BAR_COLUMNS - filled)} {part:4.0%}{said}"
 
     def _is_utf_8(self) -> bool:
         return (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
@@ -123,4 +122,4 @@ class Console:
             sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
             sys.stderr.flush()
         except OSError:
-            pass  # nobody reads it, which is no reason to stop
+            pass  # a stderr that is not read must not stop the verb

@@ -1,7 +1,7 @@
-"""What is printed for people: tables and emphasis, with colour on a terminal only.
+"""Output for people: tables, emphasis, and colour on a terminal only.
 
-A standard stream that was closed when Python started is None: what is written there is meant for
-nobody, and no verb fails for it. One that cannot be written is named in the error.
+A standard stream that was closed when Python started is None; output to it is dropped. An
+`OSError` on output names the stream.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = [
     "writing",
 ]
 
-_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
-# Wider lines are hard to read, whatever the terminal offers.
-_WIDEST: Final = 120
-_NARROWEST: Final = 40
+_STYLE_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
+# Columns; longer lines are hard to read.
+_MAX_WIDTH: Final = 120
+_MIN_WIDTH: Final = 40
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Say whether a standard stream is a terminal; it is None where it was closed."""
+    """Return True if a standard stream is a terminal; None is a closed stream."""
     return stream is not None and stream.isatty()
 
 
 def wants_colour(stream: TextIO | None = None) -> bool:
-    """Say whether to colour: on a terminal, unless NO_COLOR is set; always with FORCE_COLOR."""
+    """Return True on a terminal, unless NO_COLOR is set; always with FORCE_COLOR."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -51,41 +51,41 @@ def wants_colour(stream: TextIO | None = None) -> bool:
 
 def paint(text: str, style: str) -> str:
     """Return `text` in a style: bold, dim, red, yellow or cyan."""
-    return f"\033[{_CODES[style]}m{text}\033[0m" if wants_colour() else text
+    return f"\033[{_STYLE_CODES[style]}m{text}\033[0m" if wants_colour() else text
 
 
 def bold(text: str) -> str:
-    """Return `text` emphasised."""
+    """Return `text` in bold."""
     return paint(text, "bold")
 
 
 def dim(text: str) -> str:
-    """Return `text` in the background."""
+    """Return `text` dimmed."""
     return paint(text, "dim")
 
 
 def width() -> int:
-    """Return how wide a line may be."""
-    return max(_NARROWEST, min(_WIDEST, terminal_width()))
+    """Return the columns of a line of text, 40 to 120."""
+    return max(_MIN_WIDTH, min(_MAX_WIDTH, terminal_width()))
 
 
 def terminal_width() -> int:
-    """Return how wide the terminal is, or as the environment has it; 100 where neither says."""
-    # As shutil.get_terminal_size does, which loads four ways to compress files.
+    """Return the columns in $COLUMNS or of the terminal; 100 if neither is known."""
+    # As shutil.get_terminal_size, which loads four compression modules.
     told = os.environ.get("COLUMNS", "")
     if told.isdecimal() and int(told) > 0:
         return int(told)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 100
     except (AttributeError, OSError, ValueError):
-        return 100  # no terminal, or none that knows
+        return 100  # not a terminal
 
 
 def cells(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
-    # Imported here: most of what is shown is plain.
+    # Imported here: most texts are ASCII.
     from unicodedata import combining, east_asian_width
 
     return sum(
@@ -94,7 +94,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """Return so much of a text as fits `most` columns, and a mark where there was more."""
+    """Return a text cut to `most` columns, with an ellipsis if it was longer."""
     if cells(text) <= most:
         return text
     kept = text[: max(0, most - 1)]
@@ -104,7 +104,7 @@ def cut(text: str, most: int) -> str:
 
 
 def table(rows: Iterable[Sequence[str]], heading: Sequence[str] = ()) -> str:
-    """Return rows in aligned columns; the last one is cut to fit a terminal, never a pipe."""
+    """Return rows in aligned columns, cut to the width of a terminal but not in a pipe."""
     body = [list(row) for row in rows]
     every = [list(heading), *body] if heading else body
     if not every:
@@ -123,12 +123,12 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def columns(facts: Iterable[tuple[str, str]]) -> str:
-    """Return facts as a list of name and value; empty values are left out."""
+    """Return a two-column table of names and values; empty values are left out."""
     return table([(f"{name}:", value) for name, value in facts if value])
 
 
 def print_json(value: Any) -> None:
-    """Print a value for programs: one JSON document and nothing else."""
+    """Print one JSON document."""
     import json
 
     with writing():
@@ -137,12 +137,10 @@ def print_json(value: Any) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Write to standard output, and have it written at the end.
-
-    Nobody is told of a reader that leaves early.
+    """Flush standard output at the end of the block; ignore a closed pipe.
 
     Raises:
-        OSError: it cannot be written; its `filename` says so.
+        OSError: it cannot be written; its `filename` is "standard output".
     """
     try:
         yield
@@ -156,14 +154,14 @@ def writing() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    # What is left in the buffer must go somewhere, or the interpreter complains when it ends.
+    # The interpreter flushes the rest of the buffer at exit, and must not fail.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def tell(text: str) -> None:
-    """Say something on standard error."""
-    # Without this test a closed stream would have it printed on the other one.
+    """Print a line on standard error."""
+    # With a closed standard error, `print` would write to standard output instead.
     if sys.stderr is not None:
         print(text, file=sys.stderr)

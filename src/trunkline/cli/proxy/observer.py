@@ -1,7 +1,6 @@
-"""What `proxy` hears on the way: each frame is recorded and judged, and findings are told at once.
+"""Records and judges the frames that `proxy` forwards, and reports findings at once.
 
-Knows nothing of transports but their names. Whatever fails here is said once and then left
-alone: the conversation is not the listener's.
+A failure here is reported once and stops the recording or the judging, never the traffic.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ __all__ = ["ConnectionObserver", "ProxyObserver"]
 
 Side: TypeAlias = Literal["client", "server"]
 
-# A peer decides how often it breaks a rule; nobody reads more of them than this, of each rule
-# and connection. The others are counted.
-_TOLD: Final = 3
+# Findings printed for each rule and connection: a peer decides how often it breaks a rule. The
+# others are counted.
+_MAX_FINDINGS_PRINTED: Final = 3
 _LEVELS: Final = {"error": "error", "warn": "warning", "info": "remark"}
 _WAYS: Final = {"client": "client → server", "server": "server → client"}
 
 
 class ProxyObserver:
-    """All that one run hears, of however many connections."""
+    """Observes all connections of one run."""
 
     def __init__(
         self,
@@ -48,10 +47,10 @@ class ProxyObserver:
         self._judges = judges
         self._revision = revision
         if judges:
-            from ...judge import conversation  # noqa: F401  # loaded before somebody waits for it
+            from ...judge import conversation  # noqa: F401  # loaded before a client waits for it
 
     def connection(self, number: int | None, source: str, target: str) -> ConnectionObserver:
-        """Return what hears one connection; the names are those of its transports."""
+        """Return the observer of one connection; `source` and `target` name its transports."""
         talk = None
         if self._judges:
             from ...judge.conversation import Conversation
@@ -60,14 +59,16 @@ class ProxyObserver:
         return ConnectionObserver(self, talk, number, {"client": source, "server": target})
 
     def summary(self) -> str:
-        """Return one line that says how it went."""
+        """Return the numbers of messages and findings, in one line."""
+        if not self.messages:
+            return "no messages passed"
         found = [_count(self.counts[level], word) for level, word in _LEVELS.items()]
         told = ", ".join(each for each in found if each)
-        return f"{_count(self.messages, 'message') or 'no message'}: {told or 'nothing found'}"
+        return f"{_count(self.messages, 'message')}: {told or 'nothing found'}"
 
 
 class ConnectionObserver:
-    """Hears one connection."""
+    """Observes one connection."""
 
     def __init__(
         self,
@@ -80,25 +81,25 @@ class ConnectionObserver:
         self._talk = talk
         self._number = number
         self._transports = transports
-        self._told: Counter[str] = Counter()
+        self._findings: Counter[str] = Counter()
 
-    def hear(self, sender: Side, frame: Frame) -> None:
-        """Take in a frame; what is wrong with it is said before it is passed on."""
+    def receive(self, sender: Side, frame: Frame) -> None:
+        """Record and judge a frame, before it is forwarded."""
         self._run.messages += 1
         self._record(sender, frame)
         if self._talk is not None and isinstance(frame, bytes):
             self._judge(self._talk, sender, frame)
 
     def end(self) -> None:
-        """Say what only the end shows."""
+        """Report what only the end of the connection shows."""
         if self._talk is not None:
             try:
                 found = self._talk.end()
-            except Exception as error:  # noqa: BLE001  # a fault of the judge's is not the server's
-                self._give_up(error)
+            except Exception as error:  # noqa: BLE001  # a bug in the judge must not stop the traffic
+                self._stop_judging(error)
             else:
                 for finding in found:
-                    self._tell(finding, "")
+                    self._report(finding, "")
 
     def _record(self, sender: Side, frame: Frame) -> None:
         record = self._run.record
@@ -107,37 +108,37 @@ class ConnectionObserver:
                 record.add(sender, frame, self._transports[sender], self._number)
             except OSError as error:
                 self._run.record = None
-                self._run.say(f"nothing is recorded from here on: {error.strerror}")
+                self._run.say(f"recording stopped: {error.strerror}")
 
     def _judge(self, talk: Conversation, sender: Side, frame: bytes) -> None:
         try:
             found = talk.feed(frame, sender, self._transports[sender])
-        except Exception as error:  # noqa: BLE001  # a fault of the judge's is not the server's
-            self._give_up(error)
+        except Exception as error:  # noqa: BLE001  # a bug in the judge must not stop the traffic
+            self._stop_judging(error)
             return
         if found:
             about = f"{_method(frame)}{_WAYS[sender]}"
             for finding in found:
-                self._tell(finding, about)
+                self._report(finding, about)
 
-    def _give_up(self, error: Exception) -> None:
+    def _stop_judging(self, error: Exception) -> None:
         self._talk = None
         at = f" of connection {self._number}" if self._number is not None else ""
-        # Not its text, which may quote a message.
-        self._run.say(f"the judge failed, and judges no more{at}: {type(error).__name__}")
+        # Without its text, which may quote a message.
+        self._run.say(f"judging{at} stopped, the judge failed: {type(error).__name__}")
 
-    def _tell(self, finding: Finding, about: str) -> None:
+    def _report(self, finding: Finding, about: str) -> None:
         self._run.counts[finding.level] += 1
-        self._told[finding.rule] += 1
-        times = self._told[finding.rule]
-        if times > _TOLD:
+        self._findings[finding.rule] += 1
+        times = self._findings[finding.rule]
+        if times > _MAX_FINDINGS_PRINTED:
             return
-        # Imported here: who only records has no findings.
+        # Imported here: a recording alone has no findings.
         from msgspec.structs import replace
 
         from ..output.reports.text import advice, sentence
 
-        # It may repeat a peer's method or id.
+        # `got` may repeat a secret in a method or an id.
         safe = replace(finding, got=str(redact(finding.got)))
         facts = []
         if self._number is not None:
@@ -146,14 +147,13 @@ class ConnectionObserver:
             facts.append(f"message {finding.message_index + 1}")
         facts += [about] if about else []
         facts.append(visible(finding.source))
-        rest = "; further ones are counted only" if times == _TOLD else ""
+        rest = "; further ones are only counted" if times == _MAX_FINDINGS_PRINTED else ""
         level = _LEVELS[finding.level]
         what = "; ".join(each for each in (sentence(safe), advice(safe)) if each)
         self._run.say(f"{level} {finding.rule}: {what}\n  {', '.join(facts)}{rest}")
 
 
 def _method(frame: bytes) -> str:
-    """Return the method of a message, as it may be shown, if it has one."""
     from msgspec.json import decode
 
     from ...jsonrpc.decode_errors import UNREADABLE

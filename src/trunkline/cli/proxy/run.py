@@ -1,14 +1,14 @@
-"""One run of `proxy`: clients and servers are joined, and it ends as they do.
+"""One run of `proxy`: forwards messages between clients and servers until they end.
 
 The rules that live here, and only here:
 
-* Whoever starts this in the place of a server notices no difference: messages, log, exit status
-  and signals are those of the server. Standard output carries messages and nothing else.
-* Every client has a server of its own. One whose server cannot be reached is let go, and the
-  others go on.
-* The log of a server is written through as it comes. Where nobody reads ours, what is more than
-  is worth keeping is dropped, and the conversation goes on.
-* A signal ends everything in order, a second one at once.
+* On stdio the proxy looks like the server: messages, stderr, exit status and signals are the
+  server's. Standard output carries messages and nothing else.
+* Each client gets a server of its own. If that cannot be reached, the client is disconnected and
+  the others continue.
+* The stderr of a server is forwarded as it comes. If our own stderr is not read, what exceeds
+  the buffer is dropped; messages are not held up.
+* A signal closes all connections; a second one cancels that.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 __all__ = ["join"]
 
-# How long a server may take to leave once its input has ended, and again after SIGTERM. In all
-# less than the two seconds after which a host that told us to end kills us.
-_GRACE: Final = 0.75
-# How long a server may be silent whose client has ended its input, and a client may take nothing
-# of the last answers, in seconds: over a socket nobody tells who will never come back.
-_LINGER: Final = 60.0
-# How many clients there may be: each can cost a process.
-_CLIENTS: Final = 256
-# How long the end waits for whoever reads our log.
-_LAST_WORDS: Final = 1.0
+# For a server to exit after its input has ended, and again after SIGTERM. Together less than the
+# 2 s after which hosts kill a process they asked to end.
+_EXIT_TIMEOUT_S: Final = 0.75
+# For a server to stay silent after its client has ended its input, and for a client to read none
+# of the last answers: a socket does not show that the other side is gone.
+_LINGER_S: Final = 60.0
+# Each client can cost a process.
+_MAX_CLIENTS: Final = 256
+# For the last lines of our stderr to be read.
+_LOG_FLUSH_TIMEOUT_S: Final = 1.0
 
 
 def join(
@@ -57,13 +57,11 @@ def join(
     target: Address,
     record: Recording | None,
 ) -> int:
-    """Join clients of `source`, None being the standard streams, and servers of `target`."""
+    """Forward between clients of `source`, None for the standard streams, and `target`."""
     return asyncio.run(_ProxyRun(options, source, target, record).run())
 
 
 class _ProxyRun:
-    """One run of the verb."""
-
     def __init__(
         self,
         options: argparse.Namespace,
@@ -73,39 +71,40 @@ class _ProxyRun:
     ) -> None:
         self._options = options
         self._source = source
-        self._target = replace(target, grace=_GRACE) if isinstance(target, Stdio) else target
+        self._target = (
+            replace(target, grace=_EXIT_TIMEOUT_S) if isinstance(target, Stdio) else target
+        )
         self._record = record
         self._judges = bool(options.judge or options.fail)
         self._log: ThreadWriter | None = None
-        self._heard: ProxyObserver | None = None
+        self._observer: ProxyObserver | None = None
         self._status = SUCCESS
         self._signals: list[int] = []
         self._clients: set[asyncio.Task[None]] = set()
         self._count = 0
 
     async def run(self) -> int:
-        """Do it, and return the exit status."""
+        """Forward until the end, and return the exit status."""
         loop = asyncio.get_running_loop()
         if sys.stderr is not None:
-            # Written by a thread: our loop waits for nobody who reads a log.
+            # Written by a thread: a stderr that is not read must not block the event loop.
             self._log = ThreadWriter(loop, 2, ignore, ignore)
-        self._heard = self._overhearing()
+        self._observer = self._make_observer()
         work = self._pipe() if self._source is None else self._listen(self._source)
         try:
-            await self._until_told(loop, work)
-            if self._heard is not None and self._judges:
-                self.say(self._heard.summary())
+            await self._run_until_signal(loop, work)
+            if self._observer is not None and self._judges:
+                self.say(self._observer.summary())
         finally:
             if self._log is not None:
-                await self._log.finish(_LAST_WORDS)
+                await self._log.finish(_LOG_FLUSH_TIMEOUT_S)
                 self._log.close()
         return self._exit()
 
-    def _overhearing(self) -> ProxyObserver | None:
-        """Return what hears the frames; nothing is looked at that nobody wants to know of."""
+    def _make_observer(self) -> ProxyObserver | None:
         if self._record is None and not self._judges:
             return None
-        # Imported here: who forwards and no more starts sooner.
+        # Imported here: plain forwarding starts sooner without it.
         from .observer import ProxyObserver
 
         return ProxyObserver(
@@ -115,15 +114,14 @@ class _ProxyRun:
     def _exit(self) -> int:
         if signal.SIGINT in self._signals:
             return INTERRUPTED
-        errors = 0 if self._heard is None else self._heard.counts["error"]
+        errors = 0 if self._observer is None else self._observer.counts["error"]
         return (
             PROBLEMS_FOUND if self._options.fail and errors and not self._status else self._status
         )
 
-    async def _until_told(
+    async def _run_until_signal(
         self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]
     ) -> None:
-        """Work until that is done, or a signal comes."""
         task = loop.create_task(work)
 
         def on_signal(number: int) -> None:
@@ -131,7 +129,7 @@ class _ProxyRun:
             task.cancel()
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            # Whoever started us with nohup does not want to be told of that one.
+            # Under `nohup` SIGHUP stays ignored.
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, on_signal, number)
         try:
@@ -140,10 +138,10 @@ class _ProxyRun:
             if not self._signals:
                 raise
 
-    # What is said
+    # Standard error
 
     def say(self, text: str) -> None:
-        """Say something to whoever runs this."""
+        """Print a line on standard error."""
         self._put(f"trunkline proxy: {text}\n".encode("utf-8", "backslashreplace"))
 
     def _put(self, data: bytes) -> None:
@@ -165,23 +163,23 @@ class _ProxyRun:
     async def _join(
         self, source: Transport, target: Transport, number: int | None, linger: float | None
     ) -> TransportError | None:
-        """Join two transports until they end; return what went wrong, if it was not the client."""
-        ear = None
-        if self._heard is not None:
-            ear = self._heard.connection(number, source.name, target.name)
-        hear = None if ear is None else ear.hear
+        """Forward until either side ends; return the error unless the client caused it."""
+        observer = None
+        if self._observer is not None:
+            observer = self._observer.connection(number, source.name, target.name)
+        hear = None if observer is None else observer.receive
         try:
             ending = await Relay(source, target, hear=hear, linger=linger).run()
         except TransportError as error:
             return error
         finally:
-            if ear is not None:
-                ear.end()
+            if observer is not None:
+                observer.end()
         return None if ending.by == "source" else ending.error
 
     async def _pipe(self) -> None:
         """Serve the client that started us."""
-        # Imported here: who listens does not need it.
+        # Imported here: a listening proxy does not need it.
         from ...transports.stdio.server import StdioServer
 
         source = StdioServer(self._policy(self._options.source_framing))
@@ -189,33 +187,32 @@ class _ProxyRun:
         try:
             problem = await self._join(source, target, None, None)
         finally:
-            # Also when we are told to end: the status of a server is ours.
+            # Also after a signal: the exit status is the server's.
             status = getattr(target, "exit_status", None)
             if status is not None:
                 self._status = status if status >= 0 else 128 - status
         if problem is None:
             return
         if status is None or problem.exit_status is None:
-            # It is not the server's end that ended it.
+            # The connection failed, not the server.
             self._status = UNREACHABLE
         if problem.exit_status is None or problem.exit_status < 0:
             self.say(problem.reason)
 
-    # Many
+    # Many clients
 
     async def _listen(self, address: Tcp | Unix) -> None:
-        """Serve whoever connects, until we are told to end."""
         # Imported here, as above.
         from ...transports.addresses import is_exposed
         from ...transports.sockets.listener import Listener
 
         policy = self._policy(self._options.source_framing)
-        listener = Listener(address, policy, self._take)
+        listener = Listener(address, policy, self._accept)
         try:
             await listener.open()
             self.say(f"listening on {listener.address}")
             if is_exposed(listener.address):
-                self.say("whoever reaches this address may use everything that the server offers")
+                self.say("this address is reachable from other machines, without authentication")
             await asyncio.get_running_loop().create_future()
         except TransportError as error:
             self.say(error.reason)
@@ -227,9 +224,9 @@ class _ProxyRun:
             if self._clients:
                 await asyncio.wait(self._clients)
 
-    def _take(self, source: AcceptedSocket) -> None:
-        if len(self._clients) >= _CLIENTS:
-            self.say(f"a client was sent away: there are {_CLIENTS}")
+    def _accept(self, source: AcceptedSocket) -> None:
+        if len(self._clients) >= _MAX_CLIENTS:
+            self.say(f"a client was rejected: {_MAX_CLIENTS} are connected")
             source.discard()
             return
         self._count += 1
@@ -239,9 +236,9 @@ class _ProxyRun:
 
     async def _serve(self, source: AcceptedSocket, number: int) -> None:
         try:
-            problem = await self._join(source, self._server(), number, _LINGER)
+            problem = await self._join(source, self._server(), number, _LINGER_S)
         finally:
-            source.discard()  # if it was never connected
+            source.discard()  # if it was never used
         if problem is not None and problem.exit_status != 0:
             status = problem.exit_status
             how = f" with status {status}" if status is not None and status > 0 else ""

@@ -173,7 +173,7 @@ class _WorkerConnection:
         """Ask something of our own, by a request with this id, and return the answer.
 
         Raises:
-            Rejected: there was none.
+            WorkerRejected: there was none.
         """
         answer: asyncio.Future[MessageHead] = asyncio.get_running_loop().create_future()
         self.ours[id] = answer
@@ -250,7 +250,7 @@ class StdioFront:
         """Let a worker take over, when it knows what the one before it knew.
 
         Raises:
-            Rejected: it cannot; the one before goes on.
+            WorkerRejected: it cannot; the one before goes on.
         """
         if worker.pipes is None or worker.ended.done():
             raise WorkerRejected("the server has ended")

@@ -256,7 +256,7 @@ class WorkerFront(Protocol):
         """Let a worker that is ready take over, and the one before it end.
 
         Raises:
-            Rejected: it cannot; the one before goes on.
+            WorkerRejected: it cannot; the one before goes on.
         """
         ...
 
@@ -331,7 +331,7 @@ class SocketFront:
         """Have the worker before, if any, let nobody in any more, and soon finish.
 
         Raises:
-            Rejected: it has ended meanwhile.
+            WorkerRejected: it has ended meanwhile.
         """
         if worker.ended.done():
             raise WorkerRejected(f"the server ended with status {worker.ended.result()}")

@@ -93,10 +93,10 @@ def test_an_object_needs_no_list_of_tools(run: Any, server: list[str], tmp_path:
         (["add", "--json", "{"], "not JSON"),
         (["add", "a=1", "--json", "{}"], "not both"),
         (["add", "--json", "a=1"], "-o json"),
-        (["add", "--json", '{"a": "\udcff"}'], "no text in UTF-8"),
-        (["\udcff", "--json", "{}"], "TOOL is no text in UTF-8"),
+        (["add", "--json", '{"a": "\udcff"}'], "not UTF-8 text"),
+        (["\udcff", "--json", "{}"], "TOOL is not UTF-8 text"),
         ([], "TOOL is missing"),
-        (["tcp://127.0.0.1:1", "add"], "give one"),
+        (["tcp://127.0.0.1:1", "add"], "not both"),
     ],
 )
 def test_misuse_is_a_sentence(run: Any, server: list[str], words: list[str], said: str) -> None:
@@ -108,11 +108,11 @@ def test_misuse_is_a_sentence(run: Any, server: list[str], words: list[str], sai
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ('city:="\udcff"', "city takes a text in UTF-8"),
-        ("city=\udcff", "city takes a text in UTF-8"),
-        ("city=@@\udcff", "city takes a text in UTF-8"),
-        ("\udcff=x", "the name of an argument is no text in UTF-8"),
-        ("city.x=1", "city takes a text, which has no members\n  city.x=1\n  ^^^^^^"),
+        ('city:="\udcff"', "city takes UTF-8 text"),
+        ("city=\udcff", "city takes UTF-8 text"),
+        ("city=@@\udcff", "city takes UTF-8 text"),
+        ("\udcff=x", "the name of an argument is not UTF-8 text"),
+        ("city.x=1", "city takes a string, which has no members\n  city.x=1\n  ^^^^^^"),
     ],
 )
 def test_what_cannot_be_an_argument_is_refused(
@@ -201,7 +201,7 @@ def test_what_cannot_be_saved_is_told_beside_the_rest(
     folder.rmdir()
     shown = run("call", "draw", *server)
     assert (shown.status, shown.out) == (2, "[image/png: not saved, 28 bytes]\n")
-    assert shown.err.startswith("trunkline call: not all could be saved in '.': ")
+    assert shown.err.startswith("trunkline call: cannot save in '.': ")
 
 
 def test_a_link_is_shown(run: Any, server: list[str]) -> None:

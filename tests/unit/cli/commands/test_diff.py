@@ -79,7 +79,7 @@ def test_what_breaks_ends_with_1_and_is_told_first(run: Any, save: Any) -> None:
         "    listing.tool.added: Nobody calls it yet.",
         "",
         "1 breaking, 0 announced, 0 deprecated, 1 safe: "
-        "clients of the old server break with the new one",
+        "the new server breaks clients of the old one",
     ]
 
 
@@ -89,7 +89,7 @@ def test_what_does_not_break_ends_with_0(run: Any, save: Any) -> None:
     assert shown.out.endswith("1 safe: nothing breaks\n")
     same = run("diff", save("old", ADD), save("new", ADD))
     assert same.status == 0
-    assert same.out == "0 breaking, 0 announced, 0 deprecated, 0 safe: nothing has changed\n"
+    assert same.out == "0 breaking, 0 announced, 0 deprecated, 0 safe: no changes\n"
 
 
 def test_what_was_announced_goes_with_the_next_major_version(run: Any, save: Any) -> None:
@@ -98,7 +98,7 @@ def test_what_was_announced_goes_with_the_next_major_version(run: Any, save: Any
     major = save("major", server={"version": "2.0"})
     early = run("diff", old, minor)
     assert early.status == 1
-    assert "what was announced is gone before the next major version" in early.out
+    assert "deprecated entries are gone before the next major version" in early.out
     assert run("diff", old, minor, "--allow-announced").status == 0
     late = run("diff", old, major)
     assert late.status == 0
@@ -143,8 +143,8 @@ def test_what_names_no_two_listings_is_misuse(run: Any, words: list[str]) -> Non
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--trace", "t"], "neither of these is a server"),
-        (["--env", "A=b"], "--env is for a command"),
+        (["--trace", "t"], "neither side is a server"),
+        (["--env", "A=b"], "--env needs a command after --"),
         (["--markdown", "-o", "json"], "not both"),
         (["--markdown", "--json"], "not both"),
     ],

@@ -79,10 +79,10 @@ def test_one_thing_alone_is_shown_in_full(run: Any, server: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tool"], "a server has tools, resources, prompts"),
+        (["tool"], "list takes tools, resources, prompts"),
         (["tools", "ad"], "did you mean 'add'?"),
-        (["tools", "zzz"], "there is add, forecast, plus, login, draw, point, shout, fail, look"),
-        (["prompts", "\udcff"], "there is report"),
+        (["tools", "zzz"], "it has: add, forecast, plus, login, draw, point, shout, fail, look"),
+        (["prompts", "\udcff"], "it has: report"),
     ],
 )
 def test_what_there_is_not_is_misuse(
@@ -127,5 +127,5 @@ def test_a_server_without_anything(run: Any, tmp_path: Path) -> None:
     script = tmp_path / "empty.py"
     script.write_text("from trunkline import Server\nServer('empty', version='1').run()\n")
     shown = run("list", "--", sys.executable, str(script))
-    assert shown == (0, "empty 1, MCP 2026-07-28\nIt offers nothing.\n", "")
+    assert shown == (0, "empty 1, MCP 2026-07-28\nThe server offers nothing.\n", "")
     assert run("list", "tools", "--", sys.executable, str(script)).out == "no tools\n"

@@ -27,7 +27,7 @@ def test_a_server_is_asked_as_its_revision_has_it(
 def test_several_are_summed_up(run: Any, server: list[str]) -> None:
     lines = run("ping", "-c", "3", "--interval", "0", *server).out.rstrip().split("\n")
     assert len(lines) == 5
-    assert lines[-1].startswith("3 asked, 3 answered; least ")
+    assert lines[-1].startswith("3 sent, 3 answered; min ")
 
 
 def test_json_is_one_document(run: Any, server: list[str]) -> None:
@@ -42,17 +42,17 @@ def test_a_server_that_does_not_answer_in_time(run: Any, silent: Any) -> None:
     words = ["-c", "2", "--interval", "0", "--timeout", "0.5"]
     shown = run("ping", *words, *silent("ping"))
     assert shown.status == 3
-    assert "answer 1: none in time\nanswer 2: none in time\n2 asked, 0 answered\n" in shown.out
+    assert "answer 1: timed out\nanswer 2: timed out\n2 sent, 0 answered\n" in shown.out
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-c", "0"], "-c/--count: a number from 1 on, not '0'"),
-        (["-c", "x"], "-c/--count: a number from 1 on, not 'x'"),
-        (["--interval", "-1"], "--interval: a number of seconds, not '-1'"),
-        (["--interval", "x"], "--interval: a number of seconds, not 'x'"),
-        (["more"], "ping takes nothing but a server"),
+        (["-c", "0"], "-c/--count: a number of at least 1, not '0'"),
+        (["-c", "x"], "-c/--count: a number of at least 1, not 'x'"),
+        (["--interval", "-1"], "--interval: a number of seconds from 0 on, not '-1'"),
+        (["--interval", "x"], "--interval: a number of seconds from 0 on, not 'x'"),
+        (["more"], "ping takes only the address of a server, or a command after --"),
     ],
 )
 def test_misuse(run: Any, server: list[str], words: list[str], said: str) -> None:

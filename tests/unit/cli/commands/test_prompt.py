@@ -32,12 +32,12 @@ def test_json_is_one_document(run: Any, server: list[str]) -> None:
     [
         (["report"], "an argument is missing for the prompt 'report':\n  city: string"),
         (["report", "cty=x"], "did you mean 'city'?"),
-        (["report", "city:=3"], "which is a text"),
-        (["report", "--json", '{"city": 3}'], "are texts"),
+        (["report", "city:=3"], "it takes a string"),
+        (["report", "--json", '{"city": 3}'], "are strings"),
         (["rport", "city=x"], "did you mean 'report'?"),
-        (["report", "--json", '{"city": "\udcff"}'], "no text in UTF-8"),
-        (["report", "city=\udcff"], "city takes a text in UTF-8"),
-        (["report", "city=x", "--save", "/nowhere/at/all"], "--save takes a folder"),
+        (["report", "--json", '{"city": "\udcff"}'], "not UTF-8 text"),
+        (["report", "city=\udcff"], "city takes UTF-8 text"),
+        (["report", "city=x", "--save", "/nowhere/at/all"], "is not a folder"),
         ([], "NAME is missing"),
     ],
 )

@@ -43,24 +43,39 @@ def test_each_side_has_certificates_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ([], "name the address of a server, or put its command after --"),
-        (["stdio"], "stdio is where a client is"),
-        (["tcp://h:1", "stdio"], "stdio is where a client is"),
-        (["server.py"], "'server.py' is no address"),
-        (["server.py", "tcp://h:1"], "SOURCE: 'server.py' is no address"),
-        (["unix:/s", "tcp://h:1", "tcp://h:2"], "there is one SOURCE and TARGET"),
-        (["unix:/s", "tcp://h:1", "--", "server"], "there is one SOURCE and a command after --"),
-        (["--"], "there is no command after --"),
-        (["tls://h:1", "tcp://h:2"], "takes --source-tls-cert"),
-        (["unix:/s", "tcp://h:2", "--source-tls-cert", "c"], "for a SOURCE of tls://"),
-        (["tcp://h:2", "--source-tls-cert", "c"], "for a SOURCE of tls://"),
+        ([], "no server given: name its address, or put its command after --"),
+        (["stdio"], "stdio is a SOURCE; TARGET is an address"),
+        (["tcp://h:1", "stdio"], "stdio is a SOURCE; TARGET is an address"),
+        (["server.py"], "to run it as a server: trunkline proxy -- trunkline serve server.py"),
+        (["server.py", "tcp://h:1"], "SOURCE: 'server.py' is not an address; use stdio"),
+        (["unix:/s", "tcp://h:1", "tcp://h:2"], "proxy takes one SOURCE and TARGET"),
+        (["unix:/s", "tcp://h:1", "--", "server"], "proxy takes one SOURCE and a command after --"),
+        (["--"], "the command after -- is missing"),
+        (["tls://h:1", "tcp://h:2"], "needs --source-tls-cert and --source-tls-key"),
+        (["unix:/s", "tcp://h:2", "--source-tls-cert", "c"], "need a SOURCE of the form tls://"),
+        (["tcp://h:2", "--source-tls-cert", "c"], "need a SOURCE of the form tls://"),
         (["tls://h:1", "tcp://h:2", "--source-tls-key", "k"], "give cert too"),
-        (["tcp://h:1", "--env", "A=b"], "--env is for a command"),
-        (["tcp://h:1", "--max-size", "much"], "--max-size: a size such as 512K, 64M or 1G"),
-        (["tcp://h:1", "--max-size", "0"], "--max-size: a size such as 512K, 64M or 1G"),
-        (["tcp://h:1", "--max-size", "K"], "--max-size: a size such as 512K, 64M or 1G"),
-        (["tcp://h:1", "--tls-ca", "a"], "--tls-… is for an address of tls://HOST:PORT"),
-        (["--tls-cert", "c", "--", "server"], "--tls-… is for an address of tls://HOST:PORT"),
+        (["tcp://h:1", "--env", "A=b"], "--env needs a command after --"),
+        (
+            ["tcp://h:1", "--max-size", "much"],
+            "--max-size: a number of bytes, or a size such as 512K, 64M or 1G",
+        ),
+        (
+            ["tcp://h:1", "--max-size", "0"],
+            "--max-size: a number of bytes, or a size such as 512K, 64M or 1G",
+        ),
+        (
+            ["tcp://h:1", "--max-size", "K"],
+            "--max-size: a number of bytes, or a size such as 512K, 64M or 1G",
+        ),
+        (
+            ["tcp://h:1", "--tls-ca", "a"],
+            "the --tls-… options need an address of the form tls://HOST:PORT",
+        ),
+        (
+            ["--tls-cert", "c", "--", "server"],
+            "the --tls-… options need an address of the form tls://HOST:PORT",
+        ),
         (["tcp://h:1", "--source-framing", "odd"], "--source-framing"),
         (["tcp://h:1", "--revision", "2020-01-01"], "--revision"),
     ],
@@ -101,4 +116,4 @@ def test_a_file_that_is_no_recording_is_kept(
     file.write_text("mine")
     assert main(["proxy", "--record", str(file), "--", "nonesuch"]) == 2
     assert file.read_text() == "mine"
-    assert "no recording" in capsys.readouterr().err
+    assert "is not a recording" in capsys.readouterr().err

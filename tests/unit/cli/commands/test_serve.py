@@ -15,7 +15,7 @@ import pytest
 from trunkline import Server, SocketLimits, Tcp, Tls, Unix
 from trunkline.cli import main
 from trunkline.cli.command import UsageError, parser_of
-from trunkline.cli.commands.serve import address_of, begin_log, limits_of, with_framing
+from trunkline.cli.commands.serve import begin_log, limits_of, parse_listen_address, set_framing
 
 
 def options(*words: str) -> argparse.Namespace:
@@ -39,7 +39,7 @@ def options(*words: str) -> argparse.Namespace:
     ],
 )
 def test_the_options_name_an_address(words: list[str], address: Tcp | Unix | None) -> None:
-    assert address_of(options(*words)) == address
+    assert parse_listen_address(options(*words)) == address
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ def test_the_options_name_an_address(words: list[str], address: Tcp | Unix | Non
         (["--tcp", "٣"], "needs a host and a port"),
         (["--unix", ""], "Unix.path is the path of a socket"),
         (["--unix", "x" * 200], "choose a shorter one"),
-        (["--tls-cert", "c"], "--tls-cert is for --tcp"),
-        (["--unix", "x", "--tls-key", "k"], "--tls-key is for --tcp"),
-        (["--tcp", "1", "--tls-key", "k"], "--tls-key belongs to a certificate"),
-        (["--tcp", "1", "--tls-client-ca", "k"], "--tls-client-ca belongs to a certificate"),
-        (["--idle", "3"], "--idle is for --tcp and --unix"),
-        (["--stdio", "--max-connections", "3"], "--max-connections is for --tcp and --unix"),
+        (["--tls-cert", "c"], "--tls-cert needs --tcp"),
+        (["--unix", "x", "--tls-key", "k"], "--tls-key needs --tcp"),
+        (["--tcp", "1", "--tls-key", "k"], "--tls-key needs --tls-cert"),
+        (["--tcp", "1", "--tls-client-ca", "k"], "--tls-client-ca needs --tls-cert"),
+        (["--idle", "3"], "--idle needs --tcp or --unix"),
+        (["--stdio", "--max-connections", "3"], "--max-connections needs --tcp or --unix"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        address_of(options(*words))
+        parse_listen_address(options(*words))
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_misuse_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nothing.py"], "trunkline serve: 'nothing.py' is no file"),
-        (["nothing.py", "--reload"], "trunkline serve: 'nothing.py' is no file"),
-        ([__file__, "--reload-dir", "."], "--reload-dir is for --reload"),
+        (["nothing.py"], "trunkline serve: 'nothing.py' does not exist"),
+        (["nothing.py", "--reload"], "trunkline serve: 'nothing.py' does not exist"),
+        ([__file__, "--reload-dir", "."], "--reload-dir needs --reload"),
         ([__file__, "--reload", "--reload-dir", "nowhere"], "'nowhere' is none"),
     ],
 )
@@ -108,9 +108,9 @@ def test_limits_are_the_usual_ones_unless_told_otherwise() -> None:
 def test_a_framing_changes_nothing_else_of_the_policy() -> None:
     app = Server("x")
     before = app._core.policy
-    with_framing(app, options())
+    set_framing(app, options())
     assert app._core.policy is before
-    with_framing(app, options("--framing", "content-length"))
+    set_framing(app, options("--framing", "content-length"))
     assert app._core.policy == before.replace(framing="content-length")
 
 

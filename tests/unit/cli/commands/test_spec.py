@@ -163,9 +163,9 @@ def test_a_symbol_is_read_in_any_case(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["12345"], "12345 means nothing to any profile"),
+        (["12345"], "12345 has no meaning for any profile"),
         (["INVALID_PARAM"], "did you mean INVALID_PARAMS?"),
-        (["-32042", "--profile", "pierre"], "means nothing to profile 'pierre'"),
+        (["-32042", "--profile", "pierre"], "has no meaning for profile 'pierre'"),
     ],
 )
 def test_an_error_that_is_not_there_says_so(
@@ -259,4 +259,4 @@ def test_every_change_is_in_the_guide(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_no_difference_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "Nothing changes." in text(capsys, "diff", "2025-11-25", "2025-11-25")
+    assert "No changes." in text(capsys, "diff", "2025-11-25", "2025-11-25")

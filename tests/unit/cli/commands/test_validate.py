@@ -138,7 +138,7 @@ def test_a_recording_says_who_sent_what(file: Path, capsys: pytest.CaptureFixtur
         (2, "server", "request tools/list"),
         (3, "client", "result of tools/list"),
         (4, "client", "no message"),
-        (5, None, "no entry"),
+        (5, None, "unreadable entry"),
     ]
     assert "mcp.method.direction" in rules(found)[0]
     assert "trace.line" in rules(found)[3]
@@ -207,11 +207,11 @@ def test_the_sender_can_be_said(file: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("messages", "revision", "why"),
     [
-        ([FINE], "2026-07-28", "the newest, since no message names one"),
+        ([FINE], "2026-07-28", "the newest, because no message names one"),
         (
             [{"method": "initialize", "params": {"protocolVersion": "2025-06-18"}}],
             "2025-06-18",
-            "asked for",
+            "requested",
         ),
         (
             [
@@ -220,7 +220,7 @@ def test_the_sender_can_be_said(file: Path, capsys: pytest.CaptureFixture[str]) 
                 {"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}},
             ],
             "2024-11-05",
-            "agreed on in the answer to initialize",
+            "negotiated by initialize",
         ),
         (
             [{"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}}],
@@ -230,9 +230,9 @@ def test_the_sender_can_be_said(file: Path, capsys: pytest.CaptureFixture[str]) 
         (
             [{"method": "initialize", "params": {"protocolVersion": "1999-01-01"}}],
             "2026-07-28",
-            "the newest, since no message names one",
+            "the newest, because no message names one",
         ),
-        ([{"params": [1], "result": 5}], "2026-07-28", "the newest, since no message names one"),
+        ([{"params": [1], "result": 5}], "2026-07-28", "the newest, because no message names one"),
     ],
 )
 def test_the_revision_is_found_in_the_messages(
@@ -283,13 +283,13 @@ def test_warnings_count_when_strict(
         (b"", "it is empty"),
         (b" \n\n", "it is empty"),
         (b"[]", "it holds no message"),
-        (b"\xff\xfe{", "it is not UTF-8: byte 1 is out of place"),
+        (b"\xff\xfe{", "it is not UTF-8: byte 1 is invalid"),
         (b"{bad", "it is not JSON: "),
         (b'{\n "a": 1,\n}\n', "line 3, column 1"),
         (b"hello\nworld\n", "it is not JSON: expecting value, line 1, column 1"),
         (b"[" * 100, "it is not JSON"),
         (b'{"trunkline-trace": 1}', "it holds no message"),
-        (b'{"trunkline-trace": 2}\n{"from": 1}', "no line of it can be read: unsupported trace"),
+        (b'{"trunkline-trace": 2}\n{"from": 1}', "no line can be read: this reads version 1"),
     ],
 )
 def test_what_cannot_be_read_at_all_ends_with_six(
@@ -350,7 +350,7 @@ def test_the_command_reads_standard_input() -> None:
     )
     assert run.returncode == 1
     assert b"stdin:2: error mcp.type.json-type: got 7 at /params/name" in run.stdout
-    assert run.stderr == b"stdin: MCP 2025-11-25, as asked\n"
+    assert run.stderr == b"stdin: MCP 2025-11-25, as given\n"
     assert b"\033" not in run.stdout
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from trunkline.cli.command import UsageError
 from trunkline.cli.connect import target
-from trunkline.cli.connect.target import address_of, target_of
+from trunkline.cli.connect.target import parse_server_address, parse_target
 from trunkline.jsonrpc.framing import FramingName
 from trunkline.transports import Stdio
 from trunkline.transports.addresses import SCHEMES, Tcp, Unix
@@ -57,16 +57,18 @@ def options(**given: Any) -> argparse.Namespace:
 
 
 def test_texts_and_commands_are_targets() -> None:
-    assert target_of(options(target="tcp://127.0.0.1:9000")) == Tcp("127.0.0.1", 9000)
-    assert target_of(options(target="unix:/x")) == Unix("/x")
-    found = target_of(options(command=["python", "x.py"], env=["A=b=c"]))
+    assert parse_target(options(target="tcp://127.0.0.1:9000")) == Tcp("127.0.0.1", 9000)
+    assert parse_target(options(target="unix:/x")) == Unix("/x")
+    found = parse_target(options(command=["python", "x.py"], env=["A=b=c"]))
     assert isinstance(found, Stdio)
     assert (found.command, found.args) == ("python", ("x.py",))
     assert found.env == {"A": "b=c"}
 
 
 def test_the_options_of_tls_are_used() -> None:
-    found = address_of("tls://h:1", options(tls_ca="ca.pem", tls_cert="c.pem", tls_key="k.pem"))
+    found = parse_server_address(
+        "tls://h:1", options(tls_ca="ca.pem", tls_cert="c.pem", tls_key="k.pem")
+    )
     assert isinstance(found, Tcp)
     assert (found.tls.ca, found.tls.cert, found.tls.key) == ("ca.pem", "c.pem", "k.pem")  # type: ignore[union-attr]
 
@@ -86,7 +88,7 @@ def test_the_options_of_tls_are_used() -> None:
 )
 def test_what_is_no_target_is_misuse(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        target_of(options(**given))
+        parse_target(options(**given))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,11 @@ def test_what_is_no_target_is_misuse(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize("option", ["--tls-ca", "--tls-cert", "--tls-key"])
 def test_tls_without_tls_is_misuse(run: Any, option: str, words: list[str]) -> None:
     shown = run("ping", option, "file.pem", *words)
-    assert shown == (2, "", "trunkline ping: --tls-… is for an address of tls://HOST:PORT\n")
+    assert shown == (
+        2,
+        "",
+        "trunkline ping: the --tls-… options need an address of the form tls://HOST:PORT\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +128,32 @@ def test_a_secret_beside_an_address_is_not_echoed(run: Any) -> None:
 def test_without_a_target_a_verb_says_what_it_needs(run: Any, verb: str) -> None:
     shown = run(verb)
     assert (shown.status, shown.out) == (2, "")
-    assert "name an address, or put a command after --" in shown.err
+    assert "name its address, or put its command after --" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "http://localhost:8000/mcp"], "HTTP is not supported yet"),
+        (["list", "wss://localhost/mcp"], "WebSocket is not supported yet"),
+        (["list", "server.py"], "trunkline list -- trunkline serve server.py"),
+        (["call", "server.py", "find", "a=1"], "call find a=1 -- trunkline serve server.py"),
+        (["list", "sh", "server.sh"], "put the command after --: trunkline list -- sh server.sh"),
+        (["read", "note://1"], "'note://1' is not the address of a server; name the server first"),
+        (["call", "find", "text=tea"], "or put its command after --"),
+        (["list", "tcp://localhost"], "needs a port, as in tcp://localhost:9000"),
+    ],
+)
+def test_what_is_not_an_address_gets_advice(run: Any, words: list[str], said: str) -> None:
+    shown = run(*words)
+    assert (shown.status, shown.out) == (2, "")
+    assert said in shown.err
+
+
+def test_a_server_without_the_revision_asked_for_is_named_as_such(run: Any, silent: Any) -> None:
+    shown = run("ping", "--revision", "2026-07-28", *silent("none"))
+    assert (shown.status, shown.out) == (1, "")
+    assert "the server does not speak MCP 2026-07-28; leave --revision out" in shown.err
 
 
 # How it ends
@@ -257,9 +288,9 @@ def test_answers_that_do_not_do_are_declined(
 
 def test_an_answer_is_a_key_and_a_value(run: Any, server: list[str]) -> None:
     shown = run("call", "order", "--answer", "x", *server)
-    assert (shown.status, shown.err) == (2, "trunkline call: --answer takes key=value\n")
+    assert (shown.status, shown.err) == (2, "trunkline call: --answer takes FIELD=VALUE\n")
     shown = run("call", "order", "--answer", "name=\udcff", *server)
-    assert (shown.status, shown.err) == (2, "trunkline call: --answer is no text in UTF-8\n")
+    assert (shown.status, shown.err) == (2, "trunkline call: --answer is not UTF-8 text\n")
 
 
 def test_roots_are_offered(run: Any, server: list[str], tmp_path: Path) -> None:
@@ -289,7 +320,7 @@ def test_a_recording_that_breaks_off_is_told_once(server: list[str], tmp_path: P
     # Of a file no more than one block may be written; a module's bytecode would be cut off too.
     done = shell(f"ulimit -f 1; PYTHONDONTWRITEBYTECODE=1 {COMMAND} {' '.join(words)}")
     assert (done.returncode, done.stdout) == (0, b"3\n")
-    assert done.stderr == b"trunkline call: nothing is recorded from here on: File too large\n"
+    assert done.stderr == b"trunkline call: recording stopped: File too large\n"
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

@@ -124,7 +124,7 @@ def test_each_kind_of_block(tmp_path: Path) -> None:
 def test_what_is_no_base64_is_not_saved(tmp_path: Path) -> None:
     shelf = SaveFolder(str(tmp_path), "tool")
     (line,) = contents_shown([ResourceContents("x:a", blob="?")], shelf)
-    assert line == "[bytes: not saved, it is no Base64]"
+    assert line == "[bytes: not saved, it is not Base64]"
     assert not list(tmp_path.iterdir())
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_saved_is_told_in_the_end(
     assert list(blocks_shown(blocks, shelf)) == ["a", "[image/png: not saved, 5 bytes]", "b"]
     assert shelf.status("prog") == 2
     told = capsys.readouterr().err
-    assert told.startswith("prog: not all could be saved in ")
+    assert told.startswith("prog: cannot save in ")
     assert "gone': No such file or directory" in told
 
 

@@ -47,7 +47,7 @@ def report(*found: Finding, strict: bool = False, message: Any = MESSAGE) -> Val
     seen = tuple(LocatedFinding(each, excerpt_of(message, each.where)) for each in found)
     clean = JudgedMessage(1, "request tools/list", "tools/list", 1, "", ())
     faulty = JudgedMessage(2, "request tools/call", "tools/call", 2, "client", seen)
-    return ValidationReport("a.jsonl", "lines", "2025-11-25", "as asked", strict, (clean, faulty))
+    return ValidationReport("a.jsonl", "lines", "2025-11-25", "as given", strict, (clean, faulty))
 
 
 # Places

@@ -26,14 +26,14 @@ class Listening:
     def __init__(self, number: int | None = None, **options: Any) -> None:
         self.said: list[str] = []
         self.run = ProxyObserver(self.said.append, judges=True, **options)
-        self.ear: ConnectionObserver = self.run.connection(number, "unix", "stdio")
+        self.connection: ConnectionObserver = self.run.connection(number, "unix", "stdio")
 
 
 def test_a_finding_is_said_with_rule_level_place_message_and_sender() -> None:
     heard = Listening()
-    heard.ear.hear("client", frame(id=1, method="ping"))
+    heard.connection.receive("client", frame(id=1, method="ping"))
     assert heard.said == []
-    heard.ear.hear("client", frame(id=None, method="ping"))
+    heard.connection.receive("client", frame(id=None, method="ping"))
     assert len(heard.said) == 1
     first, second = heard.said[0].splitlines()
     assert first.startswith("error mcp.")
@@ -43,37 +43,39 @@ def test_a_finding_is_said_with_rule_level_place_message_and_sender() -> None:
 
 def test_a_connection_is_named_where_there_are_several() -> None:
     heard = Listening(7)
-    heard.ear.hear("server", b"no message")
+    heard.connection.receive("server", b"no message")
     assert "  connection 7, message 1, server → client, " in heard.said[0]
 
 
 def test_the_end_shows_what_was_not_answered() -> None:
     heard = Listening()
-    heard.ear.hear("client", frame(id=1, method="ping"))
-    heard.ear.end()
+    heard.connection.receive("client", frame(id=1, method="ping"))
+    heard.connection.end()
     assert [each.split(":")[0] for each in heard.said] == ["remark trace.unanswered"]
 
 
 def test_the_same_rule_is_told_a_few_times_and_then_counted() -> None:
     heard = Listening()
     for _ in range(50):
-        heard.ear.hear("client", b"no message")
+        heard.connection.receive("client", b"no message")
     assert len(heard.said) == 3
-    assert heard.said[-1].endswith("; further ones are counted only")
+    assert heard.said[-1].endswith("; further ones are only counted")
     assert heard.run.summary() == "50 messages: 50 errors"
 
 
 def test_a_run_without_messages_has_a_summary_too() -> None:
     heard = Listening()
-    assert heard.run.summary() == "no message: nothing found"
-    heard.ear.hear("client", frame(id=1, method="ping"))
+    assert heard.run.summary() == "no messages passed"
+    heard.connection.receive("client", frame(id=1, method="ping"))
     assert heard.run.summary() == "1 message: nothing found"
 
 
 def test_neither_secrets_nor_escapes_are_said() -> None:
     heard = Listening()
-    heard.ear.hear("client", frame(id=1, method=f"\x1b[2Jtoken={CANARY}", params={"token": 1}))
-    heard.ear.hear("client", frame(id={"password": CANARY}, method="ping"))
+    heard.connection.receive(
+        "client", frame(id=1, method=f"\x1b[2Jtoken={CANARY}", params={"token": 1})
+    )
+    heard.connection.receive("client", frame(id={"password": CANARY}, method="ping"))
     text = "\n".join(heard.said)
     assert text
     assert CANARY not in text
@@ -92,10 +94,10 @@ def test_a_judge_that_fails_is_said_once_and_asked_no_more(
     monkeypatch.setattr(Conversation, "feed", fail)
     heard = Listening(3)
     for _ in range(3):
-        heard.ear.hear("client", b"{}")
-    heard.ear.end()
+        heard.connection.receive("client", b"{}")
+    heard.connection.end()
     assert len(calls) == 1
-    assert heard.said == ["the judge failed, and judges no more of connection 3: ValueError"]
+    assert heard.said == ["judging of connection 3 stopped, the judge failed: ValueError"]
     assert heard.run.messages == 3
 
 
@@ -116,9 +118,9 @@ def test_each_frame_is_recorded_by_the_way_it_came() -> None:
     disk = Disk(9)
     heard = Listening(2, record=disk)
     spoilt = Oversize(b"{", None, 1)
-    heard.ear.hear("client", b"1")
-    heard.ear.hear("server", b"2")
-    heard.ear.hear("server", spoilt)
+    heard.connection.receive("client", b"1")
+    heard.connection.receive("server", b"2")
+    heard.connection.receive("server", spoilt)
     assert disk.entries == [
         ("client", b"1", "unix", 2),
         ("server", b"2", "stdio", 2),
@@ -130,8 +132,8 @@ def test_a_recording_that_fails_is_said_once_and_the_judge_goes_on() -> None:
     disk = Disk(1)
     heard = Listening(record=disk)
     for _ in range(3):
-        heard.ear.hear("client", b"no message")
+        heard.connection.receive("client", b"no message")
     assert len(disk.entries) == 1
-    told = [each for each in heard.said if "recorded" in each]
-    assert told == ["nothing is recorded from here on: No space left on device"]
+    told = [each for each in heard.said if "recording" in each]
+    assert told == ["recording stopped: No space left on device"]
     assert heard.run.counts["error"] == 3

@@ -1,8 +1,7 @@
-"""What `validate` found, as a stored value, and what the renderers beside this one share.
+"""The report of `validate`, and helpers of its renderers.
 
-A renderer is a module with `render(report) -> str`. It computes nothing about the protocol
-and opens nothing: the same report makes every format, now or later. No renderer sees a
-message: a report holds only text from which secrets were taken.
+A renderer is a module of this package with `render(report) -> str`. It sees no messages: a report
+holds only texts without secrets.
 """
 
 from __future__ import annotations
@@ -36,28 +35,28 @@ FORMATS: Final = ("text", "json", "junit", "sarif", "markdown")
 
 
 class Excerpt(NamedTuple):
-    """The place of a finding in its message, pretty-printed, and what to point at."""
+    """The part of a message around a finding, pretty-printed."""
 
     lines: tuple[str, ...]
-    # The line that is pointed at, and the columns from and up to.
+    # The index of the marked line, and its marked columns.
     line: int
     start: int
     end: int
 
 
 class LocatedFinding(NamedTuple):
-    """A finding and its place."""
+    """A finding with its excerpt."""
 
     finding: Finding
     excerpt: Excerpt | None
 
 
 class JudgedMessage(NamedTuple):
-    """One message and what was found about it."""
+    """One message with its findings."""
 
-    # Counted from one, as people do.
+    # Counted from 1.
     number: int
-    # What it is, in a few words: "request tools/call".
+    # Such as "request tools/call".
     label: str
     method: str
     line: int | None
@@ -66,13 +65,13 @@ class JudgedMessage(NamedTuple):
 
 
 class ValidationReport(NamedTuple):
-    """Everything that one run of `validate` has to say."""
+    """The result of one run of `validate`."""
 
     name: str
     # "message", "list", "lines" or "trace".
     shape: str
     revision: str
-    # How the revision came to be this one.
+    # Why it is judged by this revision.
     why: str
     strict: bool
     messages: tuple[JudgedMessage, ...]
@@ -82,19 +81,19 @@ class ValidationReport(NamedTuple):
         return ((message, seen) for message in self.messages for seen in message.seen)
 
     def counts(self) -> Counter[str]:
-        """Return how many findings there are of each level."""
+        """Return the number of findings of each level."""
         return Counter(seen.finding.level for _, seen in self.all_seen())
 
     def fails(self, level: str) -> bool:
-        """Say whether a finding of this level makes the run a failure."""
+        """Return True if a finding of this level fails the run."""
         return level == "error" or (self.strict and level == "warn")
 
     def failed(self) -> bool:
-        """Say whether anything was found that counts."""
+        """Return True if a finding fails the run."""
         return any(self.fails(level) for level in self.counts())
 
     def summary(self) -> str:
-        """Return one line that says how it went."""
+        """Return the numbers of messages and findings, in one line."""
         counts = self.counts()
         parts = [
             _count(counts[level], word)
@@ -119,20 +118,20 @@ def render(report: ValidationReport, form: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a peer's text with nothing in it that a terminal would act on or hide."""
+    """Return a peer's text with control characters escaped."""
     return escaped(text, kept="")
 
 
 # Sources
 
 
-# Compiled when a source is first looked at: a verb that prints no report has no use for them.
+# Compiled on first use: a verb without a report does not need them.
 _PAGE: Final = r"(?:MCP )?(\d{4}-\d\d-\d\d)(?: · |, )([\w./-]+)(#[\w.-]+)?\Z"
 _RFC: Final = r"RFC (\d+)(?:, section ([\d.]+))?"
 
 
 def address(source: str) -> str:
-    """Return the address of the page that a source names, or nothing where it names none."""
+    """Return the URL of the page that a source names, or ""."""
     if page := re.match(_PAGE, source):
         revision, path, heading = page.groups("")
         return f"https://modelcontextprotocol.io/specification/{revision}/{path.removesuffix('/index')}{heading}"
@@ -146,7 +145,7 @@ def address(source: str) -> str:
 
 
 def emit(text: str) -> None:
-    """Print a text, even where its reader leaves early or cannot take every character.
+    """Print a text; ignore a closed pipe, and escape what the encoding cannot represent.
 
     Raises:
         OSError: it cannot be written; `filename` is "standard output".
@@ -154,7 +153,6 @@ def emit(text: str) -> None:
     if sys.stdout is None:  # it was closed when Python started
         return
     encoding = sys.stdout.encoding or "utf-8"
-    # What a peer wrote may have no form in the encoding of a terminal, or in any.
     safe = text.encode(encoding, "backslashreplace").decode(encoding)
     with writing():
         print(safe)

@@ -1,4 +1,4 @@
-"""A report for programs: one versioned JSON document."""
+"""Renders a report as one versioned JSON document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMAT: Final = "trunkline.validate/1"
 
 
 def render(report: ValidationReport) -> str:
-    """Return the whole report, messages in order and findings within them."""
+    """Return the report with its messages in order."""
     counts = report.counts()
     document = {
         "format": FORMAT,

@@ -1,6 +1,6 @@
-"""A report for build servers: JUnit XML, one test case per message.
+"""Renders a report as JUnit XML for build servers: one test case per message.
 
-What does not fail the run is in the output of its case, since JUnit knows no warnings.
+JUnit has no warnings: findings that do not fail the run are in the output of their case.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .text import advice, sentence, where_it_is
 
 __all__ = ["render"]
 
-# What no XML document may hold, however it is written.  [XML 1.0, section 2.2]
+# Characters that XML does not allow, even escaped.  [XML 1.0, section 2.2]
 _FORBIDDEN: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -46,7 +46,7 @@ def _case(report: ValidationReport, message: JudgedMessage) -> Iterator[str]:
         return
     yield _tag("testcase", facts)
     if failures:
-        # One per case: that is what most readers expect.
+        # One per case, as most readers expect.
         yield _tag("failure", {"type": failures[0].split(":")[0], "message": failures[0]})
         yield _text(f"{where_it_is(report, message)}\n" + "\n".join(failures))
         yield "</failure>"
@@ -64,7 +64,6 @@ def _others(report: ValidationReport, message: JudgedMessage) -> list[str]:
 
 
 def _lines(report: ValidationReport, message: JudgedMessage) -> Iterator[tuple[bool, str]]:
-    """Yield whether a finding fails the case, and what it says."""
     for finding, _ in message.seen:
         told = f"{finding.rule}: {sentence(finding)}; {advice(finding)} ({finding.source})"
         yield report.fails(finding.level), told

@@ -1,4 +1,4 @@
-"""A report for a page or a review: a heading, a table and the places, in Markdown."""
+"""Renders a report as Markdown, for a page or a review."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .text import advice, marker, sentence, where_it_is
 
 __all__ = ["render"]
 
-# What would be read as markup, and turn a peer's text into links or pictures.
+# Escaped, so that a peer's text cannot become links or pictures.
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()|~&])")
 
 
@@ -45,7 +45,7 @@ def _finding(
 
 
 def _block(seen: LocatedFinding) -> Iterator[str]:
-    """Yield the excerpt, indented: no text in it can end such a block, as a fence could."""
+    """Yield the excerpt as an indented block, which no text in it can end."""
     excerpt = seen.excerpt
     for number, line in enumerate(excerpt.lines if excerpt else ()):
         yield f"    {line}"
@@ -59,7 +59,6 @@ def _source(source: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a peer's text so that nothing in it becomes a link, a mention or a picture."""
     return f"`{' '.join(text.split()).replace('`', chr(39))}`"
 
 

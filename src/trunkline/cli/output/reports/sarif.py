@@ -1,7 +1,7 @@
-"""A report for code scanning: SARIF 2.1.0.
+"""Renders a report as SARIF 2.1.0, for code scanning.
 
-A message is no source file, so a result says where by logical locations as well: the method,
-and the JSON pointer within the message.
+A message is not a source file, so a result has logical locations too: the method, and the JSON
+pointer within the message.
 """
 
 from __future__ import annotations
@@ -48,15 +48,13 @@ def render(report: ValidationReport) -> str:
 
 
 def _rule(finding: Finding, revision: str) -> dict[str, Any]:
-    """Return what a rule says of itself, whichever finding came first."""
-    text, source = _told(finding, revision)
+    text, source = _description(finding, revision)
     page = address(source)
     rule: dict[str, Any] = {"id": finding.rule, "shortDescription": {"text": text}}
     return {**rule, "helpUri": page} if page else rule
 
 
-def _told(finding: Finding, revision: str) -> tuple[str, str]:
-    """Return what a rule asks for, and who says so."""
+def _description(finding: Finding, revision: str) -> tuple[str, str]:
     name = finding.rule
     if name in MCP_RULES:
         return f"Expected {MCP_RULES[name].expected}", f"{revision} · {MCP_RULES[name].anchor}"
@@ -98,6 +96,6 @@ def _location(report: ValidationReport, message: JudgedMessage, finding: Finding
 
 
 def _fingerprint(message: JudgedMessage, finding: Finding) -> str:
-    """Return what stays the same when a finding moves to another line of the file."""
+    """Return a hash that does not change when a finding moves to another line."""
     facts = "\n".join((finding.rule, message.method, message.label, show_pointer(finding.where)))
     return sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:32]

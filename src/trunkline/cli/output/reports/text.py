@@ -1,7 +1,7 @@
-"""A report for people, the way compilers write: where, what, the place with a caret, who says so.
+"""Renders a report as text, as compilers do: place, rule, an excerpt with a caret, the source.
 
-The excerpt is made here too, when a message is judged and still at hand. It shows the way to
-one place and little else: a member or two beside it at each level, with secrets hidden.
+The excerpt is made here too, when a message is judged. It shows the path to one member, with a
+neighbour or two at each level, and no secrets.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from json import dumps
 from typing import Any, Final, NamedTuple
-from unicodedata import combining, east_asian_width
 
 from ....errors import show_pointer
 from ....judge.finding import Finding
 from ....redaction import HIDDEN, redact
-from ..terminal import bold, dim, paint
+from ..terminal import bold, cells, dim, paint
 from . import Excerpt, JudgedMessage, LocatedFinding, ValidationReport, visible
 
 __all__ = ["advice", "excerpt_of", "marker", "render", "sentence", "where_it_is"]
@@ -22,9 +21,8 @@ __all__ = ["advice", "excerpt_of", "marker", "render", "sentence", "where_it_is"
 _INDENT: Final = "  "
 _COLOURS: Final = {"error": "red", "warn": "yellow", "info": "cyan"}
 _LEVELS: Final = {"error": "error", "warn": "warning", "info": "info"}
-# Longer values tell nothing about their place; deeper ones do not fit a screen.
-_LONGEST: Final = 60
-_DEEPEST: Final = 20
+_MAX_VALUE_LENGTH: Final = 60
+_MAX_DEPTH: Final = 20
 
 
 def render(report: ValidationReport) -> str:
@@ -48,12 +46,12 @@ def _block(report: ValidationReport, message: JudgedMessage, seen: LocatedFindin
 
 
 def where_it_is(report: ValidationReport, message: JudgedMessage) -> str:
-    """Return the file and, where it is known, the line."""
+    """Return the file and, if known, the line."""
     return report.name if message.line is None else f"{report.name}:{message.line}"
 
 
 def sentence(finding: Finding) -> str:
-    """Return what was there."""
+    """Return what was found, and where."""
     got = f"got {visible(finding.got)}" if finding.got else "nothing"
     if finding.where:
         return f"{got} at {visible(show_pointer(finding.where))}"
@@ -61,7 +59,7 @@ def sentence(finding: Finding) -> str:
 
 
 def advice(finding: Finding) -> str:
-    """Return what would have been right; some rules say it in a sentence of their own."""
+    """Return what was expected; some rules have a sentence of their own."""
     says = visible(finding.expected)
     return says if says[:1].isupper() and says.endswith(".") else f"expected {says}" * bool(says)
 
@@ -80,32 +78,23 @@ def _pointed_at(seen: LocatedFinding) -> Iterator[str]:
 
 
 def marker(excerpt: Excerpt) -> str:
-    """Return the line of carets that goes below the line pointed at."""
+    """Return the carets for the line below the marked one."""
     line = excerpt.lines[excerpt.line]
     before, marked = line[: excerpt.start], line[excerpt.start : excerpt.end]
-    return " " * _cells(before) + "^" * max(1, _cells(marked))
-
-
-def _cells(text: str) -> int:
-    """Return how wide a text is on a screen, where some characters take two places or none."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
+    return " " * cells(before) + "^" * max(1, cells(marked))
 
 
 # Excerpts
 
 
 class _ExcerptLine(NamedTuple):
-    """A line of an excerpt, and the columns of what it is about."""
-
     text: str
     start: int
     end: int
 
 
 def excerpt_of(message: Any, pointer: str) -> Excerpt | None:
-    """Return the place that a JSON pointer leads to, or the last one on the way that is there."""
+    """Return the excerpt at a JSON pointer, or at the last existing part of it."""
     if not isinstance(message, dict | list):
         return None
     steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
@@ -117,10 +106,10 @@ def excerpt_of(message: Any, pointer: str) -> Excerpt | None:
 
 
 def _descend(value: Any, steps: list[str], before: list[str], after: list[str]) -> _ExcerptLine:
-    """Go down to the last place there is; return its line, adding those around it."""
+    """Return the line of the last existing member; fill in the lines around it."""
     prefix, label, comma, depth = "", "", "", 0
     shown = redact(value, depth=2)
-    while steps and depth < _DEEPEST and shown != HIDDEN:
+    while steps and depth < _MAX_DEPTH and shown != HIDDEN:
         names = _names(value)
         if steps[0] not in names:
             break
@@ -134,7 +123,7 @@ def _descend(value: Any, steps: list[str], before: list[str], after: list[str]) 
         after += reversed(_beside(value, names, at + 1, prefix, is_before=False))
         label, shown = _label(value, names[at]), _shown(value, names[at])
         value = value[names[at]] if isinstance(value, dict) else value[at]
-    # Where steps are left, what they lead to is not there: its parent is pointed at, by name.
+    # Steps that are left name a missing member: the name of its parent is marked.
     text = _short(shown)
     if steps and label:
         start, end = len(prefix), len(prefix) + len(label.removesuffix(": "))
@@ -154,7 +143,7 @@ def _names(value: Any) -> list[str]:
 
 
 def _beside(value: Any, names: list[str], at: int, prefix: str, *, is_before: bool) -> list[str]:
-    """Return the member next to a place, and a mark for what is left out beyond it."""
+    """Return the neighbour of a member, and an ellipsis for what is left out."""
     if not 0 <= at < len(names):
         return []
     line = (
@@ -170,7 +159,7 @@ def _label(value: Any, name: str) -> str:
 
 
 def _shown(value: Any, name: str) -> object:
-    """Return a member as it may be shown; what is beside it can make it a secret."""
+    """Return a member, redacted in the context of its siblings."""
     if isinstance(value, list):
         whole = redact(value if len(value) == 2 else [value[int(name)]], depth=2)
         items = whole if isinstance(whole, list) else [whole]
@@ -184,4 +173,4 @@ def _shown(value: Any, name: str) -> object:
 
 def _short(value: object) -> str:
     text = visible(dumps(value, ensure_ascii=False))
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
