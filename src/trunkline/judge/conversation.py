@@ -1,4 +1,4 @@
-"""Judge a conversation: what each message may be after those before it.
+"""Check a conversation: each message by itself, and in the order of those before it.
 
     talk = Conversation()
     for entry in read_trace(lines):
@@ -6,19 +6,19 @@
     talk.end()
     talk.outcomes()["mcp.progress.grows"].verdict
 
-One conversation is the traffic of one client with one server. Which revision a message is
-judged by is decided for each: `initialize` begins a session of the revision that is agreed
-on, and a request whose `_meta` has a protocol version stands for itself. Every message is
-also judged on its own. The rules are under `rules/`, by topic.
+One conversation is the traffic of one client with one server. The revision is determined for
+each message: `initialize` starts a session of the negotiated revision, and the `_meta` of a
+request may name a protocol version. The rules are under `rules/`, by topic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import to_builtins
 from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from ..errors import NOTHING
 from ..jsonrpc.decode_errors import UNREADABLE
@@ -62,19 +62,11 @@ __all__ = ["UNJUDGED", "VERDICTS", "Conversation", "Outcome", "Verdict"]
 Verdict: TypeAlias = Literal[
     "pass", "fail", "warn", "not-applicable", "not-observed", "not-testable", "excluded"
 ]
-VERDICTS: Final[tuple[Verdict, ...]] = (
-    "pass",
-    "fail",
-    "warn",
-    "not-applicable",
-    "not-observed",
-    "not-testable",
-    "excluded",
-)
+VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 
 
 class Outcome(NamedTuple):
-    """What became of one requirement. `why` says what keeps it from being judged, if anything."""
+    """The verdict on one requirement. `why` says what prevents or limits it, if anything."""
 
     verdict: Verdict
     why: str = ""
@@ -82,24 +74,24 @@ class Outcome(NamedTuple):
     breaches: int = 0
 
 
-# What a recording could show and this judge does not look for.
+# Requirements whose breach a recording could show, but that are not checked.
 UNJUDGED: Final[dict[str, str]] = {
     "mcp.version.discover-answered": "an error may mean a server of the handshake revisions",
-    "mcp.version.http-body-read": "the fallback of a client over HTTP is not followed",
-    "mcp.http.refused-status": "a recording does not say whether a message was accepted",
-    "mcp.sse.replay-same-stream": "which stream an event was first meant for is not followed",
-    "mcp.headers.version-invalid-400": "which versions a handshake server speaks is not known",
-    "mcp.sse.resumed-by-get": "why a client opens a stream is not followed",
+    "mcp.version.http-body-read": "the fallback of a client over HTTP is not tracked",
+    "mcp.http.refused-status": "a recording does not show whether a message was accepted",
+    "mcp.sse.replay-same-stream": "the original stream of an event is not tracked",
+    "mcp.headers.version-invalid-400": "the versions that a handshake server supports are unknown",
+    "mcp.sse.resumed-by-get": "the reason why a client opens a stream is not tracked",
     "mcp.headers.names-any-case": "it takes a header in another case that is then not found",
-    "mcp.headers.values-exact-case": "judged with the other mismatches of headers",
-    "mcp.headers.decoded": "judged with the other mismatches of headers",
-    "mcp.headers.bad-base64-refused": "judged with the other mismatches of headers",
-    "mcp.headers.params-missing-refused": "judged with the other missing headers",
+    "mcp.headers.values-exact-case": "checked with the other header mismatches",
+    "mcp.headers.decoded": "checked with the other header mismatches",
+    "mcp.headers.bad-base64-refused": "checked with the other header mismatches",
+    "mcp.headers.params-missing-refused": "checked with the other missing headers",
     "mcp.headers.bad-annotation-excluded": "annotations of a listing are not checked",
-    "mcp.http.notification-refused": "a recording does not say whether a message was accepted",
-    "mcp.http.lost-stream-new-id": "whether a stream was lost is not followed",
-    "mcp.rounds.missing-asked-again": "which answers a server needs is not known",
-    "mcp.tools.bad-input-result": "why a server answers with an error is not known",
+    "mcp.http.notification-refused": "a recording does not show whether a message was accepted",
+    "mcp.http.lost-stream-new-id": "lost streams are not tracked",
+    "mcp.rounds.missing-asked-again": "the answers that a server needs are unknown",
+    "mcp.tools.bad-input-result": "the reason why a server answers with an error is unknown",
     "mcp.prompts.inputs-validated": "listings of prompts are not kept",
 }
 
@@ -118,7 +110,7 @@ _SENDERS: Final[dict[str, Role]] = {
 
 _Rule: TypeAlias = Callable[[ObservedMessage, State, Checker], None]
 
-# In this order: what a rule checker of a request, a later one may read.
+# In this order: a rule may store facts about a request that a later rule reads.
 _RULES: Final[tuple[_Rule, ...]] = (
     messages.check_envelope,
     messages.check_ids,
@@ -149,13 +141,13 @@ _read: Final = Decoder().decode
 
 
 class Conversation:
-    """Judges one conversation, message by message.
+    """Checks one conversation, message by message.
 
-    `revision` is what a message is judged by that does not say, and whose session does not
-    say either. A `policy` replaces the official rules about the envelope.
+    `revision` applies where neither the message nor its session names one. A `policy` replaces
+    the official rules about the envelope.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
 
     def __init__(self, revision: str | None = None, policy: Policy | None = None) -> None:
@@ -175,10 +167,10 @@ class Conversation:
         transport: str = "",
         http: Http | Mapping[str, Any] | None = None,
     ) -> list[Finding]:
-        """Return what is wrong with the next message, in order.
+        """Return the findings about the next message, in order.
 
-        `given` is an entry of a recording, or a message as `judge` takes it; then the other
-        arguments say how it was sent.
+        `given` is an entry of a recording, or a message as for `judge`; in the latter case the
+        other arguments say how it was sent.
         """
         index, self._count = self._count, self._count + 1
         if isinstance(given, TraceFault):
@@ -191,7 +183,7 @@ class Conversation:
         return sorted(self._judge(given, index))
 
     def end(self) -> list[Finding]:
-        """Return what only the end shows: requests that nobody answered."""
+        """Return the findings about requests without a reply."""
         checker, state = self._checker, self._state
         checker.begin_entry(self._count)
         messages.check_missing_replies(state, checker)
@@ -211,16 +203,16 @@ class Conversation:
         return sorted([*checker.found, *left])
 
     def outcomes(self) -> dict[str, Outcome]:
-        """Return what became of every requirement, so far."""
+        """Return the outcome of every requirement so far, by id."""
         return {row.id: self._outcome(row) for row in requirements()}
 
     def _outcome(self, row: Requirement) -> Outcome:
         if self._revisions and not any(map(row.when.holds, self._revisions)):
-            return Outcome("not-applicable", "the revisions that were spoken do not ask for it")
+            return Outcome("not-applicable", "the revisions in use do not have this requirement")
         if row.judge in ("unit", "none"):
             return Outcome("excluded", row.why)
         if row.judge != "trace" and not row.also_trace:
-            return Outcome("not-testable", "it takes a probe")
+            return Outcome("not-testable", "it needs a probe")
         if row.id in UNJUDGED:
             return Outcome("not-testable", UNJUDGED[row.id])
         occasions, breaches = self._checker.occasions[row.id], self._checker.breaches[row.id]
@@ -236,16 +228,16 @@ class Conversation:
     def _judge(self, entry: TraceEntry, index: int) -> list[Finding]:
         text = entry.message if entry.raw is None else entry.raw
         value = _value(entry)
-        if _is_metadata(entry, value, self._state):
+        if _is_metadata(entry, self._state):
             return self._judge_metadata(entry, value)
-        items = [item for item in _items(value) if type(item) is dict]
-        seen = [self._see(item, entry, index) for item in items]
+        items = value if type(value) is list else [value]
+        seen = [self._observe(item, entry, index) for item in items if type(item) is dict]
         if seen and entry.sender is None and seen[0].sender is not None:
             entry = seen[0].entry
         revision = seen[0].revision if seen else self._revision_without_message(entry)
         self._checker.use_revision(revision)
         self._revisions.add(revision)
-        kinds = [_opening(each) for each in seen]
+        kinds = ["initialize" if each.method == "initialize" else each.kind for each in seen]
         http.check_exchange(entry, kinds, self._state, self._checker)
         if text is not NOTHING and text not in ("", b""):
             messages.check_line(entry, bool(seen), self._checker)
@@ -273,7 +265,7 @@ class Conversation:
     def _judge_alone(
         self, text: Any, seen: list[ObservedMessage], entry: TraceEntry, revision: str
     ) -> list[Finding]:
-        """Return what the judge of single messages finds, apart from what is said already."""
+        # Findings about the single message that no requirement of the conversation states.
         call = seen[0].call if len(seen) == 1 and seen[0].kind == "reply" else None
         request = None
         if call is not None:
@@ -283,14 +275,11 @@ class Conversation:
         if not found:
             return []
         self._checker.use_revision(revision)
-        index = self._checker.index
-        return [
-            Finding(each.rule, each.level, each.where, each.got, each.expected, each.source, index)
-            for each in messages.translate(found, self._checker)
-        ]
+        rest = messages.translate(found, self._checker)
+        return [replace(each, message_index=self._checker.index) for each in rest]
 
     def _judge_metadata(self, entry: TraceEntry, value: Any) -> list[Finding]:
-        """Judge what a server publishes about its authorization."""
+        # The authorization metadata that a server publishes.
         self._checker.use_revision(self._revision_without_message(entry))
         scopes = value.get("scopes_supported") if type(value) is dict else None
         if type(scopes) is list:
@@ -302,10 +291,10 @@ class Conversation:
 
     # -- one message -------------------------------------------------------------------------
 
-    def _see(self, members: dict[str, Any], entry: TraceEntry, index: int) -> ObservedMessage:
+    def _observe(self, members: dict[str, Any], entry: TraceEntry, index: int) -> ObservedMessage:
         sender = entry.sender or _sender_of(members, self._state)
         if sender is not None and entry.sender is None:
-            entry = _with_sender(entry, sender)
+            entry = replace(entry, sender=sender)
         seen = ObservedMessage(members, entry, index, sender)
         if seen.kind == "reply":
             key = key_of(messages.other(sender), seen.id)
@@ -316,7 +305,6 @@ class Conversation:
         return seen
 
     def _revision_of(self, seen: ObservedMessage) -> str:
-        """Return the revision that a message is to be judged by."""
         if seen.kind == "reply":
             return self._revision_of_reply(seen)
         if seen.method == "initialize":
@@ -325,7 +313,7 @@ class Conversation:
             version = seen.meta[PROTOCOL_VERSION]
             is_known = version in REVISIONS and not _HANDSHAKE.holds(version)
             return version if is_known else LATEST
-        # In a session it is a method that there is not.
+        # In a session, a request with a new method is one with an unknown method.
         in_session = self._state.session.phase == "agreed" and seen.kind == "request"
         if SUBSCRIPTION_ID in seen.meta or (seen.method in _NEW and not in_session):
             return LATEST
@@ -342,7 +330,7 @@ class Conversation:
         return seen.call.revision
 
     def _usual(self, seen: ObservedMessage) -> str:
-        """Return the revision of what does not say: that of the session, or the likeliest."""
+        # The revision of a message that names none: that of the session, or the likeliest.
         if self._state.session.phase != "none":
             return self._state.session.revision
         if self._given is not None:
@@ -398,7 +386,7 @@ def _remember_request(seen: ObservedMessage, state: State) -> None:
 
 def _begin_session(seen: ObservedMessage, state: State) -> None:
     if seen.is_http or state.session.phase == "none":
-        # Ids are unique within a session, and this is another.
+        # Ids are unique within a session, and a new one starts here.
         state.ids.clear()
     state.session = ObservedSession()
     state.session.phase = "asked"
@@ -456,15 +444,13 @@ def _as_entry(
 
 
 def _plain(given: Any) -> Any:
-    """Return a message object as JSON; what is none is left for `judge` to refuse."""
     try:
         return to_builtins(given)
     except UNWRITABLE:
-        return given
+        return given  # `judge` reports it
 
 
 def _value(entry: TraceEntry) -> Any:
-    """Return what an entry holds as JSON, or nothing."""
     if entry.message is not NOTHING:
         return entry.message
     if not entry.raw:
@@ -475,38 +461,13 @@ def _value(entry: TraceEntry) -> Any:
         return NOTHING
 
 
-def _items(value: Any) -> list[Any]:
-    return value if type(value) is list else [value]
-
-
-def _opening(seen: ObservedMessage) -> str:
-    """Return the kind of a message, or that it opens a session."""
-    return "initialize" if seen.method == "initialize" else seen.kind
-
-
-def _is_metadata(entry: TraceEntry, value: Any, state: State) -> bool:
+def _is_metadata(entry: TraceEntry, state: State) -> bool:
     exchange = state.exchange(entry) if entry.sender == "server" else None
     return exchange is not None and "/.well-known/" in exchange.path
 
 
-def _with_sender(entry: TraceEntry, sender: Role) -> TraceEntry:
-    return TraceEntry(
-        entry.at,
-        sender,
-        entry.transport,
-        entry.message,
-        entry.raw,
-        entry.http,
-        entry.stream,
-        entry.connection,
-        entry.event,
-        entry.ends,
-        entry.line,
-    )
-
-
 def _sender_of(members: dict[str, Any], state: State) -> Role | None:
-    """Return who must have sent a message of which the recording does not say it."""
+    # For recordings without senders: a method that only one side sends, or the open request.
     method = members.get("method")
     if type(method) is str:
         return _SENDERS.get(method)
@@ -522,7 +483,7 @@ def _handshake(version: Any, otherwise: str = V2025_11_25) -> str:
 
 
 def _related(seen: ObservedMessage, state: State) -> ObservedCall | None:
-    """Return the request that a message of the server is about, if it is known."""
+    # The request that a message of the server belongs to, if it is known.
     if seen.sender != "server":
         return None
     if seen.method == "notifications/progress":

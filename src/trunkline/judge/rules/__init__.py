@@ -1,8 +1,6 @@
 """The rules of a conversation, by topic.
 
-A rule is a function of what was just seen, what is remembered, and the checker that it writes.
-It says for each requirement it knows whether there was an occasion and whether it was kept;
-which revisions ask for that at all is for the checker to know.
+A rule is a function of the observed message, the state of the conversation and the checker. It
+tells the checker of each requirement that the message is an occasion for, and whether the
+requirement was kept; the checker knows which revisions have that requirement at all.
 """
-
-from __future__ import annotations

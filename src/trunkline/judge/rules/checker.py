@@ -1,4 +1,4 @@
-"""What was observed and what was broken, requirement by requirement."""
+"""Counts the occasions and breaches of each requirement, and collects the findings."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LEVELS: Final[dict[str, Level]] = {
 
 @cache
 def traceable(revision: str | None = None) -> dict[str, Requirement]:
-    """Return the requirements whose breach a recording can show, of one revision or of all."""
+    """Return the requirements, of one revision or of all, whose breach a recording can show."""
     return {row.id: row for row in requirements(revision) if row.judge == "trace" or row.also_trace}
 
 
 class Checker:
-    """Counts occasions and breaches; keeps the findings of the message that is being judged.
+    """Counts occasions and breaches; collects the findings about the current entry.
 
-    A rule need not know which revisions it is for: what the one at hand does not ask is
-    passed over here.
+    A rule need not know which revisions it is for: requirements that the current revision
+    does not have are ignored.
     """
 
     __slots__ = ("_requirements", "base", "breaches", "found", "index", "occasions", "revision")
@@ -41,19 +41,19 @@ class Checker:
         self.breaches: Counter[str] = Counter()
         self.found: list[Finding] = []
         self.index = -1
-        # The place of the message in its batch, as the start of a pointer.
+        # The position of the message in its batch, as the start of a JSON pointer.
         self.base = ""
         self.revision = ""
         self._requirements: dict[str, Requirement] = {}
 
     def begin_entry(self, index: int) -> None:
-        """Turn to the next entry."""
+        """Start a new entry without findings; the counts stay."""
         self.index = index
         self.base = ""
         self.found = []
 
     def use_revision(self, revision: str) -> None:
-        """Judge what follows by `revision`."""
+        """Check everything that follows against `revision`."""
         if revision != self.revision:
             self.revision = revision
             self._requirements = traceable(revision)
@@ -61,31 +61,27 @@ class Checker:
     def check(
         self, id: str, kept: object, where: str = "", got: Any = NOTHING, expected: str = ""
     ) -> None:
-        """Take note of an occasion on which a requirement was kept, or was not."""
+        """Count an occasion for the requirement `id`; a breach if it was not `kept`."""
         row = self._requirements.get(id)
         if row is None:
             return
         self.occasions[id] += 1
         if not kept:
-            self._breach(row, self.base + where, got, expected)
+            place = self.base + where
+            self._breach(row, place, as_shown(got, place), expected or row.says, row.anchor)
 
     def requires(self, id: str) -> bool:
-        """Say whether the revision at hand has this requirement."""
+        """Return True if the current revision has this requirement."""
         return id in self._requirements
 
     def add_finding(self, finding: Finding, id: str) -> None:
-        """Count what the judge of single messages found as a breach of a requirement."""
-        row = self._requirements[id]
+        """Count a finding about a single message as a breach of a requirement."""
         self.occasions[id] += 1
-        self.breaches[id] += 1
-        got, expected = finding.got, finding.expected
-        self._keep(row, finding.where, got, expected, finding.source)
+        self._breach(
+            self._requirements[id], finding.where, finding.got, finding.expected, finding.source
+        )
 
-    def _breach(self, row: Requirement, where: str, got: Any, expected: str) -> None:
+    def _breach(self, row: Requirement, where: str, got: str, expected: str, source: str) -> None:
         self.breaches[row.id] += 1
-        shown = as_shown(got, where)
-        self._keep(row, where, shown, expected or row.says, row.anchor)
-
-    def _keep(self, row: Requirement, where: str, got: str, expected: str, source: str) -> None:
         level = _LEVELS[row.level]
         self.found.append(Finding(row.id, level, where, got, expected, source, self.index))

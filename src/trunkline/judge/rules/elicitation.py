@@ -1,4 +1,4 @@
-"""What a server asks of the client's user and model, and what a client says of its roots."""
+"""Elicitation, sampling and roots: requests to the client, and its list of roots."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from ...jsonrpc.tokenizer import pointer
 from .checker import Checker
 from .state import Members, ObservedMessage, State, declares, object_at
 
@@ -15,7 +16,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 def is_declared(params: Members, declared: Members) -> bool:
-    """Say whether an elicitation is in a mode that the client declared."""
+    """Return True if the client declared the mode of an elicitation."""
     if params.get("mode") == "url":
         return declares(declared, "elicitation.url")
     # An empty object means forms and nothing else.    [MCP 2025-11-25, client/elicitation]
@@ -26,7 +27,7 @@ def is_declared(params: Members, declared: Members) -> bool:
 
 
 def check_questions(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at each thing that a server asks for, on the wire or inside a result."""
+    """Check elicitation and sampling requests, on the wire or inside a result."""
     for method, params, where, declared in _questions(seen, state):
         if method == "elicitation/create":
             _check_elicitation(seen, params, where, declared, checker)
@@ -44,8 +45,7 @@ def _questions(
         declared = None if seen.call is None else seen.call.declared
         for key, request in object_at(seen.result, "inputRequests").items():
             if type(request) is dict:
-                step = key.replace("~", "~0").replace("/", "~1")
-                where = f"/result/inputRequests/{step}/params"
+                where = pointer(("result", "inputRequests", key, "params"))
                 yield request.get("method"), object_at(request, "params"), where, declared
 
 
@@ -56,7 +56,7 @@ def _check_elicitation(
     if declared is not None:
         kept = is_declared(params, declared)
         checker.check("mcp.elicitation.declared-mode", kept, f"{where}/mode", mode)
-        # Who answers no elicitation at all does not know the method.
+        # A client without elicitation refuses the method as unknown, with another code.
         is_other_mode = "elicitation" in declared and not kept
         if is_other_mode and seen.kind == "request" and seen.call is not None:
             seen.call.refusals_due.append(("mcp.elicitation.undeclared-refused", -32602))
@@ -94,7 +94,7 @@ def _check_sampling(params: Members, where: str, checker: Checker) -> None:
 
 
 def _sorted_blocks(message: Members) -> tuple[set[Any], set[Any], int]:
-    """Return the ids of tool uses, those of tool results, and how many other blocks there are."""
+    # The ids of tool uses, the ids of tool results, and the number of other blocks.
     content = message.get("content")
     uses: set[Any] = set()
     results: set[Any] = set()
@@ -116,7 +116,7 @@ def _sorted_blocks(message: Members) -> tuple[set[Any], set[Any], int]:
 
 
 def check_roots(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at the roots that a client names."""
+    """Check the URIs of the roots that a client lists."""
     if seen.sender != "client":
         return
     if seen.result is not None:
@@ -125,7 +125,7 @@ def check_roots(seen: ObservedMessage, state: State, checker: Checker) -> None:
         return
     for key, answer in object_at(seen.params, "inputResponses").items():
         if type(answer) is dict and "roots" in answer:
-            _check_uris(answer, f"/params/inputResponses/{key}", checker)
+            _check_uris(answer, pointer(("params", "inputResponses", key)), checker)
 
 
 def _check_uris(holder: Members, where: str, checker: Checker) -> None:

@@ -1,4 +1,4 @@
-"""HTTP since 2026-07-28: one message per POST, and headers that repeat its body."""
+"""HTTP since 2026-07-28: one message per POST, and headers that repeat parts of its body."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from binascii import Error
 from typing import Any, Final
 
 from ...spec.mcp.meta import PROTOCOL_VERSION
-from ...spec.mcp.tasks_extension import EXTENSION
 from .checker import Checker
 from .state import ObservedMessage, State, object_at
 
@@ -19,14 +18,14 @@ _OF_TASKS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
 
 
 def is_unsafe(value: str) -> bool:
-    """Say whether a value cannot stand in a header as it is."""
+    """Return True if a header can carry a value only in Base64."""
     plain = value.isascii() and all(" " <= each <= "~" for each in value)
     looks = value.startswith(_START) and value.endswith(_END)
     return not plain or value != value.strip() or looks
 
 
 def decoded(value: str) -> str | None:
-    """Return what a header says, or None where its Base64 cannot be read."""
+    """Return the decoded value of a header, or None if its Base64 is invalid."""
     if not (value.startswith(_START) and value.endswith(_END)):
         return value
     try:
@@ -36,7 +35,7 @@ def decoded(value: str) -> str | None:
 
 
 def check_headers(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at a POST of the client."""
+    """Check the headers of a POST, and that its body is a single message."""
     http = seen.entry.http
     if http is None or seen.sender != "client" or not checker.requires("mcp.http.single-message"):
         return
@@ -48,7 +47,7 @@ def check_headers(seen: ObservedMessage, state: State, checker: Checker) -> None
     if http.headers is None:
         return
     accept = http.header("accept") or ""
-    checker.check("mcp.http.accept-both-types", _welcomes_both(accept), "", accept)
+    checker.check("mcp.http.accept-both-types", _accepts_both(accept), "", accept)
     if any(name.lower().startswith("mcp-") for name in http.headers):
         bad = [v for k, v in http.headers.items() if k.lower().startswith("mcp-") and _breaks(v)]
         checker.check("mcp.security.header-injection", not bad, "", bad)
@@ -64,7 +63,7 @@ def _breaks(value: str) -> bool:
     return any(each < " " or each == "\x7f" for each in value)
 
 
-def _welcomes_both(accept: str) -> bool:
+def _accepts_both(accept: str) -> bool:
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     json = kinds & {"application/json", "application/*", "*/*"}
     events = kinds & {"text/event-stream", "text/*", "*/*"}
@@ -102,7 +101,7 @@ def _check_method(seen: ObservedMessage, checker: Checker) -> None:
 def _check_name(seen: ObservedMessage, checker: Checker) -> None:
     if seen.method in _NAMED:
         rule, body = "mcp.headers.name", seen.params.get(_NAMED[seen.method])
-    elif seen.method in _OF_TASKS and EXTENSION:
+    elif seen.method in _OF_TASKS:
         rule, body = "mcp.tasks.name-header", seen.params.get("taskId")
     else:
         return
@@ -117,7 +116,7 @@ def _check_name(seen: ObservedMessage, checker: Checker) -> None:
 
 
 def _check_form(body: str, given: str | None, checker: Checker) -> None:
-    """Look whether a value that HTTP cannot carry went as Base64."""
+    # A value that HTTP cannot carry as it is has to be in Base64.
     if given is not None and is_unsafe(body):
         kept = given.startswith(_START) and given.endswith(_END) and decoded(given) == body
         checker.check("mcp.headers.encoded", kept, "", given)

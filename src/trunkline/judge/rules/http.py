@@ -1,4 +1,4 @@
-"""HTTP: sessions, statuses and event streams of 2025-03-26 to 2025-11-25, and what stayed."""
+"""HTTP: sessions, status codes and event streams, of 2025-03-26 to 2025-11-25 and later."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 _SESSION: Final = "mcp-session-id"
 _CHANGES: Final = "/list_changed"
-# Answers that say the GET was not authorised, or that its session is gone.
-_UNWANTED: Final = (400, 401, 403, 404)
+# The GET was not authorised, or its session is gone.
+_REFUSED: Final = (400, 401, 403, 404)
 
 
 def check_exchange(entry: TraceEntry, kinds: list[str], state: State, checker: Checker) -> None:
-    """Look at an HTTP request or answer, whatever it holds. `kinds` are those of its messages."""
+    """Check an HTTP request or response. `kinds` are the kinds of the messages in its body."""
     if entry.sender == "client" and entry.http is not None:
         _check_request(entry.http, kinds, state, checker)
     elif entry.sender == "server":
@@ -108,7 +108,7 @@ def _check_answer(
 
 
 def _check_get(status: int, content: str, exchange: HttpExchange, checker: Checker) -> None:
-    if status not in _UNWANTED and "/.well-known/" not in exchange.path:
+    if status not in _REFUSED and "/.well-known/" not in exchange.path:
         kept = status == 405 or (status == 200 and content in (_EVENTS, ""))
         checker.check("mcp.http.get-stream-or-405", kept, "", status)
 
@@ -168,7 +168,7 @@ def _check_ending(
     answered = exchange.had_reply or "reply" in kinds
     event = entry.event or {}
     if answered or not (exchange.event_ids or event.get("id")):
-        # One that has event ids may be resumed, and bring the reply then.
+        # A stream with event ids may be resumed, and the reply may follow then.
         checker.check("mcp.sse.reply-included", answered)
     checker.check("mcp.sse.not-closed-early", answered)
     if not answered:
@@ -180,7 +180,7 @@ def _check_ending(
 
 
 def check_stream(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look whether a message of the server is on the stream where it belongs."""
+    """Check that a message of the server is on the right stream."""
     exchange = state.exchange(seen.entry)
     if exchange is None or seen.sender != "server":
         return
@@ -190,7 +190,7 @@ def check_stream(seen: ObservedMessage, state: State, checker: Checker) -> None:
     if seen.kind in ("reply", "request") and not exchange.resumes and seen.id is not None:
         key = (seen.kind, type(seen.id).__name__, str(seen.id))
         before = state.sent_on.get(key)
-        # A session may use an id again only if it is another session.
+        # An id comes back only in another session, where `call` is the new request.
         kept = before is None or before == seen.entry.stream or seen.call is not None
         checker.check("mcp.sse.one-stream", kept, "/id", seen.id)
         if seen.entry.stream is not None:
@@ -220,7 +220,7 @@ def _check_related(seen: ObservedMessage, exchange: HttpExchange, checker: Check
 def remember_exchange(
     entry: TraceEntry, seen: list[ObservedMessage], state: State, revision: str
 ) -> None:
-    """Remember what was asked over HTTP, and what of the answer has come."""
+    """Update the HTTP exchange that an entry is part of."""
     http = entry.http
     if entry.sender == "client" and http is not None:
         if entry.stream is not None:

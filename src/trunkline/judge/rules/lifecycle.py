@@ -1,4 +1,4 @@
-"""Opening a session, what it settles, and keeping to that."""
+"""Lifecycle: initialize, and the negotiated revision and capabilities."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["check_capabilities", "check_lifecycle", "check_negotiated"]
 
 _FIELDS: Final = ("protocolVersion", "capabilities", "clientInfo")
 _KNOWN: Final = frozenset(row.name for row in METHODS)
-# Kinds of content, and the revision that brought each.
+# Content types, and the revision that introduced each.
 _SINCE: Final = {
     "audio": REVISIONS[1],
     "resource_link": REVISIONS[2],
     "tool_use": REVISIONS[3],
     "tool_result": REVISIONS[3],
 }
-# What may pass at any time.
+# Methods that are allowed at any time.
 _FREE: Final = ("ping", "initialize")
 
 
 def check_lifecycle(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at the order in which a session begins."""
+    """Check the order in which a session starts."""
     if not checker.requires("mcp.lifecycle.initialize-first"):
         return
     if seen.sender == "client":
@@ -55,7 +55,7 @@ def _check_opening(seen: ObservedMessage, state: State, checker: Checker) -> Non
 
 
 def _check_fallback(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at an older beginning after a newer one: it is the newer revision that forbids it."""
+    # initialize after a per-request message: the newer revision forbids the fallback.
     checker.use_revision(LATEST)
     checker.check("mcp.version.no-fallback", not state.modern_error, "/method", seen.method)
     checker.use_revision(seen.revision)
@@ -91,7 +91,7 @@ def _check_replies(seen: ObservedMessage, state: State, checker: Checker) -> Non
 
 
 def check_negotiated(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look whether a session keeps to its revision."""
+    """Check that a session uses only methods and content of its revision."""
     if state.session.phase != "agreed" or seen.revision != state.session.revision:
         return
     if seen.method and seen.method in _KNOWN and seen.method not in _FREE:
@@ -102,13 +102,13 @@ def check_negotiated(seen: ObservedMessage, state: State, checker: Checker) -> N
 
 
 def _both(checker: Checker, subject: str, kept: bool, where: str, got: Any) -> None:
-    # What later revisions demand, earlier ones advise.
+    # A must in later revisions, a should in earlier ones.
     checker.check(f"mcp.{subject}.negotiated-preferred", kept, where, got)
     checker.check(f"mcp.{subject}.negotiated-only", kept, where, got)
 
 
 def _kinds(seen: ObservedMessage) -> list[tuple[str, str]]:
-    """Return the kinds of content in a result, and where each stands."""
+    # The content types in a result, each with its place.
     if seen.result is None:
         return []
     found = _content(seen.result, "/result")
@@ -133,7 +133,7 @@ def _content(holder: Members, at: str) -> list[tuple[str, str]]:
 
 
 def check_capabilities(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look whether what is used was declared."""
+    """Check that the capability of a method in use was declared."""
     session = state.session
     if session.phase != "agreed" or seen.revision != session.revision:
         return

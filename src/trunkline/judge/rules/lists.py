@@ -1,10 +1,10 @@
-"""Listings and what they promise: cursors, caching, order, the shape of what a tool returns."""
+"""Lists: cursors, caching, order, and calls checked against the listed schemas of a tool."""
 
 from __future__ import annotations
 
-from binascii import Error, a2b_base64
 from typing import Any, Final
 
+from ..types.formats import is_base64
 from .checker import Checker
 from .messages import ANY
 from .schema_check import fits
@@ -19,7 +19,7 @@ _CACHED: Final = (_LISTINGS - {"tasks/list"}) | {"server/discover", "resources/r
 
 
 def check_listings(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at cursors, and at what comes with a page."""
+    """Check cursors, cache hints, order and Base64 of listed or read contents."""
     if seen.kind == "request" and seen.method in _LISTINGS:
         cursor = seen.params.get("cursor")
         if type(cursor) is str:
@@ -88,19 +88,11 @@ def _check_blobs(result: Members, method: str, checker: Checker) -> None:
             where, holder = f"/result/content/{place}/resource", object_at(item, "resource")
         blob = holder.get("blob")
         if type(blob) is str:
-            checker.check("mcp.resources.blob-encoded", _is_base64(blob), f"{where}/blob", blob)
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        a2b_base64(text, strict_mode=True)
-    except (Error, ValueError):
-        return False
-    return True
+            checker.check("mcp.resources.blob-encoded", is_base64(blob), f"{where}/blob", blob)
 
 
 def remember_listing(seen: ObservedMessage, state: State) -> None:
-    """Remember what a page of a listing gives out."""
+    """Remember the cursor and the tools of a page."""
     result, call = seen.result, seen.call
     if seen.kind == "request" and seen.call is not None and seen.call.cursor is not None:
         key = (seen.method, str(seen.call.cursor))
@@ -121,7 +113,7 @@ def remember_listing(seen: ObservedMessage, state: State) -> None:
 
 
 def check_tools(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at what a tool was given and what it returns, by its listing."""
+    """Check arguments and structured results of a tool against its listed schemas."""
     if seen.kind == "request" and seen.method == "tools/call" and seen.call is not None:
         tool = state.tools.get(str(seen.call.name))
         arguments = seen.params.get("arguments", {})

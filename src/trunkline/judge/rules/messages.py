@@ -33,7 +33,7 @@ __all__ = [
 
 _NOTIFICATIONS: Final = frozenset(row.name for row in METHODS if row.kind == "notification")
 _TRACING: Final = ("traceparent", "tracestate", "baggage")
-# In the place of a code: any error will do, and so will a result that says it failed.
+# Instead of a code: any error, or a result with isError.
 ANY: Final = 0
 
 _STATUS: Final = {
@@ -53,7 +53,7 @@ _HEADERS: Final = {
 
 @cache
 def _requirements() -> dict[str, tuple[str, ...]]:
-    """Return the requirements that each rule of the message layer states."""
+    # The requirements that state the same as a rule about single messages.
     table: dict[str, tuple[str, ...]] = {
         "mcp.notification.id": ("mcp.jsonrpc.notification-no-id",),
         "mcp.meta.key-syntax": ("mcp.meta.key-grammar",),
@@ -68,7 +68,7 @@ def _requirements() -> dict[str, tuple[str, ...]]:
 
 
 def translate(found: list[Finding], checker: Checker) -> list[Finding]:
-    """Return the findings that no requirement states; the others become breaches of theirs."""
+    """Turn findings about single messages into breaches of requirements; return the rest."""
     rest: list[Finding] = []
     for finding in found:
         ids = [id for id in _requirements().get(finding.rule, ()) if checker.requires(id)]
@@ -78,7 +78,7 @@ def translate(found: list[Finding], checker: Checker) -> list[Finding]:
             checker.add_finding(finding, id)
         if not ids:
             rest.append(finding)
-    # A requirement that says something of a place says it better than the type of the place.
+    # Where a requirement was broken, a finding about the type of the same place adds nothing.
     places = {finding.where for finding in checker.found} - {""}
     return [finding for finding in rest if finding.where not in places]
 
@@ -88,7 +88,7 @@ def _is_input_key(where: str) -> bool:
 
 
 def check_line(entry: TraceEntry, is_message: bool, checker: Checker) -> None:
-    """Look at one line of standard input or output."""
+    """Check one line of stdin or stdout."""
     if entry.transport != "stdio":
         return
     if entry.sender is not None:
@@ -100,7 +100,7 @@ def check_line(entry: TraceEntry, is_message: bool, checker: Checker) -> None:
 
 
 def check_envelope(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Note the occasions; what was broken is in the findings of the judge."""
+    """Count the occasions for rules about single messages; `translate` adds the breaches."""
     checker.check("mcp.jsonrpc.version-present", True)
     checker.check("mcp.jsonrpc.version-value", True)
     checker.check("mcp.batch.removed", True)
@@ -140,7 +140,7 @@ def other(sender: Role | None) -> Role | None:
 
 
 def check_ids(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at the id of a request, or at what a reply answers."""
+    """Check that ids are unique, and that a reply answers an open request."""
     if seen.kind == "request" and seen.key is not None:
         checker.check("mcp.id.session-unique", seen.key not in state.ids, "/id", seen.id)
         checker.check("mcp.id.open-unique", seen.key not in state.open, "/id", seen.id)
@@ -152,25 +152,20 @@ def check_ids(seen: ObservedMessage, state: State, checker: Checker) -> None:
 
 def _check_reply(seen: ObservedMessage, state: State, checker: Checker) -> None:
     if seen.id is None:
-        # Over HTTP an answer that refuses a notification may explain itself.
+        # Over HTTP the response that rejects a notification may hold an error without an id.
         asker = other(seen.sender)
         if asker is not None and not seen.is_http and state.notified.get(asker):
             checker.check("mcp.jsonrpc.notification-unanswered", False, "", seen.id)
         return
     key = key_of(other(seen.sender), seen.id)
     if key is None:
-        return  # the judge of single messages said so
+        return  # reported as a fault of the single message
     call = seen.call
     if call is None and state.open.evicted:
         return
     again = "; this one was answered before" if key in state.closed else ""
-    checker.check(
-        "mcp.id.echoed",
-        call is not None,
-        "/id",
-        seen.id,
-        f"the id of an open request, of the same JSON type{again}",
-    )
+    expected = f"the id of an open request, of the same JSON type{again}"
+    checker.check("mcp.id.echoed", call is not None, "/id", seen.id, expected)
     if call is not None and call.in_batch:
         checker.check(_batch_rule(call), True)
 
@@ -180,7 +175,7 @@ def _batch_rule(call: ObservedCall) -> str:
 
 
 def check_missing_replies(state: State, checker: Checker) -> None:
-    """Look at what was left open at the end."""
+    """Check the requests of batches that are still open at the end."""
     for call in state.open.values():
         if call.in_batch and not call.cancelled:
             checker.use_revision(call.revision)
@@ -191,7 +186,7 @@ def check_missing_replies(state: State, checker: Checker) -> None:
 
 
 def status_of(seen: ObservedMessage, state: State) -> int | None:
-    """Return the status that a message of the server came with, if it is known."""
+    """Return the HTTP status of a message of the server, if it is known."""
     if seen.entry.http is not None and seen.entry.http.status is not None:
         return seen.entry.http.status
     exchange = state.exchange(seen.entry)
@@ -199,7 +194,7 @@ def status_of(seen: ObservedMessage, state: State) -> int | None:
 
 
 def check_refusals(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at the reply to a request that should not have been sent as it was."""
+    """Check the reply to a request that the server has to refuse."""
     call = seen.call
     if seen.kind != "reply" or call is None:
         return
@@ -222,7 +217,7 @@ def check_refusals(seen: ObservedMessage, state: State, checker: Checker) -> Non
 def _check_meta(call: ObservedCall, code: object, status: int | None, checker: Checker) -> None:
     if call.meta_complete:
         return
-    # Over HTTP the check of headers may come first.
+    # Over HTTP the server may check the headers first.
     codes = (-32602, -32020) if status is not None else (-32602,)
     checker.check("mcp.meta.incomplete-refused", code in codes, "/error/code", code)
     if status is not None:

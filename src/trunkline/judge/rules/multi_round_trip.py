@@ -1,9 +1,10 @@
-"""Requests that take several rounds: what a server asks back, and how a client goes on."""
+"""Multi-round-trip requests: input_required results, and the retries that answer them."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from ...jsonrpc.tokenizer import pointer
 from .checker import Checker
 from .elicitation import is_declared
 from .state import (
@@ -20,13 +21,13 @@ __all__ = ["METHODS", "check_rounds", "remember_round"]
 
 METHODS: Final = ("tools/call", "prompts/get", "resources/read")
 _KINDS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
-# Calls that are alike and asked back at once, and requests that one state was given to. A client
-# makes as many as it likes; beyond this they are not told apart.
+# Equal calls that are open at once, and calls that share a requestState. The client decides how
+# many there are; beyond this number they are not told apart.
 _MAX_SAME_CALLS: Final = 64
 
 
 def check_rounds(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at a result that asks back, or at a request that answers one."""
+    """Check an input_required result, or the retry that answers it."""
     if seen.result is not None and seen.result.get("resultType") == "input_required":
         if seen.call is not None:
             _check_asking(seen.result, seen.call, seen, checker)
@@ -45,10 +46,10 @@ def _check_asking(
     checker.check("mcp.rounds.asks-or-state", asks, "/result")
     requests = object_at(result, "inputRequests")
     if requests and seen.entry.raw is not None:
-        # Only the text shows a name that is there twice: parsed JSON has lost it.
+        # Only the text shows a duplicate name: parsed JSON has lost it.
         checker.check("mcp.rounds.keys-unique", True)
     for key, request in requests.items():
-        where = f"/result/inputRequests/{key.replace('~', '~0').replace('/', '~1')}"
+        where = pointer(("result", "inputRequests", key))
         method = request.get("method") if type(request) is dict else None
         checker.check("mcp.rounds.kinds", method in _KINDS, f"{where}/method", method)
         if method in _KINDS:
@@ -90,11 +91,10 @@ def _check_retry(seen: ObservedMessage, state: State, checker: Checker) -> None:
         )
     is_new = type(seen.id) is not type(asked.id) or seen.id != asked.id
     checker.check("mcp.rounds.new-id", is_new, "/id", seen.id)
-    seen.call.missing_keys = bool(missing)
 
 
 def _round_of(retry_key: int, given: Any, state: State) -> ObservedRoundTrip | None:
-    """Take out the round that a request goes on with: of calls alike, by its state."""
+    # Equal calls are told apart by their state.
     found = state.rounds.pop(retry_key, ())
     if not found:
         return None
@@ -106,7 +106,7 @@ def _round_of(retry_key: int, given: Any, state: State) -> ObservedRoundTrip | N
 
 
 def remember_round(seen: ObservedMessage, state: State) -> None:
-    """Remember what a result asks for, until the request is sent again."""
+    """Remember the input requests of a result until the request is retried."""
     result, call = seen.result, seen.call
     if result is None or call is None or call.retry_key is None:
         return
@@ -117,7 +117,7 @@ def remember_round(seen: ObservedMessage, state: State) -> None:
     others = state.rounds.get(call.retry_key, ())[-_MAX_SAME_CALLS + 1 :]
     state.rounds[call.retry_key] = (*others, ObservedRoundTrip(call.id, call.retry_key, keys, text))
     if type(text) is str:
-        # A server that puts nothing into it may give the same to several.
+        # A server may send the same state to several calls if it stores nothing in it.
         before = state.round_states.get(text, frozenset())
         if len(before) < _MAX_SAME_CALLS:
             state.round_states[text] = before | {call.retry_key}

@@ -1,4 +1,4 @@
-"""What every message carries since there is no session: `_meta`, kinds of results, codes."""
+"""Revisions without sessions: `_meta` of requests, `resultType`, error codes, discovery."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _LEGACY: Final = range(-32019, -31999)
 
 
 def at_meta(key: str) -> str:
-    """Return the place of a key in the `_meta` of a request."""
+    """Return the JSON pointer of a key in the `_meta` of a request."""
     return "/params/_meta/" + key.replace("/", "~1")
 
 
 def check_sides(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look who asks and who answers."""
+    """Check that only clients send requests and only servers send replies."""
     if seen.sender == "server":
         kept = seen.kind != "request"
         checker.check("mcp.jsonrpc.no-server-requests", kept, "/method", seen.method)
@@ -42,7 +42,7 @@ def check_sides(seen: ObservedMessage, state: State, checker: Checker) -> None:
 
 
 def check_meta(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at what a request says of itself."""
+    """Check the `_meta` of a request, and the version of a retry."""
     if seen.kind != "request" or seen.sender != "client":
         return
     for rule, key in (
@@ -61,11 +61,12 @@ def check_meta(seen: ObservedMessage, state: State, checker: Checker) -> None:
 
 def _check_extensions(capabilities: Members, checker: Checker) -> None:
     if object_at(capabilities, "extensions"):
-        checker.check("mcp.capability.extension-ids", True)  # the judge of messages knows the form
+        # A breach is a finding about the single message.
+        checker.check("mcp.capability.extension-ids", True)
 
 
 def retry_key(seen: ObservedMessage) -> int:
-    """Return what two attempts at the same request have in common."""
+    """Return a hash that two attempts at the same request share."""
     left_out = ("_meta", "inputResponses", "requestState")
     params = {name: value for name, value in seen.params.items() if name not in left_out}
     return fingerprint(seen.method, params)
@@ -89,7 +90,7 @@ def _check_repeated(seen: ObservedMessage, state: State, checker: Checker) -> No
 
 
 def check_result(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at what a result says of itself."""
+    """Check `resultType` and `_meta` of a result."""
     if seen.result is None or seen.sender != "server":
         return
     kind = seen.result.get("resultType")
@@ -107,7 +108,7 @@ def _at_result_meta(key: str) -> str:
 
 
 def check_error(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at the code of an error, and at what has to come with it."""
+    """Check the code of an error and the data that belongs to it."""
     code = seen.code
     if seen.error is None or seen.sender != "server" or type(code) is not int:
         return
@@ -132,7 +133,7 @@ def _is_texts(value: Any) -> bool:
 
 
 def check_discovery(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at what a server says of itself."""
+    """Check the result of server/discover."""
     if seen.result is None or seen.call is None or seen.call.method != "server/discover":
         return
     missing = [name for name in _DISCOVERED if name not in seen.result]

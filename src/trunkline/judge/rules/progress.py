@@ -1,25 +1,23 @@
-"""Progress, cancellation and logging: what refers to a request that is under way."""
+"""Progress, cancellation and logging: messages about a request in progress."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ...spec.mcp.levels import LOG_LEVELS
 from ...spec.mcp.meta import LOG_LEVEL
 from .checker import Checker
 from .messages import other
-from .state import Key, ObservedCall, ObservedMessage, ObservedProgress, State, key_of
+from .state import LISTEN, Key, ObservedCall, ObservedMessage, ObservedProgress, State, key_of
 
 __all__ = ["check_cancellation", "check_logging", "check_progress"]
-
-_LISTEN: Final = "subscriptions/listen"
 
 
 # -- progress --------------------------------------------------------------------------------
 
 
 def check_progress(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at tokens when they are given out and when they are used."""
+    """Check progress tokens of requests, and progress notifications."""
     if seen.kind == "request" and "progressToken" in seen.meta:
         _check_token(seen, state, checker)
     elif seen.method == "notifications/progress" and seen.kind == "notification":
@@ -54,7 +52,7 @@ def _check_report(seen: ObservedMessage, state: State, checker: Checker) -> None
 
 
 def _is_open(known: ObservedProgress, state: State) -> bool:
-    """Say whether progress may still be reported: for a request, or the task it became."""
+    # A token lives as long as its request, or the task that the request became.
     if known.task is None:
         return not known.call.answered
     holder = other(known.call.sender) or ""
@@ -66,7 +64,7 @@ def _is_open(known: ObservedProgress, state: State) -> bool:
 
 
 def check_cancellation(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at what a cancellation names."""
+    """Check which request a cancellation names."""
     if seen.method != "notifications/cancelled" or "requestId" not in seen.params:
         return
     id, where = seen.params["requestId"], "/params/requestId"
@@ -78,9 +76,9 @@ def check_cancellation(seen: ObservedMessage, state: State, checker: Checker) ->
             is_opening = call is not None and call.method == "initialize"
             checker.check("mcp.cancel.not-initialize", not is_opening, where, id)
     elif seen.sender == "server":
-        # The server ends what the client asked for.
+        # The server may end only a subscription of the client.
         listen = _named("client", id, state)
-        kept = listen is not None and listen.method == _LISTEN
+        kept = listen is not None and listen.method == LISTEN
         if kept or not state.open.evicted:
             checker.check("mcp.cancel.server-only-listen", kept, where, id)
 
@@ -94,7 +92,7 @@ def _named(sender: str | None, id: Any, state: State) -> ObservedCall | None:
 
 
 def check_logging(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look whether a log was asked for, and how much of it."""
+    """Check that log messages were requested, and their level."""
     if seen.kind == "request":
         _check_level(seen)
     elif seen.method == "notifications/message" and checker.requires("mcp.logging.asked-only"):
@@ -119,7 +117,7 @@ def _check_log(seen: ObservedMessage, state: State, checker: Checker) -> None:
 
 
 def _check_level(seen: ObservedMessage) -> None:
-    """Remember that a request asks for a level that does not exist."""
+    # The server has to refuse a level that does not exist.
     assert seen.call is not None
     if seen.method == "logging/setLevel" and seen.params.get("level") not in LOG_LEVELS:
         seen.call.refusals_due.append(("mcp.logging.bad-level", -32602))

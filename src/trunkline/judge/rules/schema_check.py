@@ -1,7 +1,6 @@
-"""Whether a value fits a simple JSON Schema.
+"""A validator for a small part of JSON Schema, enough for what tools usually declare.
 
-Enough for what tools usually declare. A schema with anything else gets no answer, since a
-wrong one would be worse.
+A schema with any other keyword is not evaluated: a wrong verdict would be worse than none.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from .state import Members
 
 __all__ = ["fits"]
 
-# Says nothing of the value.
+# Annotations: no effect on validation.
 _NOTES: Final = frozenset(
     ("$schema", "$id", "title", "description", "default", "examples", "deprecated", "$comment")
 )
@@ -36,11 +35,11 @@ _MAX_DEPTH: Final = 32
 
 
 def fits(value: Any, schema: Any) -> bool | None:
-    """Say whether a value fits a schema; None where that is not known."""
+    """Return True if a value fits a schema, and None if that cannot be decided here."""
     try:
         return _fits(value, schema, _MAX_DEPTH)
     except (TypeError, AttributeError):
-        return None  # the schema itself is none: a list where an object belongs, say
+        return None  # the schema is malformed, for example a list where an object belongs
 
 
 def _fits(value: Any, schema: Any, depth: int) -> bool | None:
@@ -98,7 +97,7 @@ def _is(value: Any, name: Any) -> bool:
 
 
 def _same(value: Any, other: Any) -> bool:
-    # Python takes True for 1.
+    # In Python True == 1.
     return (type(value) is bool) == (type(other) is bool) and bool(value == other)
 
 

@@ -1,7 +1,7 @@
-"""What is remembered of a conversation, and what one message of it is.
+"""The state of a conversation that the rules read and update, and a message as they see it.
 
-Both peers of a recording may be hostile, so every map here has a bound and forgets its
-oldest entry. What may have been forgotten is never called unknown: see `BoundedDict.evicted`.
+Both peers of a recording may be hostile, so every map here is bounded and evicts its oldest
+entry. A lookup that may have hit an evicted entry proves nothing: see `BoundedDict.evicted`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from msgspec import Struct, field
 from msgspec.json import encode
 
 from ...jsonrpc.encode_errors import UNWRITABLE
@@ -17,6 +18,7 @@ from ...spec.rows import Method, Role
 from ..trace import StreamId, TraceEntry
 
 __all__ = [
+    "LISTEN",
     "BoundedDict",
     "HttpExchange",
     "Key",
@@ -36,10 +38,12 @@ __all__ = [
 ]
 
 Members: TypeAlias = dict[str, Any]
-# Who asked, and an id with its JSON type: 7 and "7" are two ids.
+# The requestor, and an id with its JSON type: 7 and "7" are different ids.
 Key: TypeAlias = tuple[str, str, int | str]
 
-# More than an honest peer keeps open; the ids of a session may be many more.
+LISTEN: Final = "subscriptions/listen"
+
+# More requests than an honest peer keeps open; a session may use many more ids.
 MAX_ENTRIES: Final = 1024
 MAX_IDS: Final = 16384
 MAX_SCHEMA_BYTES: Final = 16384
@@ -49,7 +53,7 @@ V = TypeVar("V")
 
 
 class BoundedDict(OrderedDict[K, V], Generic[K, V]):
-    """A dict that forgets its oldest entry beyond a bound, and knows whether it ever did."""
+    """A dict that evicts its oldest entry beyond `most`; `evicted` is True once it did."""
 
     def __init__(self, most: int = MAX_ENTRIES) -> None:
         super().__init__()
@@ -64,36 +68,7 @@ class BoundedDict(OrderedDict[K, V], Generic[K, V]):
 
 
 class ObservedCall:
-    """A request, as long as something may still refer to it."""
-
-    __slots__ = (
-        "acknowledged",
-        "answered",
-        "at",
-        "cancelled",
-        "cursor",
-        "declared",
-        "filter",
-        "header_fault",
-        "id",
-        "in_batch",
-        "index",
-        "level",
-        "meta_complete",
-        "method",
-        "missing_keys",
-        "name",
-        "refusals_due",
-        "retry_key",
-        "revision",
-        "scope",
-        "sender",
-        "stream",
-        "task_id",
-        "token",
-        "version",
-        "wants_task",
-    )
+    """A request, kept as long as later messages may refer to it."""
 
     def __init__(self, seen: ObservedMessage) -> None:
         params, meta = seen.params, seen.meta
@@ -102,8 +77,6 @@ class ObservedCall:
         self.sender = seen.sender
         self.revision = seen.revision
         self.index = seen.index
-        self.at = seen.entry.at
-        self.stream = seen.entry.stream
         self.in_batch = seen.in_batch
         self.token = meta.get("progressToken")
         self.level = meta.get(LOG_LEVEL)
@@ -118,103 +91,72 @@ class ObservedCall:
         self.acknowledged = False
         self.answered = False
         self.cancelled = False
-        # The cacheScope of the page before, where this asks for the next.
+        # The cacheScope of the previous page, if this requests the next one.
         self.scope: object = None
+        # Equal for two attempts at the same request.
         self.retry_key: int | None = None
-        # What of its HTTP headers disagrees with its body: "missing", "mismatch", "version".
+        # How the HTTP headers disagree with the body: "missing", "mismatch", "version".
         self.header_fault = ""
-        # A fault that the receiver has to refuse, and the code it has to do so with.
+        # Faults that the receiver has to refuse: the requirement and the error code.
         self.refusals_due: list[tuple[str, int]] = []
-        self.missing_keys = False
 
 
-LISTEN: Final = "subscriptions/listen"
+class HttpExchange(Struct, eq=False):
+    """An HTTP request and the response so far."""
+
+    method: str
+    path: str
+    revision: str
+    # What the body held: "request", "other", or nothing.
+    kind: str = ""
+    calls: list[ObservedCall] = field(default_factory=list)
+    resumes: bool = False
+    session_id: str | None = None
+    status: int | None = None
+    is_events: bool = False
+    started: bool = False
+    had_reply: bool = False
+    event_ids: bool = False
+    retry: bool = False
 
 
-class HttpExchange:
-    """An HTTP request and what answered it so far."""
+class ObservedProgress(Struct, eq=False):
+    """The request or task behind a progress token, and the last value reported."""
 
-    __slots__ = (
-        "calls",
-        "event_ids",
-        "had_reply",
-        "is_events",
-        "kind",
-        "method",
-        "path",
-        "resumes",
-        "retry",
-        "revision",
-        "session_id",
-        "started",
-        "status",
-    )
-
-    def __init__(self, method: str, path: str, revision: str) -> None:
-        self.method = method
-        self.path = path
-        self.revision = revision
-        # What the body held: "request", "other", or nothing.
-        self.kind = ""
-        self.calls: list[ObservedCall] = []
-        self.resumes = False
-        self.session_id: str | None = None
-        self.status: int | None = None
-        self.is_events = False
-        self.started = False
-        self.had_reply = False
-        self.event_ids = False
-        self.retry = False
+    call: ObservedCall
+    last: float | None = None
+    task: str | None = None
 
 
-class ObservedProgress:
-    """What a progress token stands for, and how far it has come."""
+class ObservedRoundTrip(Struct, eq=False):
+    """The input requests of an input_required result."""
 
-    __slots__ = ("call", "last", "task")
-
-    def __init__(self, call: ObservedCall) -> None:
-        self.call = call
-        self.last: float | None = None
-        self.task: str | None = None
+    id: object
+    retry_key: int
+    keys: frozenset[str]
+    state: object
 
 
-class ObservedRoundTrip:
-    """What an input_required result asked for."""
+class ObservedTask(Struct, eq=False):
+    """A task, as last reported."""
 
-    __slots__ = ("id", "keys", "retry_key", "state")
-
-    def __init__(self, id: object, retry_key: int, keys: frozenset[str], state: object) -> None:
-        self.id = id
-        self.retry_key = retry_key
-        self.keys = keys
-        self.state = state
-
-
-class ObservedTask:
-    """A task, by what was last reported of it."""
-
-    __slots__ = ("created", "end", "fetched", "questions", "status", "ttl")
-
-    def __init__(self) -> None:
-        self.status = ""
-        self.created: float | None = None
-        self.ttl: object = None
-        self.fetched = False
-        # The fingerprint of how it ended.
-        self.end: int | None = None
-        self.questions: BoundedDict[str, int] = BoundedDict(256)
+    status: str = ""
+    created: float | None = None
+    ttl: object = None
+    fetched: bool = False
+    # The fingerprint of the final status with its result or error.
+    end: int | None = None
+    input_requests: BoundedDict[str, int] = field(default_factory=lambda: BoundedDict(256))
 
 
 class ObservedTool:
-    """What a listing says of a tool that a later call is judged by."""
-
-    __slots__ = ("has_output", "headers", "input", "output")
+    """The parts of a listed tool that later calls are checked against."""
 
     def __init__(self, row: Members) -> None:
         self.has_output = type(row.get("outputSchema")) is dict
         self.output = _small(row.get("outputSchema"))
         self.input = _small(row.get("inputSchema"))
-        # The arguments that are repeated in headers: name of the argument, of the header.
+        # The arguments that headers repeat: name of the argument, of the header.
         properties = object_at(object_at(row, "inputSchema"), "properties")
         self.headers = {
             name: schema["x-mcp-header"]
@@ -223,38 +165,25 @@ class ObservedTool:
         }
 
 
-class ObservedSession:
-    """What initialize settled."""
+class ObservedSession(Struct, eq=False):
+    """The outcome of initialize."""
 
-    __slots__ = (
-        "client",
-        "ended",
-        "http_id",
-        "initialized",
-        "lost",
-        "phase",
-        "reported",
-        "revision",
-        "server",
-    )
-
-    def __init__(self) -> None:
-        # "none", "asked", "agreed".
-        self.phase = "none"
-        self.revision = ""
-        self.client: Members = {}
-        self.server: Members = {}
-        self.initialized = False
-        self.http_id: str | None = None
-        # After status 404, and after a DELETE that succeeded.
-        self.lost = False
-        self.ended = False
-        # What has been said once and is not said again for each message that follows.
-        self.reported: set[str] = set()
+    # "none", "asked", "agreed".
+    phase: str = "none"
+    revision: str = ""
+    client: Members = field(default_factory=dict)
+    server: Members = field(default_factory=dict)
+    initialized: bool = False
+    http_id: str | None = None
+    # After status 404, and after a DELETE that succeeded.
+    lost: bool = False
+    ended: bool = False
+    # Breaches that are reported once, not for each message that follows.
+    reported: set[str] = field(default_factory=set)
 
 
 class State:
-    """All that rules remember."""
+    """Everything that the rules remember of a conversation."""
 
     def __init__(self) -> None:
         self.session = ObservedSession()
@@ -271,16 +200,16 @@ class State:
         self.tools: BoundedDict[str, ObservedTool] = BoundedDict()
         self.sent_on: BoundedDict[tuple[str, str, object], StreamId] = BoundedDict()
         self.event_ids: BoundedDict[str, int] = BoundedDict()
-        # The last whole listing of tools: which they are, and in which order.
+        # Fingerprints of the last complete list of tools: the set, and the order.
         self.tool_order: tuple[int, int] | None = None
-        # What server/discover answered.
+        # The result of server/discover.
         self.discovered: Members | None = None
         self.supported: tuple[str, ...] = ()
-        # Whether a message of the per-request revisions was seen, and a modern error with one.
+        # A message of a per-request revision was seen; and an error that only those have.
         self.per_request = False
         self.modern_error = False
         self.has_token = False
-        # The last message of each side was a notification.
+        # By side: its last message was a notification.
         self.notified: dict[str, bool] = {}
 
     def exchange(self, entry: TraceEntry) -> HttpExchange | None:
@@ -289,26 +218,7 @@ class State:
 
 
 class ObservedMessage:
-    """One message, read as far as the rules need it."""
-
-    __slots__ = (
-        "call",
-        "entry",
-        "error",
-        "id",
-        "in_batch",
-        "index",
-        "key",
-        "kind",
-        "members",
-        "meta",
-        "method",
-        "params",
-        "result",
-        "revision",
-        "row",
-        "sender",
-    )
+    """One message, taken apart as far as the rules need it."""
 
     def __init__(
         self, members: Members, entry: TraceEntry, index: int, sender: Role | None
@@ -355,20 +265,20 @@ def _object(value: Any) -> Members | None:
 
 
 def object_at(holder: Members, name: str) -> Members:
-    """Return a member that is an object; an empty one where there is none."""
+    """Return a member that is an object, or an empty dict."""
     value = holder.get(name)
     return value if type(value) is dict else {}
 
 
 def key_of(sender: str | None, id: Any) -> Key | None:
-    """Return what an id of a sender is remembered by, or None where it is none."""
+    """Return the key that an id of a sender is stored under; None if it is not a valid id."""
     if type(id) is int or type(id) is str:
         return (sender or "", type(id).__name__, id)
     return None
 
 
 def declares(capabilities: Members, name: str) -> bool:
-    """Say whether a set of capabilities has the one at the place `name`."""
+    """Return True if a set of capabilities has the one at the path `name`."""
     start, _, rest = name.partition(".")
     steps = (start, rest) if start == "extensions" and rest else name.split(".")
     value: Any = capabilities
@@ -380,15 +290,15 @@ def declares(capabilities: Members, name: str) -> bool:
 
 
 def fingerprint(*values: Any) -> int:
-    """Return a number that tells values apart, so that they need not be kept."""
+    """Return a hash of JSON values, so that they need not be kept."""
     try:
         return hash(encode(values, order="sorted"))
     except UNWRITABLE:
-        return 0  # no JSON: nobody sent it as such
+        return 0  # not JSON, so it was never on the wire
 
 
 def _small(schema: Any) -> Members | None:
-    """Return a schema that is worth keeping: a peer chooses how large its schemas are."""
+    # The peer chooses how large its schemas are.
     try:
         is_small = type(schema) is dict and len(encode(schema)) <= MAX_SCHEMA_BYTES
     except UNWRITABLE:

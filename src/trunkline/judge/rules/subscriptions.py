@@ -1,4 +1,4 @@
-"""Subscriptions: acknowledged first, only what was asked for, each message with its id."""
+"""Subscriptions: acknowledged first, only the requested topics, each message with its id."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHERE: Final = "/params/_meta/io.modelcontextprotocol~1subscriptionId"
 
 
 def check_subscriptions(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at what a subscription brings, and how it ends."""
+    """Check the notifications of a subscription, and its final result."""
     if seen.sender != "server" or not checker.requires("mcp.subscriptions.id-carried"):
         return
     if seen.kind == "notification":
@@ -86,7 +86,7 @@ def _check_content(seen: ObservedMessage, listen: ObservedCall, checker: Checker
 
 
 def _beyond(given: Members, asked: Members) -> str:
-    """Return the first thing that an acknowledgement grants and nobody asked for."""
+    # The first topic that the acknowledgement has and the filter of the client has not.
     for name, value in given.items():
         wanted = asked.get(name)
         if value is True and wanted is not True:
@@ -97,7 +97,7 @@ def _beyond(given: Members, asked: Members) -> str:
 
 
 def _is_part(value: list[Any], wanted: Any) -> bool:
-    # A set, because both lists are a peer's, and may be long.
+    # A set, because the peers choose the length of both lists.
     known = {each for each in wanted if type(each) is str} if type(wanted) is list else set()
     return all(type(item) is str and item in known for item in value)
 
@@ -108,7 +108,7 @@ def _is_asked(seen: ObservedMessage, asked: Members) -> bool:
         return asked.get(switch) is True
     if seen.method == "notifications/resources/updated":
         uri, wanted = seen.params.get("uri"), asked.get("resourceSubscriptions")
-        # It may be about something below what was asked for.
+        # A resource below a subscribed one counts.
         return type(uri) is str and any(
             type(each) is str and (uri == each or uri.startswith(each.rstrip("/") + "/"))
             for each in (wanted if type(wanted) is list else ())

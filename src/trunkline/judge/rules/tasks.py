@@ -1,4 +1,4 @@
-"""Tasks: of 2025-11-25, where either side runs them, and of the extension after it."""
+"""Tasks: those of 2025-11-25, which either side may run, and those of the later extension."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DECLARED: Final = f"extensions.{EXTENSION}"
 
 
 def check_tasks(seen: ObservedMessage, state: State, checker: Checker) -> None:
-    """Look at requests about tasks and the replies to them."""
+    """Check requests about tasks and the replies to them."""
     in_core = checker.requires("mcp.tasks.starts-working")
     if not in_core and not checker.requires("mcp.tasks.get-complete"):
         return
@@ -39,7 +39,7 @@ def check_tasks(seen: ObservedMessage, state: State, checker: Checker) -> None:
 
 
 def _check_request(seen: ObservedMessage, state: State, in_core: bool) -> None:
-    """Remember what the other side has to refuse."""
+    # The receiver has to refuse these.
     call = seen.call
     assert call is not None
     if in_core:
@@ -122,7 +122,7 @@ def _check_report(result: Members, task: ObservedTask | None, checker: Checker) 
         kept = _end_of(result) == task.end
         checker.check("mcp.tasks.end-stays", kept, "/result/status", status)
     for key, question in object_at(result, "inputRequests").items():
-        known = task.questions.get(key)
+        known = task.input_requests.get(key)
         kept = known is None or known == fingerprint(question)
         checker.check("mcp.tasks.keys-not-reused", kept, f"/result/inputRequests/{key}", question)
 
@@ -135,7 +135,7 @@ def _end_of(result: Members) -> int:
 
 
 def remember_task(seen: ObservedMessage, state: State) -> None:
-    """Remember what a reply or a notification reports of a task."""
+    """Update a task from a reply or a notification."""
     if seen.kind == "notification" and seen.method.startswith("notifications/tasks"):
         _note(seen, seen.params, seen.params.get("taskId"), state)
         return
@@ -172,11 +172,11 @@ def _note(seen: ObservedMessage, facts: Members, id: Any, state: State) -> Obser
     if task is None:
         task = state.tasks[key] = ObservedTask()
     status = facts.get("status")
-    # The first end counts: a later one is a breach, and would hide the next.
+    # The first final status counts: another one later is a breach.
     if type(status) is str and task.status not in _FINAL:
         task.status = status
         if status in _FINAL and seen.kind == "reply":
             task.end = _end_of(facts)
     for name, question in object_at(facts, "inputRequests").items():
-        task.questions[name] = fingerprint(question)
+        task.input_requests[name] = fingerprint(question)
     return task

@@ -1,7 +1,7 @@
-"""Whether a text has the form that a `format` of JSON Schema names.
+"""The `format` keyword of JSON Schema, as tests of a text.
 
-Cheap on purpose: a text may be ten megabytes of Base64. Every pattern is possessive, so
-that none looks at a character twice.
+Linear time: a text may be 10 MB of Base64. Every pattern is possessive, so that none reads a
+character twice.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from binascii import Error, a2b_base64
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["FORMATS", "is_traceparent"]
+__all__ = ["FORMATS", "is_base64", "is_traceparent"]
 
-# A scheme, then characters that a URI may have, `%` only before two digits.   [RFC 3986]
+# A scheme, then characters of a URI, `%` only before two hex digits.          [RFC 3986]
 _URI: Final = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*+:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*+\Z"
 )
@@ -35,7 +35,8 @@ _TRACEPARENT: Final = re.compile(
 )
 
 
-def _is_base64(text: str) -> bool:
+def is_base64(text: str) -> bool:
+    """Return True if a text is strict Base64, padding included."""
     try:
         a2b_base64(text, strict_mode=True)
     except (Error, ValueError):
@@ -48,12 +49,12 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: match(text) is not None
 
 
-# The name of a format: what it is called, and whether a text has it.
+# The name of a format: what a finding calls it, and the test.
 FORMATS: Final[dict[str, tuple[str, Callable[[str], bool]]]] = {
     "uri": ("a URI", _matches(_URI)),
     "uri-template": ("a URI template", _matches(_URI_TEMPLATE)),
-    "byte": ("Base64", _is_base64),
-    "date-time": ("a date and time with its zone", _matches(_DATE_TIME)),
+    "byte": ("Base64", is_base64),
+    "date-time": ("a date and time with a time zone", _matches(_DATE_TIME)),
     "date": ("a date", _matches(_PLAIN_DATE)),
     "email": ("an e-mail address", _matches(_EMAIL)),
 }
