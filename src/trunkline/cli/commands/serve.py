@@ -246,7 +246,7 @@ def _say_where(address: Tcp | Unix) -> None:
 def set_framing(app: Server, options: argparse.Namespace) -> None:
     """Set the framing in the options, before the server has read its policy."""
     if options.framing is not None:
-        app.policy = app.policy.replace(framing=options.framing)
+        app._core.policy = app._core.policy.replace(framing=options.framing)
 
 
 def begin_log(options: argparse.Namespace) -> None:

@@ -27,6 +27,7 @@ from ...judge.trace import HEADER, TraceEntry, TraceFault, read_trace
 from ...redaction import redact
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.revisions import LATEST, REVISIONS
+from ...spec.rows import Role
 from ..command import UnreadableInput
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import (

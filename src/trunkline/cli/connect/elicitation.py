@@ -102,7 +102,7 @@ class ElicitationPrompt:
                         filled[name] = value
         try:
             return fit(schema, filled)
-        except Misfit as misfit:
+        except FormMismatch as misfit:
             self._console.note(f"the form is incomplete: {misfit}")
             raise _Declined from None
 
@@ -127,7 +127,7 @@ class ElicitationPrompt:
                 given = _read(text, field, choices) if text.strip() else default
                 # A form has no null; None is a field that was left out.
                 value = fit({"properties": {name: field}}, {name: given}).get(name)
-            except (ArgumentMismatch, Misfit) as misfit:
+            except (ArgumentMismatch, FormMismatch) as misfit:
                 is_boolean = field.get("type") == "boolean"
                 self._console.note("  y or n, please" if is_boolean else f"  {misfit}")
                 continue

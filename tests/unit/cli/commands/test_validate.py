@@ -289,7 +289,10 @@ def test_warnings_count_when_strict(
         (b"hello\nworld\n", "it is not JSON: expecting value, line 1, column 1"),
         (b"[" * 100, "it is not JSON"),
         (b'{"trunkline-trace": 1}', "it holds no message"),
-        (b'{"trunkline-trace": 2}\n{"from": 1}', "no line can be read: this reads version 1"),
+        (
+            b'{"trunkline-trace": 2}\n{"from": 1}',
+            "no line can be read: unsupported trace version, expected 1",
+        ),
     ],
 )
 def test_what_cannot_be_read_at_all_ends_with_six(
