@@ -53,7 +53,7 @@ from trunkline import (
 from trunkline.server.client_requests.multi_round_trip import RoundTrip, RoundTrips
 from trunkline.server.client_requests.request_state import StateSealer
 from trunkline.server.dispatch.connection import Connection
-from trunkline.server.dispatch.handler_run import Course
+from trunkline.server.dispatch.handler_run import HandlerRun
 
 ABLE: dict[str, Any] = {"elicitation": {}}
 KEY = b"a key that everybody has"
@@ -244,9 +244,9 @@ def test_nothing_is_kept_of_a_client_that_leaves_between_two_rounds() -> None:
                 reply = await attempt(wire, n, {"name": "counts"})
                 assert reply["result"]["resultType"] == "input_required"
             assert server.app._core.in_flight == 0
-            assert alive(Context, Course, RoundTrip) == []
+            assert alive(Context, HandlerRun, RoundTrip) == []
         del wire
-        assert alive(Context, Course, RoundTrip, Connection) == []
+        assert alive(Context, HandlerRun, RoundTrip, Connection) == []
 
     run(script, timers_too=True)
 
@@ -730,7 +730,7 @@ def test_hostile_answers_are_answered_and_nothing_of_them_is_kept(what: str) -> 
             assert server.app._core.in_flight == 0
             await server.still_serves(wire)
             wire.got.clear()
-            assert alive(Context, Course, RoundTrip) == []
+            assert alive(Context, HandlerRun, RoundTrip) == []
 
     run(script, timers_too=True)
 
@@ -915,7 +915,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_and_its_questions
             assert server.ended == ["at last"] * 3
             assert server.app._core.in_flight == 0
             wire.got.clear()
-            assert alive(Context, Course, RoundTrip) == []
+            assert alive(Context, HandlerRun, RoundTrip) == []
 
     run(script, timers_too=True)
 
@@ -1010,7 +1010,7 @@ def test_nothing_is_kept_of_calls_that_are_cancelled_as_their_round_ends() -> No
             assert replies(wire) == []
             for _ in range(3):  # the last of them is still being let go of
                 await asyncio.sleep(0)
-            assert alive(Context, Course, RoundTrip) == []
+            assert alive(Context, HandlerRun, RoundTrip) == []
 
     run(script, timers_too=True)
 
@@ -1104,7 +1104,7 @@ def test_in_whatever_order_a_client_calls_cancels_and_answers_nothing_is_left(se
                 server.app.stop(at_once=how != "stop")
                 await until_async(lambda: wire.ended)
         # No thread asks on when the loop is gone.
-        await until_async(lambda: not server.app._core.workers._calls)
+        await until_async(lambda: not server.app._core.threads._calls)
         answered = replies(wire)
         assert len(answered) == len(set(map(str, answered)))
         assert server.app._core.in_flight == 0
@@ -1137,7 +1137,7 @@ def test_no_canary_of_questions_answers_and_keys_is_seen(
         async def careful(ctx: Context) -> str:
             kept = await ctx.once("ticket", ticket, secret=True)
             answer = await ctx.elicit("Password?", str, key="password")
-            shown.extend([ctx, ctx._course, app, app._core.rounds, app._core.rounds.seal])
+            shown.extend([ctx, ctx._run, app, app._core.rounds, app._core.rounds.seal])
             assert kept["ticket"].endswith("once")
             assert answer.content is not None
             return str(len(answer.content))

@@ -42,7 +42,7 @@ from trunkline import (
     TaskSettings,
     TrunklineError,
 )
-from trunkline.server.dispatch.handler_run import Course
+from trunkline.server.dispatch.handler_run import HandlerRun
 from trunkline.server.tasks.lifecycle import RunningTask
 from trunkline.store import Key, MemoryStore, StoreLimits, StoreUnavailable
 
@@ -935,7 +935,7 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
             assert await grown(many, times, first=first) < 500
             await until_async(shop.is_idle)
             talk.wire.got.clear()
-            assert alive(RunningTask, Course, Context) == []
+            assert alive(RunningTask, HandlerRun, Context) == []
 
     run(script, timers_too=True)
 

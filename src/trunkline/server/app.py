@@ -610,7 +610,7 @@ class Server:
             TypeError: it is not a coroutine function.
         """
         register.check_middleware(function)
-        self._core.chain = (*self._core.chain, function)
+        self._core.middleware = (*self._core.middleware, function)
         return function
 
     @with_hints(MOUNT_OPTIONS)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from .client_requests.client_request import ClientRequest, ElicitationResult
     from .core import ServerCore
     from .dispatch.connection import Connection
-    from .dispatch.handler_run import Course
-    from .dispatch.revision import Surface
+    from .dispatch.handler_run import HandlerRun
+    from .dispatch.revision import ServerRevision
 
 __all__ = ["ClientFacts", "Context"]
 
@@ -85,7 +85,7 @@ class _Sent:
 
     def __await__(self) -> Generator[Any, None, None]:
         if self._context is not None:
-            yield from self._context._connection.jobs.room().__await__()
+            yield from self._context._connection.runner.room().__await__()
 
 
 _DONE: Final = _Sent(None)
@@ -98,7 +98,7 @@ class Context(Struct, eq=False):
 
     _connection: Connection
     _asked: IncomingRequest
-    _surface: Surface
+    _rev: ServerRevision
     _caller: Caller | None
     # Of the server the handler was registered with: of a mounted one, that one.
     _core: ServerCore
@@ -113,7 +113,7 @@ class Context(Struct, eq=False):
     _reported: float = _NOTHING_YET
     # How many times the handler has reported something.
     _said: int = 0
-    _course: Course | None = None
+    _run: HandlerRun | None = None
     # What ends the handler when its time is over.
     _limit: asyncio.Timeout | None = None
 
@@ -145,13 +145,13 @@ class Context(Struct, eq=False):
     @property
     def revision(self) -> str:
         """The revision of MCP that the request is in."""
-        return self._surface.revision
+        return self._rev.revision
 
     @property
     def client(self) -> ClientFacts:
         """Who is asking: what the client says of itself and of what it can do."""
         caller, session = self._caller, self._connection.session
-        if self._surface.has_handshake and session is not None:
+        if self._rev.has_handshake and session is not None:
             return ClientFacts(session.client, session.capabilities, self.revision)
         if caller is None:
             return ClientFacts(None, ClientCapabilities(), self.revision)
@@ -368,18 +368,18 @@ class Context(Struct, eq=False):
         return ClientRequest(self, self._become)
 
     async def _become(self) -> bool:
-        course = self._course
-        if course is None or course.become is None:
+        run = self._run
+        if run is None or run.become is None:
             return False
-        return await course.become()
+        return await run.become()
 
     def _stop(self) -> None:
         """Stop the handler: nobody wants its outcome any more."""
         self.cancelled = True  # a handler on a thread has to look
         if self._task is not None:
             self._task.cancel()
-        if self._course is not None:
-            self._course.stop()
+        if self._run is not None:
+            self._run.stop()
 
     # -- saying something meanwhile ----------------------------------------------------------
 
@@ -409,7 +409,7 @@ class Context(Struct, eq=False):
         Raises:
             ValueError: there is no such level; the text lists those there are.
         """
-        params = self._surface.log_params(self._connection, self._caller, level, data, logger)
+        params = self._rev.log_params(self._connection, self._caller, level, data, logger)
         if params is None or self._was_heard():
             return _DONE
         return self._say(self._send_log, params)
@@ -443,7 +443,7 @@ class Context(Struct, eq=False):
     def _was_heard(self) -> bool:
         """Say whether this report went out already, when the handler ran before; count it."""
         self._said += 1
-        return self._course is not None and self._said <= self._course.heard
+        return self._run is not None and self._said <= self._run.heard
 
     def _say(self, send: Callable[[Any], None], params: Any) -> _Sent:
         connection = self._connection
@@ -466,9 +466,9 @@ class Context(Struct, eq=False):
         self._send("notifications/message", params)
 
     def _send(self, method: str, params: Any) -> None:
-        narrowed, course = self._surface.narrowed(params), self._course
-        if course is not None and course.outlet is not None:
-            course.outlet(method, narrowed)
+        narrowed, run = self._rev.narrowed(params), self._run
+        if run is not None and run.outlet is not None:
+            run.outlet(method, narrowed)
         else:
             self._connection.say(self._asked, method, narrowed)
 
@@ -488,6 +488,6 @@ class Context(Struct, eq=False):
         """
         from .client_requests import capabilities as client_capabilities
 
-        client_capabilities.check(self._connection.session, self._surface, method, params)
-        raw = await self._connection.ask(self._asked, self._surface, method, params, timeout)
-        return client_capabilities.read(raw, self._surface, method)
+        client_capabilities.check(self._connection.session, self._rev, method, params)
+        raw = await self._connection.ask(self._asked, self._rev, method, params, timeout)
+        return client_capabilities.read(raw, self._rev, method)

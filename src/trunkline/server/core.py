@@ -24,13 +24,13 @@ from ..mcp.types import Implementation
 from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from .client_requests.request_state import StateSealer
 from .dispatch.connection import Connection
-from .dispatch.methods import HEARD, SERVED, Hear
+from .dispatch.methods import NotificationHandler, method_handlers, notification_handlers
 from .dispatch.middleware import Middleware
-from .dispatch.revision import Serve, Surface
+from .dispatch.revision import MethodHandler, ServerRevision
 from .extensions import Extended
 from .registry import register as registration
 from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
-from .registry.paged_list import Catalogue
+from .registry.paged_list import PagedList
 from .runtime.lifespan import SharedLifespan
 from .settings import CacheHint, ServerLimits, TaskSettings
 from .subscriptions.registry import SubscriptionRegistry
@@ -88,21 +88,21 @@ class ServerCore:
         # Drawn now, before any fork, so that all workers of one program share it.
         self._seal = StateSealer(tuple(state_keys))
         self._cursor_key = self._seal.first
-        make = registration.catalogue_maker(page_size, self._cursor_key, self)
-        self.tools: Catalogue[ToolEntry] = make("tools", self._tool_row)
-        self.resources: Catalogue[ResourceEntry] = make("resources", lambda each, _: each.row())
-        self.templates: Catalogue[ResourceEntry] = make(
+        make = registration.list_maker(page_size, self._cursor_key, self)
+        self.tools: PagedList[ToolEntry] = make("tools", self._tool_row)
+        self.resources: PagedList[ResourceEntry] = make("resources", lambda each, _: each.row())
+        self.templates: PagedList[ResourceEntry] = make(
             "resourceTemplates", lambda each, _: each.row()
         )
-        self.prompts: Catalogue[PromptEntry] = make("prompts", lambda each, _: each.row())
+        self.prompts: PagedList[PromptEntry] = make("prompts", lambda each, _: each.row())
         # By ("prompt" or "resource", name or template, argument).
         self.completions: dict[tuple[str, str, str], Completer] = {}
-        self.own_methods: dict[str, Serve] = {}
-        self.own_notifications: dict[str, Hear] = {}
+        self.own_methods: dict[str, MethodHandler] = {}
+        self.own_notifications: dict[str, NotificationHandler] = {}
         # By id, our own and those of mounted servers, and what serves their methods.
         self.extensions: dict[str, Extended] = {}
-        self.extension_methods: dict[str, Serve] = {}
-        self.chain: tuple[Middleware, ...] = ()
+        self.extension_methods: dict[str, MethodHandler] = {}
+        self.middleware: tuple[Middleware, ...] = ()
         # Who takes our entries over under other names, and whose we took over.
         self._mounted_in: list[Callable[[str], None]] = []
         self._mounts: list[ServerCore] = []
@@ -121,12 +121,12 @@ class ServerCore:
         self._task_settings = tasks
         self._tasks: Tasks | None = None
         self.in_flight = 0
-        self.workers = ThreadPool(
+        self.threads = ThreadPool(
             limits.threads, limits.waiting_for_thread, name="trunkline-handler"
         )
         self.callers = CallerMemo()
-        self.heard = HEARD
-        self._surfaces: dict[str, Surface] = {}
+        self.notification_handlers = notification_handlers
+        self._revs: dict[str, ServerRevision] = {}
         # How long each list may be kept, until it changes.
         self._kept: dict[int, CacheHint] = {}
         self._life = SharedLifespan(f"<Server {self.name!r}>", self._enter)
@@ -180,11 +180,11 @@ class ServerCore:
         """Return what clients are told of extensions: their settings by id."""
         return {id: taken.extension.settings for id, taken in self.extensions.items()}
 
-    def cache_of(self, catalogue: Catalogue[Any]) -> CacheHint:
+    def cache_of(self, listed: PagedList[Any]) -> CacheHint:
         """Return how long a list may be kept: as long as each thing on it allows."""
-        found = self._kept.get(id(catalogue))
+        found = self._kept.get(id(listed))
         if found is None:
-            found = self._kept[id(catalogue)] = registration.cache_of(catalogue, self.cache)
+            found = self._kept[id(listed)] = registration.cache_of(listed, self.cache)
         return found
 
     def warn_deprecated(self, entry: ToolEntry) -> None:
@@ -194,28 +194,28 @@ class ServerCore:
             _log.warning("tool %r is deprecated and in use: %s", entry.name, entry.deprecated)
 
     def _tool_row(self, entry: ToolEntry, revision: str) -> Any:
-        return entry.row(self.surface(revision).output_schema(entry.output))
+        return entry.row(self.revision(revision).output_schema(entry.output))
 
     # -- revisions ---------------------------------------------------------------------------
 
-    def surface(self, revision: str) -> Surface:
+    def revision(self, revision: str) -> ServerRevision:
         """Return what this server looks like in one of its revisions."""
-        found = self._surfaces.get(revision)
+        found = self._revs.get(revision)
         if found is None:
-            found = self._surfaces.setdefault(revision, Surface(self, revision, SERVED))
+            found = self._revs.setdefault(revision, ServerRevision(self, revision, method_handlers))
         return found
 
     @property
-    def newest(self) -> Surface:
-        """The surface of the newest revision."""
-        return self.surface(self.revisions[0])
+    def newest_revision(self) -> ServerRevision:
+        """The newest revision of this server."""
+        return self.revision(self.revisions[0])
 
     @property
-    def opening(self) -> Surface | None:
-        """The surface of the newest revision that opens with a handshake, if any."""
+    def handshake_revision(self) -> ServerRevision | None:
+        """The newest revision that opens with a handshake, if any."""
         for revision in self.revisions:
-            if self.surface(revision).has_handshake:
-                return self.surface(revision)
+            if self.revision(revision).has_handshake:
+                return self.revision(revision)
         return None
 
     # -- telling clients ---------------------------------------------------------------------
@@ -310,7 +310,7 @@ class ServerCore:
         if self._lifespan is not None:
             self.state = await stack.enter_async_context(self._lifespan(self.app))
         stack.push_async_callback(self._end_tasks)
-        stack.callback(self.workers.close)
+        stack.callback(self.threads.close)
         stack.callback(self._forget)
 
     def _forget(self) -> None:

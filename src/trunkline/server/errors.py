@@ -28,7 +28,7 @@ from .handlers.json_encoding import OutputMismatch
 if TYPE_CHECKING:
     from .context import Context
 
-__all__ = ["RanOut", "as_redacted", "error_of", "failed", "refusal", "tool_failure"]
+__all__ = ["HandlerTimeout", "as_redacted", "error_of", "failed", "refusal", "tool_failure"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -38,7 +38,7 @@ _ASKED: Final = frozenset(
 )
 
 
-class RanOut(Exception):
+class HandlerTimeout(Exception):
     """A handler took longer than its author allows."""
 
 
@@ -58,7 +58,7 @@ def error_of(error: BaseException, context: Context, policy: Policy) -> ErrorObj
     """Return the wire error for what a resource, prompt, completion or method raised."""
     if isinstance(error, RequestError):
         return refusal(error, policy)
-    if isinstance(error, RanOut):
+    if isinstance(error, HandlerTimeout):
         return named_error(ErrorKind.TIMEOUT, policy=policy)
     if _is_unanswered(error):
         _log_unanswered(error, context)
@@ -71,7 +71,7 @@ def tool_failure(error: BaseException, context: Context) -> CallToolResult:
     """Return the result of a tool that raised; `RequestError` is not for here."""
     if isinstance(error, ToolError):
         return failed(str(error) or "The tool failed.")
-    if isinstance(error, RanOut):
+    if isinstance(error, HandlerTimeout):
         return failed(f"The tool {context.name!r} ran out of time.")
     if _is_unanswered(error):
         _log_unanswered(error, context)

@@ -8,7 +8,7 @@
     app.add_extension(stars)
 
 An `Extension` holds what its author registered with it. Which revisions have extensions at all
-is a row of the specification, and a `Surface` looks there; what an id looks like is in
+is a row of the specification, and a `ServerRevision` looks there; what an id looks like is in
 `mcp.extensions`, what a server does when it is extended in `extending.py`.
 
 The rules that live here, and only here:
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     from .context import Context
     from .core import ServerCore
     from .dispatch.connection import Connection
-    from .dispatch.revision import Serve, Surface
+    from .dispatch.revision import MethodHandler, ServerRevision
 
 __all__ = [
     "Extended",
     "Extension",
+    "ExtensionGate",
     "ExtensionMethod",
     "ExtensionResult",
-    "Gate",
     "declared",
     "declares",
     "refuse_undeclared",
@@ -76,7 +76,7 @@ class ExtensionMethod(Struct, frozen=True, eq=False):
     always: bool
     arguments: Arguments | None = None
     inline: bool = False
-    serve: Any = None  # a `Serve`
+    serve: Any = None  # a `MethodHandler`
 
 
 class ExtensionResult(Shown, Struct, frozen=True):
@@ -151,7 +151,7 @@ class Extension:
 
         return register
 
-    def serve(self, name: str, function: Serve, *, always: bool = False) -> None:
+    def serve(self, name: str, function: MethodHandler, *, always: bool = False) -> None:
         """Register what serves a method by itself, down to the answer.
 
         It is for extensions of our own: what it is called with is no public interface.
@@ -251,24 +251,24 @@ def _declaration(caller: Caller | None, id: str) -> dict[str, Any] | None:
 
 
 def refuse_undeclared(
-    connection: Connection, asked: IncomingRequest, surface: Surface, id: str
+    connection: Connection, asked: IncomingRequest, rev: ServerRevision, id: str
 ) -> None:
     """Refuse a request for want of an extension that its client did not declare."""
     connection.refuse(
         asked,
-        surface.policy,
+        rev.policy,
         ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY,
         f"The client did not declare the extension {id}",
         requiredCapabilities={"extensions": {id: {}}},
     )
 
 
-class Gate:
+class ExtensionGate:
     """Serves a method to those who declared its extension."""
 
     __slots__ = ("_id", "_serve")
 
-    def __init__(self, id: str, serve: Serve) -> None:
+    def __init__(self, id: str, serve: MethodHandler) -> None:
         self._id = id
         self._serve = serve
 
@@ -277,13 +277,13 @@ class Gate:
         connection: Connection,
         asked: IncomingRequest,
         caller: Caller | None,
-        surface: Surface,
+        rev: ServerRevision,
     ) -> None:
         """Serve it, or say what is missing."""
         if declares(caller, self._id):
-            self._serve(connection, asked, caller, surface)
+            self._serve(connection, asked, caller, rev)
         else:
-            refuse_undeclared(connection, asked, surface, self._id)
+            refuse_undeclared(connection, asked, rev, self._id)
 
 
 def sent(value: ExtensionResult, context: Context) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def sent(value: ExtensionResult, context: Context) -> dict[str, Any]:
         raise OutputMismatch(f"{context.name!r} returned {kind}, which this server does not have")
     if not declares(context._caller, value.extension):
         raise OutputMismatch(f"{context.name!r} returned {kind}, which the client did not declare")
-    always: dict[str, Any] = {**context._surface.empty(), "resultType": value.result_type}
+    always: dict[str, Any] = {**context._rev.empty(), "resultType": value.result_type}
     own = value.members.get("_meta")
     if own and always.get("_meta", UNSET) is not UNSET:
         always["_meta"] = {**always["_meta"], **own}

@@ -42,7 +42,7 @@ from ..mcp.types import (
 from ..redaction import show
 from ..server.app import Server
 from ..server.client_requests.client_request import WireAsker
-from ..server.dispatch.handler_run import Question, course_of
+from ..server.dispatch.handler_run import InputQuestion, handler_run_of
 from ..spec.profiles import profile
 from .compare_runs import differences
 from .raw_connection import RawConnection, open_connection
@@ -255,9 +255,9 @@ class _EraScript:
         """
         app = self.make()
         self.entry(app)
-        surfaces = [app._core.surface(revision) for revision in app.revisions]
-        handshake = [each.revision for each in surfaces if each.has_handshake]
-        rounds = [each.revision for each in surfaces if each.asks_in_results]
+        revs = [app._core.revision(revision) for revision in app.revisions]
+        handshake = [each.revision for each in revs if each.has_handshake]
+        rounds = [each.revision for each in revs if each.asks_in_results]
         if not handshake or not rounds:
             raise ValueError(f"{app!r} has only one era: {', '.join(app.revisions)}")
         return handshake[0], rounds[0]
@@ -396,14 +396,14 @@ async def _named(app: Server, line: RawConnection) -> AsyncIterator[dict[str, de
 
     async def name(context: Context, proceed: Callable[[], Any]) -> Any:
         if context._connection.transport is line.far:
-            course_of(context).asker = _KeyRecordingAsker(context, keys)
+            handler_run_of(context).asker = _KeyRecordingAsker(context, keys)
         return await proceed()
 
-    app._core.chain = (name, *app._core.chain)
+    app._core.middleware = (name, *app._core.middleware)
     try:
         yield keys
     finally:
-        app._core.chain = tuple(each for each in app._core.chain if each is not name)
+        app._core.middleware = tuple(each for each in app._core.middleware if each is not name)
 
 
 class _KeyRecordingAsker(WireAsker):
@@ -415,7 +415,7 @@ class _KeyRecordingAsker(WireAsker):
         super().__init__(context)
         self._keys = keys
 
-    async def ask(self, question: Question) -> Raw:
+    async def ask(self, question: InputQuestion) -> Raw:
         """Send the question, which the other end receives in the order of these notes."""
         waiting = self._keys.setdefault(question.method, deque())
         waiting.append(question.key)

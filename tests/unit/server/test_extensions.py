@@ -15,7 +15,7 @@ from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Context, Extension, RequestError, Server
 from trunkline.mcp.meta import Caller, read_caller
 from trunkline.mcp.types import ClientCapabilities
-from trunkline.server.dispatch.revision import Surface
+from trunkline.server.dispatch.revision import ServerRevision
 from trunkline.server.extensions import declared
 
 # -- what an extension may be called, and have -----------------------------------------------
@@ -80,7 +80,7 @@ def test_nothing_is_advertised_where_there_is_none() -> None:
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
 def test_a_handshake_does_not_speak_of_extensions(revision: str) -> None:
     app = Server("a", extensions=[stars()])
-    assert app._core.surface(revision).initialized().capabilities.extensions is UNSET
+    assert app._core.revision(revision).initialized().capabilities.extensions is UNSET
 
 
 # -- who is served ---------------------------------------------------------------------------
@@ -138,9 +138,9 @@ def test_a_server_that_was_not_extended_has_no_such_method() -> None:
 def test_what_the_specification_gives_an_extension_is_not_there_without_it() -> None:
     served: dict[str, Any] = {"tasks/get": print, "tools/list": print}
     app = Server("a")
-    assert list(Surface(app._core, PER_REQUEST, served).methods) == ["tools/list"]
+    assert list(ServerRevision(app._core, PER_REQUEST, served).methods) == ["tools/list"]
     # In the revision whose core has it, it is served like the rest.
-    assert set(Surface(app._core, "2025-11-25", served).methods) == set(served)
+    assert set(ServerRevision(app._core, "2025-11-25", served).methods) == set(served)
 
 
 def test_a_server_can_be_extended_and_an_extension_grow_while_it_is_served() -> None:
@@ -193,8 +193,8 @@ def test_a_function_that_serves_by_itself_is_behind_the_same_gate() -> None:
     extension = Extension(STARS)
     extension.serve(
         "stars/raw",
-        lambda connection, asked, caller, surface: connection.answer(
-            asked, {**surface.empty(), "raw": True}, surface.policy
+        lambda connection, asked, caller, rev: connection.answer(
+            asked, {**rev.empty(), "raw": True}, rev.policy
         ),
     )
     app = Server("a", extensions=[extension])

@@ -214,9 +214,9 @@ def test_the_middleware_of_a_server_is_as_it_was() -> None:
     async def ask(context: Context) -> str:
         return (await context.elicit("Sure?", bool)).action
 
-    before = app._core.chain
+    before = app._core.middleware
     run_in_both_eras_sync(app, "ask", None, [True])
-    assert app._core.chain == before
+    assert app._core.middleware == before
     assert seen == ["ask"] * 3
 
 

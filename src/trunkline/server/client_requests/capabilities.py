@@ -22,8 +22,8 @@ from ...spec.lookup import method as method_row
 from ...spec.mcp.behaviour import ASKING_NEEDS, IMPLIED
 
 if TYPE_CHECKING:
-    from ..dispatch.connection import Session
-    from ..dispatch.revision import Surface
+    from ..dispatch.connection import HandshakeSession
+    from ..dispatch.revision import ServerRevision
 
 __all__ = ["check", "declares", "missing", "read"]
 
@@ -52,17 +52,19 @@ def missing(capabilities: ClientCapabilities, revision: str, method: str, params
     return [name for name in lacking if name not in IMPLIED or name.split(".")[0] not in lacking]
 
 
-def check(session: Session | None, surface: Surface, method: str, params: Any = None) -> None:
+def check(
+    session: HandshakeSession | None, rev: ServerRevision, method: str, params: Any = None
+) -> None:
     """Refuse to send what the revision does not let a server send, or the client not declared.
 
     Raises:
         LocalProtocolError: it may not be sent; the text says why.
     """
     capabilities = ClientCapabilities() if session is None else session.capabilities
-    lacking = missing(capabilities, surface.revision, method, params)
-    row = method_row(method, surface.revision)
+    lacking = missing(capabilities, rev.revision, method, params)
+    row = method_row(method, rev.revision)
     if row is None or row.form != "wire" or session is None:
-        why = f"a revision in which a server may send requests; this is {surface.revision}"
+        why = f"a revision in which a server may send requests; this is {rev.revision}"
         raise LocalProtocolError("mcp.direction.server-request", got=method, expected=why)
     if not session.is_ready and method != "ping":
         why = "a client that said it is initialized"
@@ -99,14 +101,14 @@ def _python_name(part: str) -> str:
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in part)
 
 
-def read(raw: Raw, surface: Surface, method: str) -> Any:
+def read(raw: Raw, rev: ServerRevision, method: str) -> Any:
     """Return the result of an ask, typed.
 
     Raises:
         RemoteProtocolError: it is not what the method gives.
     """
     try:
-        return _decoder(method, surface.revision).decode(raw)
+        return _decoder(method, rev.revision).decode(raw)
     except (ValidationError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = RemoteProtocolError(
             "mcp.result.type", got=method, expected=f"a result of {method}: {error}"

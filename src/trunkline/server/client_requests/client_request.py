@@ -42,7 +42,7 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import method as method_row
-from ..dispatch.handler_run import Asker, Course, Name, Question, course_of
+from ..dispatch.handler_run import Asker, HandlerRun, InputQuestion, QuestionName, handler_run_of
 from ..handlers.dataclass_defaults import filled
 from ..handlers.json_encoding import OutputMismatch, encoded
 from ..handlers.pydantic_models import read_model
@@ -66,7 +66,7 @@ T = TypeVar("T")
 _MAX_KEY_CHARS: Final = 200
 
 # Whose `once` this runs inside of. Another server in this process may be asked from there.
-_within_once: Final[ContextVar[Course | None]] = ContextVar("within_once", default=None)
+_within_once: Final[ContextVar[HandlerRun | None]] = ContextVar("within_once", default=None)
 
 
 class AcceptedElicitation(Struct, Generic[T], frozen=True):
@@ -160,7 +160,7 @@ class ClientRequest(Coroutine[Any, Any, T]):
         Raises:
             RuntimeError: this is the thread of the event loop, which has to go on: await it.
         """
-        workers = self._context._connection.core.workers
+        workers = self._context._connection.core.threads
         future = self._begin_on_loop()
         with workers.blocked():
             return _outcome(future)
@@ -183,15 +183,15 @@ class ClientRequest(Coroutine[Any, Any, T]):
 
     async def _waited(self) -> T:
         """Get the answer in a task that ends with the handler."""
-        course = course_of(self._context)
+        run = handler_run_of(self._context)
         if self._context.cancelled:
             raise asyncio.CancelledError
         task = asyncio.ensure_future(self._take())
-        course.waits.add(task)
+        run.waits.add(task)
         try:
             return await task
         finally:
-            course.waits.discard(task)
+            run.waits.discard(task)
 
     def _take(self) -> Coroutine[Any, Any, T]:
         if self._is_taken:
@@ -263,7 +263,7 @@ def elicit(
     form = form_of(kind)
     _check_text("the message of a question", message)
     _check_timeout(timeout)
-    chosen = course_of(context).name("elicitation", _checked(key), context._task)
+    chosen = handler_run_of(context).name("elicitation", _checked(key), context._task)
 
     async def answer() -> ElicitationResult[Any]:
         _check_revision(context, "elicitation/create")
@@ -284,7 +284,7 @@ def elicit_url(
     _check_text("the message of a question", message)
     _check_address(url)
     _check_timeout(timeout)
-    chosen = course_of(context).name("elicitation", _checked(key), context._task)
+    chosen = handler_run_of(context).name("elicitation", _checked(key), context._task)
 
     async def answer() -> ElicitationResult[None]:
         _check_revision(context, "elicitation/create", "elicitation.url")
@@ -309,7 +309,7 @@ def sample(
 
     params = sampling_params(messages, **options)
     _check_timeout(timeout)
-    chosen = course_of(context).name("sampling", _checked(key), context._task)
+    chosen = handler_run_of(context).name("sampling", _checked(key), context._task)
 
     async def answer() -> CreateMessageResult:
         return await _ask(context, chosen, "sampling/createMessage", params, timeout)  # type: ignore[no-any-return]  # read as this type
@@ -320,7 +320,7 @@ def sample(
 def roots(context: Context, key: str | None, timeout: float | None) -> ClientRequest[list[Root]]:
     """Ask which folders the client works in."""
     _check_timeout(timeout)
-    chosen = course_of(context).name("roots", _checked(key), context._task)
+    chosen = handler_run_of(context).name("roots", _checked(key), context._task)
 
     async def answer() -> list[Root]:
         result: ListRootsResult = await _ask(context, chosen, "roots/list", None, timeout)
@@ -333,13 +333,13 @@ def once(
     context: Context, key: str, work: Callable[[], Any], kind: Any, is_secret: bool
 ) -> ClientRequest[Any]:
     """Do something that is not done again when the handler is."""
-    course = course_of(context)
-    chosen = course.name("once", _once_key(key)).key
+    run = handler_run_of(context)
+    chosen = run.name("once", _once_key(key)).key
     if is_secret and not context._connection.core.rounds.is_secret:
         raise RuntimeError("what the client carries can be read: install trunkline[crypto]")
 
-    async def run() -> Raw:
-        _within_once.set(course)
+    async def perform() -> Raw:
+        _within_once.set(run)
         value = await ask.do(work)
         if inspect.isawaitable(value):
             value = await value
@@ -351,7 +351,7 @@ def once(
 
     async def answer() -> Any:
         # As a task, so that what is set inside is set for it alone.
-        begun = _asker(context, course).once(chosen, run)
+        begun = _asker(context, run).once(chosen, perform)
         raw = await asyncio.ensure_future(begun)
         try:
             return filled(Decoder(kind, dec_hook=read_model).decode(raw))
@@ -366,15 +366,15 @@ def once(
 # -- putting one -----------------------------------------------------------------------------
 
 
-def _asker(context: Context, course: Course) -> Asker:
-    if course.asker is None:
+def _asker(context: Context, run: HandlerRun) -> Asker:
+    if run.asker is None:
         connection = context._connection
-        course.asker = (
+        run.asker = (
             WireAsker(context)
-            if context._surface.has_handshake
-            else connection.core.rounds.begin(context, course)
+            if context._rev.has_handshake
+            else connection.core.rounds.begin(context, run)
         )
-    return course.asker
+    return run.asker
 
 
 class WireAsker:
@@ -385,20 +385,20 @@ class WireAsker:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    async def ask(self, question: Question) -> Raw:
+    async def ask(self, question: InputQuestion) -> Raw:
         """Send the question, and wait for its answer."""
         context = self._context
-        connection, surface, course = context._connection, context._surface, course_of(context)
+        connection, rev, run = context._connection, context._rev, handler_run_of(context)
         method, params = question.method, question.params
-        client_capabilities.check(connection.session, surface, method, params)
+        client_capabilities.check(connection.session, rev, method, params)
         try:
-            with course.paused(context):
+            with run.paused(context):
                 return await connection.ask(
-                    context._asked, surface, method, params, question.timeout, course.waits
+                    context._asked, rev, method, params, question.timeout, run.waits
                 )
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if course.is_done and (task is None or not task.cancelling()):
+            if run.is_done and (task is None or not task.cancelling()):
                 # Withdrawn, because the handler has ended and left the task that asks behind.
                 raise RequestAborted("the request it belongs to has ended", method=method) from None
             raise
@@ -409,11 +409,11 @@ class WireAsker:
 
 
 async def _ask(
-    context: Context, name: Name, method: str, params: Any, timeout: float | None
+    context: Context, name: QuestionName, method: str, params: Any, timeout: float | None
 ) -> Any:
     """Return the client's answer to one question, typed."""
-    course = course_of(context)
-    if _within_once.get() is course:
+    run = handler_run_of(context)
+    if _within_once.get() is run:
         # The round could not end, because what is done once is waited for.
         raise RuntimeError("a question cannot be asked inside once(): ask first, then do")
     _check_revision(context, method)
@@ -423,12 +423,12 @@ async def _ask(
     if lacking:
         text = f"{context.name!r} asks for what the client did not declare: {', '.join(lacking)}"
         raise MissingCapability(lacking, text)
-    narrowed = context._surface.narrowed(params) if params is not None else None
-    question = Question(name.key, method, narrowed, timeout, name.branch)
-    course.tell_apart(question)
-    raw = await _asker(context, course).ask(question)
+    narrowed = context._rev.narrowed(params) if params is not None else None
+    question = InputQuestion(name.key, method, narrowed, timeout, name.branch)
+    run.check_unambiguous(question)
+    raw = await _asker(context, run).ask(question)
     try:
-        return client_capabilities.read(raw, context._surface, method)
+        return client_capabilities.read(raw, context._rev, method)
     except RemoteProtocolError as error:
         text = f"the answer to {name.key!r} is not {error.expected}"
     _refuse(context, text)
@@ -464,7 +464,7 @@ def _refuse(context: Context, text: str) -> NoReturn:
     # Only where answers are part of the request are they its params.
     kind = (
         ErrorKind.VALIDATION_FAILED
-        if context._surface.has_handshake
+        if context._rev.has_handshake
         else ErrorKind.INVALID_INPUT_RESPONSES
     )
     raise InvalidClientResponse(kind, text)

@@ -45,7 +45,7 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from .. import errors
-from ..dispatch.handler_run import Course, Question, SuspendHandler, course_of
+from ..dispatch.handler_run import HandlerRun, InputQuestion, SuspendHandler, handler_run_of
 from ..dispatch.revision import PARAMS, ToolCall
 from . import capabilities
 from .request_state import InvalidSeal, StateSealer
@@ -161,9 +161,9 @@ class RoundTrips:
         """Whether a client cannot read what it carries."""
         return self.seal.is_secret
 
-    def begin(self, context: Context, course: Course) -> RoundTrip:
+    def begin(self, context: Context, run: HandlerRun) -> RoundTrip:
         """Return the first round of a call."""
-        course.round = made = RoundTrip(self, context, None, {})
+        run.round = made = RoundTrip(self, context, None, {})
         return made
 
     def resume(self, context: Context, responses: Any, state: Any) -> None:
@@ -173,10 +173,10 @@ class RoundTrips:
             RequestError: what is brought back cannot be used; it says why.
         """
         given = _responses(responses)
-        course = course_of(context)
+        run = handler_run_of(context)
         if state is UNSET:
             # Nothing says what was asked, so nothing in it is an answer.
-            course.asker = course.round = RoundTrip(self, context, None, {})
+            run.asker = run.round = RoundTrip(self, context, None, {})
             return
         opened = self._open(context, state)
         answers = dict(opened.answers)
@@ -184,8 +184,8 @@ class RoundTrips:
             if key in given:
                 _check_answer(context, key, method, given[key])
                 answers[key] = digest, given[key]
-        course.heard = opened.said
-        course.asker = course.round = RoundTrip(self, context, opened, answers)
+        run.heard = opened.said
+        run.asker = run.round = RoundTrip(self, context, opened, answers)
 
     def _open(self, context: Context, state: Raw) -> _State:
         try:
@@ -260,7 +260,7 @@ class RoundTrip:
         self._done: dict[str, Raw] = {} if state is None else dict(state.done)
         self._number = 0 if state is None else state.number
         # Questions without an answer, by key, and who waits for them.
-        self._open: dict[str, Question] = {}
+        self._open: dict[str, InputQuestion] = {}
         self._waiting: list[asyncio.Future[Raw]] = []
         # How many things `once` has begun and not finished.
         self._under_way = 0
@@ -271,7 +271,7 @@ class RoundTrip:
         self._insisting: asyncio.TimerHandle | None = None
         self.is_over = False
 
-    async def ask(self, question: Question) -> Raw:
+    async def ask(self, question: InputQuestion) -> Raw:
         """Return the answer that the client brought, or end the round with the question."""
         known = self.known(question)
         if known is not None:
@@ -287,7 +287,7 @@ class RoundTrip:
         self._waiting.append(future)
         return await future
 
-    def known(self, question: Question) -> Raw | None:
+    def known(self, question: InputQuestion) -> Raw | None:
         """Return the answer that the client brought, if it brought one.
 
         Raises:
@@ -316,7 +316,7 @@ class RoundTrip:
         self._waiting.append(future)
         await future
 
-    def _key_of(self, question: Question, digest: str) -> str:
+    def _key_of(self, question: InputQuestion, digest: str) -> str:
         """Return the key of a question: of a branch's, that of an equal one which was answered."""
         if not question.branch:
             return question.key
@@ -330,7 +330,7 @@ class RoundTrip:
             key = f"{head}.{int(number) + 1}"
         return key
 
-    def _check_open(self, question: Question | None = None) -> None:
+    def _check_open(self, question: InputQuestion | None = None) -> None:
         """End whoever asks when it is too late for it."""
         context = self._context
         if context._asked not in context._connection.peer.incoming:
@@ -388,10 +388,10 @@ class RoundTrip:
             sealed = rounds.sealed(state)
         except RequestStateTooLarge as error:
             _log.error("%s %s: %s", context.method, show(context.name), error)
-            return errors.refusal(error, context._surface.policy)
+            return errors.refusal(error, context._rev.policy)
         questions = {key: _on_the_wire(each) for key, each in self._open.items()}
         result = InputRequiredResult(input_requests=questions, request_state=sealed)
-        return context._surface.result(result)
+        return context._rev.result(result)
 
     def end(self) -> None:
         """Be done with: the handler has ended."""
@@ -422,7 +422,7 @@ class RoundTrip:
         raise ReplayMismatch(f"the question {key!r} has changed since it was answered")
 
 
-def _on_the_wire(question: Question) -> InputRequest:
+def _on_the_wire(question: InputQuestion) -> InputRequest:
     if question.params is None:
         return ListRootsRequest()  # the one that has nothing to say
     return _REQUESTS[question.method](question.params)
@@ -447,7 +447,7 @@ def request_digest(context: Context) -> str:
 
 def _method(context: Context) -> str:
     """Return the method that is served, whatever it was called."""
-    return official(context.method, context._surface.policy, context.revision)
+    return official(context.method, context._rev.policy, context.revision)
 
 
 def _responses(raw: Any) -> dict[str, Raw]:
@@ -461,7 +461,7 @@ def _responses(raw: Any) -> dict[str, Raw]:
 
 def _check_answer(context: Context, key: str, method: str, raw: Raw) -> None:
     try:
-        capabilities.read(raw, context._surface, method)
+        capabilities.read(raw, context._rev, method)
     except RemoteProtocolError as error:
         text = f"{key!r} must be {error.expected}"
         raise InvalidInputResponses(text) from None

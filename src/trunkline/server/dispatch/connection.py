@@ -1,7 +1,7 @@
 """One client of a server: what it agreed on, and by whose rules each of its messages goes.
 
 A `Connection` joins a transport to a `Peer`. It finds out which revision a message is in and
-what serves its method; running handlers is for `Jobs`.
+what serves its method; running handlers is for `RequestRunner`.
 
 The rules that live here, and only here:
 
@@ -47,13 +47,13 @@ from ...redaction import redact, show
 from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER, Frame, Transport
 from ..errors import as_redacted
-from .requests import Jobs
-from .revision import Surface, ToolCall
+from .requests import RequestRunner
+from .revision import ServerRevision, ToolCall
 
 if TYPE_CHECKING:
     from ..core import ServerCore
 
-__all__ = ["MAX_BACKLOG_BYTES", "Connection", "Session"]
+__all__ = ["MAX_BACKLOG_BYTES", "Connection", "HandshakeSession"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -85,10 +85,10 @@ _only_meta: Final = Decoder(_OnlyMeta).decode
 _wanted: Final = Decoder(_Wanted).decode
 
 
-class Session(Struct, eq=False):
+class HandshakeSession(Struct, eq=False):
     """What the two sides agreed on by a handshake."""
 
-    surface: Surface
+    rev: ServerRevision
     client: Implementation
     capabilities: ClientCapabilities
     # What the client was told that we can do.
@@ -111,11 +111,11 @@ class Connection:
         "_hears",
         "_policy",
         "_problems",
-        "_surface",
+        "_rev",
         "core",
-        "jobs",
         "loop",
         "peer",
+        "runner",
         "session",
         "thread",
         "transport",
@@ -126,23 +126,23 @@ class Connection:
         self.transport = transport
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
-        self.session: Session | None = None
-        self._surface: Surface | None = None
+        self.session: HandshakeSession | None = None
+        self._rev: ServerRevision | None = None
         # Whose numbers an error gets that belongs to no revision in particular.
-        self._policy: Policy = core.newest.policy
+        self._policy: Policy = core.newest_revision.policy
         self._problems = 0
         # Whether something may still come in.
         self._hears = True
         self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
         self.peer = Peer(
-            core.newest.codec(transport.name),
+            core.newest_revision.codec(transport.name),
             write=transport.send,
             on_request=self._on_request,
             on_notification=self._on_notification,
             on_reply=self._on_reply,
             on_problem=self._on_problem,
         )
-        self.jobs = Jobs(core, self.peer, transport, self._serve, self.end)
+        self.runner = RequestRunner(core, self.peer, transport, self._serve, self.end)
 
     # -- from the first byte to the last -----------------------------------------------------
 
@@ -157,7 +157,7 @@ class Connection:
             raise TransportError("this transport is in use already")
         transport.on_message = self.receive
         transport.on_error = self._input_ended
-        transport.on_drained = self.jobs.drain
+        transport.on_drained = self.runner.drain
         await transport.connect()
         grace = 0.0
         try:
@@ -165,7 +165,7 @@ class Connection:
             if why is not None:
                 _log.warning("connection ended: %s", why)
             elif self._listens():
-                grace = limits.grace if self.jobs.is_stopping else limits.linger
+                grace = limits.grace if self.runner.is_stopping else limits.linger
         finally:
             # Also when this task is cancelled: handlers clean up before the lifespan ends.
             await self._finish(grace)
@@ -177,11 +177,11 @@ class Connection:
     async def _finish(self, grace: float) -> None:
         streams = self.core.streams
         try:
-            if self.jobs.is_stopping:
+            if self.runner.is_stopping:
                 # Before handlers are waited for: who listens may go elsewhere meanwhile.
                 streams.finish(self)
             until = self.loop.time() + grace
-            await self.jobs.finish(grace, _CLEANUP, self._policy)
+            await self.runner.finish(grace, _CLEANUP, self._policy)
             await self.core.finish_results(self, until - self.loop.time())
         finally:
             # What handlers changed at the last is still told, then the streams end.
@@ -189,7 +189,7 @@ class Connection:
             streams.leave(self)
             self.core.release(self)
             self._drop_asks(self.peer.close()[0])
-            self.jobs.drain()  # whoever waits for room
+            self.runner.drain()  # whoever waits for room
             await self.transport.close()
 
     def end(self, why: TransportError | None = None) -> None:
@@ -212,10 +212,10 @@ class Connection:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin nothing new, because the server is to stop; what is at work may finish."""
-        was_told, self.jobs.is_stopping = self.jobs.is_stopping, True
+        was_told, self.runner.is_stopping = self.runner.is_stopping, True
         if at_once or (self._ended.done() and not was_told):
             # Who ends its input and then sends a signal has waited already.
-            self.jobs.cancel_all()
+            self.runner.cancel_all()
             self.core.release(self)
         self.end()
 
@@ -249,7 +249,7 @@ class Connection:
         if asked.slot is None and self.transport.backlog <= HIGH_WATER:
             self._serve(asked)  # as `take` would
         else:
-            self.jobs.take(asked, self._policy)
+            self.runner.take(asked, self._policy)
 
     def _serve(self, asked: IncomingRequest) -> None:
         """Find by whose rules a request goes, and serve it; whatever happens, it is answered."""
@@ -263,22 +263,22 @@ class Connection:
             if self.core.policy.strictness == "lenient":
                 caller = _with_loose_token(params, caller)
             if caller is None or caller.protocol_version is None:
-                surface = self._surface or self._unopened(asked)
+                rev = self._rev or self._unopened(asked)
             else:
-                surface = self._stateless(asked, caller)
-            if surface is None:
+                rev = self._stateless(asked, caller)
+            if rev is None:
                 return
             method = asked.method
-            serve = surface.methods.get(method)
+            serve = rev.methods.get(method)
             if serve is None:
-                serve = surface.methods.get(official(method, surface.policy, surface.revision))
+                serve = rev.methods.get(official(method, rev.policy, rev.revision))
             if serve is None:
                 serve = self.core.own_methods.get(method)
             if serve is None:
                 text = f"Unknown method: {redact(method)}"
-                self.refuse(asked, surface.policy, ErrorKind.METHOD_NOT_FOUND, text)
+                self.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text)
             else:
-                serve(self, asked, caller, surface)
+                serve(self, asked, caller, rev)
         except BadMeta as error:
             self.refuse(asked, self._policy, error.symbol, f"Invalid params: {error}")
         except _UNREADABLE as error:
@@ -287,68 +287,70 @@ class Connection:
             _log.error("%s could not be served\n%s", show(asked.method), as_redacted(error))
             self.refuse(asked, self._policy, ErrorKind.INTERNAL_ERROR)
 
-    def _stateless(self, asked: IncomingRequest, caller: Caller) -> Surface | None:
-        """Return the surface that a request names by itself, or refuse it."""
+    def _stateless(self, asked: IncomingRequest, caller: Caller) -> ServerRevision | None:
+        """Return the revision that a request names by itself, or refuse it."""
         core, version = self.core, caller.protocol_version
-        surface = core.surface(version) if version in core.revisions else None
-        if surface is not None and surface is self._surface:
-            return surface  # it says what was agreed
-        if surface is None or surface.has_handshake:
+        rev = core.revision(version) if version in core.revisions else None
+        if rev is not None and rev is self._rev:
+            return rev  # it says what was agreed
+        if rev is None or rev.has_handshake:
             kind = ErrorKind.UNSUPPORTED_PROTOCOL_VERSION
             # A version that needs a handshake is no use to who does without.
-            usable = [each for each in core.revisions if not core.surface(each).has_handshake]
+            usable = [each for each in core.revisions if not core.revision(each).has_handshake]
             supported = usable or list(core.revisions)
-            self.refuse(asked, core.newest.policy, kind, supported=supported, requested=version)
+            self.refuse(
+                asked, core.newest_revision.policy, kind, supported=supported, requested=version
+            )
             return None
-        if lacking(caller, surface.revision):
-            self._lacks_meta(asked, surface)
+        if lacking(caller, rev.revision):
+            self._lacks_meta(asked, rev)
             return None
-        return surface
+        return rev
 
-    def _unopened(self, asked: IncomingRequest) -> Surface | None:
+    def _unopened(self, asked: IncomingRequest) -> ServerRevision | None:
         """Return what serves a request that names no version and comes before any handshake."""
         core = self.core
-        opening = core.opening
+        opening = core.handshake_revision
         if opening is None:
             if asked.method == "initialize":
                 # It cannot fall forward, but its user can read what would do.
                 self.refuse(
                     asked,
-                    core.newest.policy,
+                    core.newest_revision.policy,
                     ErrorKind.UNSUPPORTED_PROTOCOL_VERSION,
                     supported=list(core.revisions),
                     requested=_requested(asked.params),
                 )
             else:
-                self._lacks_meta(asked, core.newest)
+                self._lacks_meta(asked, core.newest_revision)
             return None
         method = official(asked.method, opening.policy, opening.revision)
         if method in ("initialize", "ping"):
             return opening
-        if method not in opening.methods and method in core.newest.methods:
-            self._lacks_meta(asked, core.newest)
+        if method not in opening.methods and method in core.newest_revision.methods:
+            self._lacks_meta(asked, core.newest_revision)
             return None
         text = opening.sentence(ErrorKind.NOT_INITIALIZED)
         self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED, text)
         return None
 
-    def _lacks_meta(self, asked: IncomingRequest, surface: Surface) -> None:
+    def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
         text = "A request needs a protocol version and the client's capabilities in params._meta"
-        self.refuse(asked, surface.policy, ErrorKind.MISSING_REQUEST_META, text)
+        self.refuse(asked, rev.policy, ErrorKind.MISSING_REQUEST_META, text)
 
-    def agree(self, session: Session) -> None:
+    def agree(self, session: HandshakeSession) -> None:
         """Speak, from the next message on, as the two sides have agreed."""
         self.session = session
-        self._surface = session.surface
-        self._policy = session.surface.policy
-        self.peer.use(session.surface.codec(self.transport.name))
+        self._rev = session.rev
+        self._policy = session.rev.policy
+        self.peer.use(session.rev.codec(self.transport.name))
 
     # -- notifications, replies, faults ------------------------------------------------------
 
     def _on_notification(self, message: Envelope, route: Any) -> None:
         method = message.method  # type: ignore[union-attr]  # a notification is a call
-        surface = self._surface or self.core.newest
-        hear = self.core.heard.get(official(method, surface.policy, surface.revision))
+        rev = self._rev or self.core.newest_revision
+        hear = self.core.notification_handlers.get(official(method, rev.policy, rev.revision))
         if hear is None:
             hear = self.core.own_notifications.get(method)
         if hear is None:
@@ -390,7 +392,7 @@ class Connection:
 
     def answer(self, asked: IncomingRequest, outcome: Any, policy: Policy) -> None:
         """Answer a request that needed no handler, with a result or an `ErrorObject`."""
-        self.jobs.answer(asked, outcome, policy)
+        self.runner.answer(asked, outcome, policy)
 
     def refuse(
         self,
@@ -437,7 +439,7 @@ class Connection:
     async def ask(
         self,
         asked: IncomingRequest,
-        surface: Surface,
+        rev: ServerRevision,
         method: str,
         params: Any,
         timeout: float | None,
@@ -457,7 +459,7 @@ class Connection:
             raise ConnectionLost("the client is gone", method=method)
         seconds = self.core.limits.ask_timeout if timeout is None else timeout
         future: asyncio.Future[Any] = self.loop.create_future()
-        narrowed = surface.narrowed(params)
+        narrowed = rev.narrowed(params)
         pending = self.peer.send_request(method, narrowed, waiter=future, route=asked.route)
         if waits is not None:
             waits.add(future)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ..extensions import Extended, Extension, Gate
+from ..extensions import Extended, Extension, ExtensionGate
 from ..registry.entries import Entry
 from .methods import OwnMethod
-from .revision import Serve
+from .revision import MethodHandler
 
 if TYPE_CHECKING:
     from ..core import ServerCore
@@ -66,10 +66,10 @@ def check_method(core: ServerCore, id: str, name: str) -> None:
 
 def refresh(core: ServerCore) -> None:
     """Serve what a server's extensions have now, and have those follow that mount it."""
-    served: dict[str, Serve] = {}
+    served: dict[str, MethodHandler] = {}
     for id, taken in core.extensions.items():
         for method in taken.extension.methods.values():
-            serve: Serve = method.serve
+            serve: MethodHandler = method.serve
             if method.arguments is not None:
                 entry = Entry(
                     name=method.name,
@@ -79,10 +79,10 @@ def refresh(core: ServerCore) -> None:
                     path=taken.path,
                 )
                 serve = OwnMethod(entry)
-            served[method.name] = serve if method.always else Gate(id, serve)
+            served[method.name] = serve if method.always else ExtensionGate(id, serve)
     core.extension_methods = served
-    for surface in list(core._surfaces.values()):
-        surface.refresh()
+    for rev in list(core._revs.values()):
+        rev.refresh()
     for tell in core._mounted_in:
         tell("extensions")
 

@@ -1,7 +1,7 @@
 """What is particular about one run of a handler; most runs have nothing of the kind.
 
 A handler that asks, that is run again with answers, or that goes on as a task after its
-request was answered, has a `Course`. It says where its questions go, where what it reports
+request was answered, has a `HandlerRun`. It says where its questions go, where what it reports
 goes, and who gets its outcome. A call that does none of that never makes one.
 
 The rules that live here, and only here:
@@ -29,7 +29,14 @@ from msgspec.json import Encoder
 if TYPE_CHECKING:
     from ..context import Context
 
-__all__ = ["Asker", "Course", "Name", "Question", "SuspendHandler", "course_of"]
+__all__ = [
+    "Asker",
+    "HandlerRun",
+    "InputQuestion",
+    "QuestionName",
+    "SuspendHandler",
+    "handler_run_of",
+]
 
 # In hexadecimal digits: enough that nobody finds two questions with one digest by accident.
 _DIGEST: Final = 24
@@ -46,7 +53,7 @@ class SuspendHandler(BaseException):
     """
 
 
-class Name(NamedTuple):
+class QuestionName(NamedTuple):
     """What a question goes by."""
 
     key: str
@@ -54,7 +61,7 @@ class Name(NamedTuple):
     branch: str = ""
 
 
-class Question(Struct, frozen=True):
+class InputQuestion(Struct, frozen=True):
     """One question of one handler."""
 
     key: str
@@ -63,7 +70,7 @@ class Question(Struct, frozen=True):
     params: Any
     # How long its answer may take, where the client is asked while the handler waits.
     timeout: float | None = None
-    # See `Name`.
+    # See `QuestionName`.
     branch: str = ""
 
     def digest(self) -> str:
@@ -76,7 +83,7 @@ class Question(Struct, frozen=True):
 class Asker(Protocol):
     """Where the questions of a running handler go."""
 
-    async def ask(self, question: Question) -> Raw:
+    async def ask(self, question: InputQuestion) -> Raw:
         """Return what the client answered, unread."""
         ...
 
@@ -85,7 +92,7 @@ class Asker(Protocol):
         ...
 
 
-class Course:
+class HandlerRun:
     """One run: where its questions, its reports and its outcome go."""
 
     __slots__ = (
@@ -109,7 +116,7 @@ class Course:
     def __init__(self) -> None:
         self.asker: Asker | None = None
         # What a request that asks inside its result is answered, if it comes to that.
-        self.round: Ending | None = None
+        self.round: RoundTripState | None = None
         # Where progress and log lines go, in place of the request that is open.
         self.outlet: Callable[[str, Any], object] | None = None
         # Gets the outcome, in place of the client.
@@ -139,7 +146,9 @@ class Course:
         """Whether the handler was ended because its questions have to go out."""
         return self.round is not None and self.round.is_over
 
-    def name(self, kind: str, key: str | None, own: asyncio.Task[Any] | None = None) -> Name:
+    def name(
+        self, kind: str, key: str | None, own: asyncio.Task[Any] | None = None
+    ) -> QuestionName:
         """Return what the next question of a kind goes by; `own` is the handler's own task.
 
         Raises:
@@ -151,7 +160,7 @@ class Course:
                     text = f"the key {key!r} names another question of this call already"
                     raise ValueError(text)
                 self._keys.add(key)
-                return Name(key)
+                return QuestionName(key)
             branch = self._branch(own)
             prefix = f"{kind}-{branch}"
             while True:
@@ -159,9 +168,9 @@ class Course:
                 key = f"{prefix}{self._counted[prefix]}"
                 if key not in self._keys:  # or its author has used it
                     self._keys.add(key)
-                    return Name(key, branch)
+                    return QuestionName(key, branch)
 
-    def tell_apart(self, question: Question) -> None:
+    def check_unambiguous(self, question: InputQuestion) -> None:
         """Refuse a question that another task of the handler has put as well.
 
         Raises:
@@ -216,16 +225,16 @@ class Course:
             self.round.end()
 
 
-def course_of(context: Context) -> Course:
-    """Return the course of a run, made now if it had none."""
-    if context._course is None:
+def handler_run_of(context: Context) -> HandlerRun:
+    """Return the run of a run, made now if it had none."""
+    if context._run is None:
         with _lock:
-            if context._course is None:
-                context._course = Course()
-    return context._course
+            if context._run is None:
+                context._run = HandlerRun()
+    return context._run
 
 
-class Ending(Protocol):
+class RoundTripState(Protocol):
     """How a run ends that could not get all its answers."""
 
     is_over: bool
@@ -242,7 +251,7 @@ class Ending(Protocol):
         """End who calls this if questions are to go out; otherwise return at once."""
         ...
 
-    def known(self, question: Question) -> Raw | None:
+    def known(self, question: InputQuestion) -> Raw | None:
         """Return what the client has answered to a question, in an earlier run."""
         ...
 

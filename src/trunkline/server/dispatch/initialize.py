@@ -21,8 +21,8 @@ from ...mcp.types import InitializeRequestParams
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.revisions import FORMER_NAMES
-from .connection import Connection, Session, plain
-from .revision import Surface
+from .connection import Connection, HandshakeSession, plain
+from .revision import ServerRevision
 
 if TYPE_CHECKING:
     from ..core import ServerCore
@@ -41,22 +41,22 @@ def initialize(
     connection: Connection,
     asked: IncomingRequest,
     decoder: Decoder[InitializeRequestParams],
-    surface: Surface,
+    rev: ServerRevision,
 ) -> None:
     """Open a session, or say why not."""
     core = connection.core
     if connection.session is not None:
-        text = surface.sentence(ErrorKind.ALREADY_INITIALIZED)
-        connection.refuse(asked, surface.policy, ErrorKind.ALREADY_INITIALIZED, text)
+        text = rev.sentence(ErrorKind.ALREADY_INITIALIZED)
+        connection.refuse(asked, rev.policy, ErrorKind.ALREADY_INITIALIZED, text)
         return
     if asked.slot is not None:
         text = "initialize must not be part of a batch"
-        connection.refuse(asked, surface.policy, ErrorKind.INVALID_REQUEST, text)
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_REQUEST, text)
         return
     try:
-        params = _read(asked, decoder, surface)
+        params = _read(asked, decoder, rev)
     except ValidationError as error:
-        connection.refuse(asked, surface.policy, ErrorKind.INVALID_PARAMS, plain(error))
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_PARAMS, plain(error))
         return
     agreed = _agree(core, params.protocol_version)
     client = params.client_info
@@ -73,25 +73,25 @@ def initialize(
         kind = ErrorKind.PROTOCOL_VERSION_MISMATCH
         connection.refuse(
             asked,
-            surface.policy,
+            rev.policy,
             kind,
-            supported=[each for each in core.revisions if core.surface(each).has_handshake],
+            supported=[each for each in core.revisions if core.revision(each).has_handshake],
             requested=params.protocol_version,
         )
         return
-    chosen = core.surface(agreed)
+    chosen = core.revision(agreed)
     result = chosen.initialized()
     connection.answer(asked, result, chosen.policy)
     # After the answer, which goes out as the request came in.
-    connection.agree(Session(chosen, client, params.capabilities, result.capabilities))
+    connection.agree(HandshakeSession(chosen, client, params.capabilities, result.capabilities))
 
 
 def _read(
-    asked: IncomingRequest, decoder: Decoder[InitializeRequestParams], surface: Surface
+    asked: IncomingRequest, decoder: Decoder[InitializeRequestParams], rev: ServerRevision
 ) -> InitializeRequestParams:
     if asked.params is UNSET:
         raise ValidationError("Object missing required field `protocolVersion`")
-    is_lenient = surface.policy.strictness == "lenient"
+    is_lenient = rev.policy.strictness == "lenient"
     if not is_lenient:
         try:
             return decoder.decode(asked.params)
@@ -116,12 +116,12 @@ def _usual(capabilities: Any) -> Any:
 
 def _agree(core: ServerCore, wanted: str) -> str | None:
     """Return the revision that a session gets, or None to refuse one."""
-    if wanted in core.revisions and core.surface(wanted).has_handshake:
+    if wanted in core.revisions and core.revision(wanted).has_handshake:
         return wanted
     policy = core.policy.version_policy
     if policy == "reject":
         return None
-    newest = core.opening.revision if core.opening is not None else None
+    newest = core.handshake_revision.revision if core.handshake_revision is not None else None
     if policy == "fallback":
         former = FORMER_NAMES.get(wanted)
         agreed = former if former in core.revisions else newest
@@ -136,7 +136,7 @@ def cancel_by_token(connection: Connection, params: Any) -> None:
         return
     members = _any.decode(params)
     token = members.get("progressToken") if isinstance(members, dict) else None
-    for asked, context in list(connection.jobs.at_work.items()):
+    for asked, context in list(connection.runner.at_work.items()):
         caller = context._caller
         if token is not None and caller is not None and caller.progress_token == token:
-            connection.jobs.cancel(asked.id)  # type: ignore[arg-type]  # a job has an id
+            connection.runner.cancel(asked.id)  # type: ignore[arg-type]  # a job has an id

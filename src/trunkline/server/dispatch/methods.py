@@ -1,7 +1,7 @@
 """What serves each method: reads its params, finds what was registered, begins the handler.
 
 The tables at the end say which function serves which method. Which revisions have a method
-is not said here: a `Surface` takes from the table what its revision's rows list.
+is not said here: a `ServerRevision` takes from the table what its revision's rows list.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from ..handlers.arguments import explain
 from ..handlers.output import contents_of, messages_of
 from ..handlers.pydantic_models import read_model
 from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
-from ..registry.paged_list import Catalogue, InvalidCursor
+from ..registry.paged_list import InvalidCursor, PagedList
 from ..settings import CacheHint
 from . import initialize
 from .connection import Connection
-from .revision import Serve, Surface, ToolCall
+from .revision import MethodHandler, ServerRevision, ToolCall
 
 if TYPE_CHECKING:
     from ..core import ServerCore
 
-__all__ = ["HEARD", "SERVED", "Hear", "OwnMethod"]
+__all__ = ["NotificationHandler", "OwnMethod", "method_handlers", "notification_handlers"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-Hear = Callable[[Connection, Any], None]
+NotificationHandler = Callable[[Connection, Any], None]
 
 _EMPTY: Final = Raw(b"{}")
 # The most that a completion may suggest.            [MCP 2025-11-25, server/utilities/completion]
@@ -104,67 +104,67 @@ def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
 
 
 def _initialize(
-    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
-    initialize.initialize(connection, asked, _read_initialize, surface)
+    initialize.initialize(connection, asked, _read_initialize, rev)
 
 
 def _discover(
-    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
-    connection.answer(asked, surface.discovered(), surface.policy)
+    connection.answer(asked, rev.discovered(), rev.policy)
 
 
 def _ping(
-    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
-    connection.answer(asked, surface.empty(), surface.policy)
+    connection.answer(asked, rev.empty(), rev.policy)
 
 
 def _set_level(
-    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
     try:
         level = _read_level.decode(_params(asked)).level
     except ValidationError as error:
-        connection.refuse(asked, surface.policy, ErrorKind.INVALID_LOG_LEVEL, str(error))
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_LOG_LEVEL, str(error))
         return
     if connection.session is not None:
         connection.session.log_level = level
-    connection.answer(asked, surface.empty(), surface.policy)
+    connection.answer(asked, rev.empty(), rev.policy)
 
 
 # -- lists -----------------------------------------------------------------------------------
 
 
 def _lister(
-    find: Callable[[ServerCore], Catalogue[Any]], offered: Callable[[ServerCore], bool]
-) -> Serve:
+    find: Callable[[ServerCore], PagedList[Any]], offered: Callable[[ServerCore], bool]
+) -> MethodHandler:
     """Return what serves the pages of one list."""
 
     def serve(
-        connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+        connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
     ) -> None:
         core = connection.core
         if not offered(core):
-            _not_offered(connection, asked, surface)
+            _not_offered(connection, asked, rev)
             return
         cursor = _read_page.decode(_params(asked)).cursor
-        catalogue = find(core)
+        listed = find(core)
         try:
-            tail = surface.tail(core.cache_of(catalogue))
-            page = catalogue.page(surface.revision, None if cursor is UNSET else cursor, tail=tail)
+            tail = rev.tail(core.cache_of(listed))
+            page = listed.page(rev.revision, None if cursor is UNSET else cursor, tail=tail)
         except InvalidCursor as error:
-            connection.refuse(asked, surface.policy, ErrorKind.INVALID_CURSOR, str(error))
+            connection.refuse(asked, rev.policy, ErrorKind.INVALID_CURSOR, str(error))
         else:
-            connection.answer(asked, page, surface.policy)
+            connection.answer(asked, page, rev.policy)
 
     return serve
 
 
-def _not_offered(connection: Connection, asked: IncomingRequest, surface: Surface) -> None:
+def _not_offered(connection: Connection, asked: IncomingRequest, rev: ServerRevision) -> None:
     text = f"Unknown method: {redact(asked.method)} (this server offers no such thing)"
-    connection.refuse(asked, surface.policy, ErrorKind.METHOD_NOT_FOUND, text)
+    connection.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text)
 
 
 # -- tools -----------------------------------------------------------------------------------
@@ -176,17 +176,17 @@ class _Tool:
     def finish(self, entry: ToolEntry, context: Context, value: Any) -> Any:
         if value.__class__ is ExtensionResult:
             return sent(value, context)
-        return context._surface.tool_result(entry.output.render(value), entry.output)
+        return context._rev.tool_result(entry.output.render(value), entry.output)
 
     def fail(self, entry: ToolEntry, context: Context, error: BaseException) -> Any:
-        surface = context._surface
+        rev = context._rev
         if isinstance(error, RequestError):
-            return errors.refusal(error, surface.policy)
-        return surface.failed_tool(errors.tool_failure(error, context))
+            return errors.refusal(error, rev.policy)
+        return rev.failed_tool(errors.tool_failure(error, context))
 
 
 def _call_tool(
-    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     params = asked.params
     if type(params) is not ToolCall:
@@ -194,9 +194,9 @@ def _call_tool(
     core = connection.core
     entry: ToolEntry | None = core.tools.get(params.name)
     if entry is None:
-        _no_such_tool(connection, asked, surface, params.name)
+        _no_such_tool(connection, asked, rev, params.name)
         return
-    context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+    context = Context(connection, asked, rev, caller, entry.owner, entry.name)
     may_be_task = entry.task != "never" or params.task is not UNSET
     if may_be_task and not core.tasks.admit(context, entry, params.task):
         return
@@ -212,9 +212,9 @@ def _call_tool(
     if entry.deprecated:
         core.warn_deprecated(entry)
     brings = params.input_responses is not UNSET or params.request_state is not UNSET
-    if brings and surface.asks_in_results and not _resume(context, params):
+    if brings and rev.asks_in_results and not _resume(context, params):
         return
-    connection.jobs.begin(_TOOL, entry, values, context)
+    connection.runner.begin(_TOOL, entry, values, context)
 
 
 def _is_retry(params: Any) -> bool:
@@ -224,7 +224,7 @@ def _is_retry(params: Any) -> bool:
 
 def _resume(context: Context, params: ToolCall | _Retry) -> bool:
     """Take in what a request brings back; if it cannot be used, refuse it and say so."""
-    connection, policy = context._connection, context._surface.policy
+    connection, policy = context._connection, context._rev.policy
     try:
         connection.core.rounds.resume(context, params.input_responses, params.request_state)
     except RequestError as error:
@@ -237,40 +237,40 @@ def _may_begin(
     context: Context, params: GetPromptRequestParams | ReadResourceRequestParams
 ) -> bool:
     """Take in what a request brings back, if its revision has that; say whether to go on."""
-    if not context._surface.asks_in_results or not _is_retry(params):
+    if not context._rev.asks_in_results or not _is_retry(params):
         return True
     return _resume(context, _read_retry.decode(_params(context._asked)))
 
 
 def _no_such_tool(
-    connection: Connection, asked: IncomingRequest, surface: Surface, name: str
+    connection: Connection, asked: IncomingRequest, rev: ServerRevision, name: str
 ) -> None:
     if not connection.core.has_tools:
-        _not_offered(connection, asked, surface)
+        _not_offered(connection, asked, rev)
         return
     text = f"Unknown tool: {redact(name)}"
-    connection.refuse(asked, surface.policy, ErrorKind.TOOL_NOT_FOUND, text)
+    connection.refuse(asked, rev.policy, ErrorKind.TOOL_NOT_FOUND, text)
 
 
 def _bad_arguments(context: Context, entry: ToolEntry, error: Exception, raw: Any) -> None:
     if raw is not UNSET and not bytes(raw).lstrip().startswith(b"{"):
         text = "Invalid params: arguments must be an object"
-        policy = context._surface.policy
+        policy = context._rev.policy
         context._connection.refuse(context._asked, policy, ErrorKind.INVALID_PARAMS, text)
         return
     _refuse_arguments(context, entry, explain(error, raw, entry.arguments))
 
 
 def _refuse_arguments(context: Context, entry: ToolEntry, problem: str) -> None:
-    connection, asked, surface = context._connection, context._asked, context._surface
+    connection, asked, rev = context._connection, context._asked, context._rev
     text = f"Invalid arguments for tool {entry.name!r}: {problem}"
     # Who asked for a task, by a revision in which clients do, expects a task or an error.
-    wants_task = surface.has_handshake and context._course is not None
-    if surface.bad_arguments_are_results and not wants_task:
-        result = surface.tool_result(errors.failed(text), entry.output)
-        connection.answer(asked, result, surface.policy)
+    wants_task = rev.has_handshake and context._run is not None
+    if rev.bad_arguments_are_results and not wants_task:
+        result = rev.tool_result(errors.failed(text), entry.output)
+        connection.answer(asked, result, rev.policy)
     else:
-        connection.refuse(asked, surface.policy, ErrorKind.INVALID_TOOL_ARGUMENTS, text)
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_TOOL_ARGUMENTS, text)
 
 
 # -- resources -------------------------------------------------------------------------------
@@ -280,27 +280,27 @@ class _Answered:
     """What a resource, prompt, completion or method of the author's own gives."""
 
     def fail(self, _: Any, context: Context, error: BaseException) -> ErrorObject:
-        return errors.error_of(error, context, context._surface.policy)
+        return errors.error_of(error, context, context._rev.policy)
 
 
 class _Resource(_Answered):
     def finish(self, entry: ResourceEntry, context: Context, value: Any) -> Any:
-        surface = context._surface
+        rev = context._rev
         if value is None:
-            return _missing(surface, context.name)
+            return _missing(rev, context.name)
         result = ReadResourceResult(contents_of(value, context.name, entry.mime_type))
         # What came of an answer is not to be kept.  [MCP 2026-07-28, server/utilities/caching]
-        is_kept = context._course is None or context._course.round is None
+        is_kept = context._run is None or context._run.round is None
         cache = (entry.cache or context._core.cache) if is_kept else CacheHint()
-        return surface.cached(surface.result(result), cache)
+        return rev.cached(rev.result(result), cache)
 
 
 def _read(
-    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     core = connection.core
     if not core.has_resources:
-        _not_offered(connection, asked, surface)
+        _not_offered(connection, asked, rev)
         return
     params = _read_resource.decode(_params(asked))
     uri = params.uri
@@ -309,48 +309,48 @@ def _read(
             values = _converted(entry, variables)
         except ValidationError:
             continue  # no resource of that family has such a name
-        context = Context(connection, asked, surface, caller, entry.owner, uri)
+        context = Context(connection, asked, rev, caller, entry.owner, uri)
         if _may_begin(context, params):
-            connection.jobs.begin(_RESOURCE, entry, values, context)
+            connection.runner.begin(_RESOURCE, entry, values, context)
         return
-    connection.answer(asked, _missing(surface, uri), surface.policy)
+    connection.answer(asked, _missing(rev, uri), rev.policy)
 
 
-def _missing(surface: Surface, uri: str) -> ErrorObject:
+def _missing(rev: ServerRevision, uri: str) -> ErrorObject:
     text = f"Resource not found: {redact(uri)}"
-    return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=surface.policy, message=text, uri=uri)
+    return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=rev.policy, message=text, uri=uri)
 
 
 def _subscribe(
-    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
     core, session = connection.core, connection.session
     uri = _read_subscribe.decode(_params(asked)).uri
     if not core.has_resources or session is None:
-        _not_offered(connection, asked, surface)
+        _not_offered(connection, asked, rev)
     elif next(core.find_resources(uri), None) is None:
-        connection.answer(asked, _missing(surface, uri), surface.policy)
+        connection.answer(asked, _missing(rev, uri), rev.policy)
     elif not core.streams.subscribe(connection, uri):
         text = f"No more than {core.limits.subscriptions} subscriptions"
-        connection.refuse(asked, surface.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
+        connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
     else:
-        connection.answer(asked, surface.empty(), surface.policy)
+        connection.answer(asked, rev.empty(), rev.policy)
 
 
 def _unsubscribe(
-    connection: Connection, asked: IncomingRequest, _: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
     uri = _read_subscribe.decode(_params(asked)).uri
     connection.core.streams.unsubscribe(connection, uri)
-    connection.answer(asked, surface.empty(), surface.policy)
+    connection.answer(asked, rev.empty(), rev.policy)
 
 
 def _listen(
-    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     from ..subscriptions.listen import listen  # here: few clients listen
 
-    listen(connection, asked, caller, surface)
+    listen(connection, asked, caller, rev)
 
 
 # -- prompts and completions -----------------------------------------------------------------
@@ -361,38 +361,38 @@ class _Prompt(_Answered):
         result: GetPromptResult = messages_of(value)
         if result.description is UNSET and entry.description:
             result = msgspec.structs.replace(result, description=entry.description)
-        return context._surface.result(result)
+        return context._rev.result(result)
 
 
 def _get_prompt(
-    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     core = connection.core
     if not core.has_prompts:
-        _not_offered(connection, asked, surface)
+        _not_offered(connection, asked, rev)
         return
     params = _read_prompt.decode(_params(asked))
     entry: PromptEntry | None = core.prompts.get(params.name)
     if entry is None:
         text = f"Unknown prompt: {redact(params.name)}"
-        connection.refuse(asked, surface.policy, ErrorKind.PROMPT_NOT_FOUND, text)
+        connection.refuse(asked, rev.policy, ErrorKind.PROMPT_NOT_FOUND, text)
         return
     given: Mapping[str, str] = {} if params.arguments is UNSET else params.arguments
     missing = [name for name in entry.arguments.required if name not in given]
     if missing:
         text = f"Missing required argument: {', '.join(missing)}"
-        connection.refuse(asked, surface.policy, ErrorKind.PROMPT_ARGUMENT_MISSING, text)
+        connection.refuse(asked, rev.policy, ErrorKind.PROMPT_ARGUMENT_MISSING, text)
         return
     try:
         values = _converted(entry, given)
     except ValidationError as error:
         problem = explain(error, arguments=entry.arguments)
         text = f"Invalid arguments for prompt {entry.name!r}: {problem}"
-        connection.refuse(asked, surface.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
         return
-    context = Context(connection, asked, surface, caller, entry.owner, entry.name)
+    context = Context(connection, asked, rev, caller, entry.owner, entry.name)
     if _may_begin(context, params):
-        connection.jobs.begin(_PROMPT, entry, values, context)
+        connection.runner.begin(_PROMPT, entry, values, context)
 
 
 class _Completion(_Answered):
@@ -407,15 +407,15 @@ class _Completion(_Answered):
             has_more=more or len(values) > _MOST_VALUES,
             total=total,
         )
-        return context._surface.result(CompleteResult(found))
+        return context._rev.result(CompleteResult(found))
 
 
 def _complete(
-    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     core = connection.core
     if not core.has_completions:
-        _not_offered(connection, asked, surface)
+        _not_offered(connection, asked, rev)
         return
     params = _read_complete.decode(_params(asked))
     is_prompt = isinstance(params.ref, PromptReference)
@@ -423,40 +423,40 @@ def _complete(
     argument = params.argument
     if not (name in core.prompts if is_prompt else core.knows_resource(name)):
         kind = ErrorKind.INVALID_COMPLETION_REFERENCE
-        connection.refuse(asked, surface.policy, kind, f"Nothing to complete: {redact(name)}")
+        connection.refuse(asked, rev.policy, kind, f"Nothing to complete: {redact(name)}")
         return
     completer = core.completer("prompt" if is_prompt else "resource", name, argument.name)
     if completer is None:
         # A known argument, for which nobody has suggestions.
         result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))
-        connection.answer(asked, surface.result(result), surface.policy)
+        connection.answer(asked, rev.result(result), rev.policy)
         return
     others: Mapping[str, str] = {}
     if params.context is not UNSET and params.context.arguments is not UNSET:
         others = params.context.arguments
-    context = Context(connection, asked, surface, caller, completer.owner, name)
+    context = Context(connection, asked, rev, caller, completer.owner, name)
     given = (argument.value, others)[: len(completer.arguments.names)]
     struct = completer.arguments.struct
     values = struct(**dict(zip(struct.__struct_fields__, given, strict=False)))
-    connection.jobs.begin(_COMPLETION, completer, values, context)
+    connection.runner.begin(_COMPLETION, completer, values, context)
 
 
 # -- tasks -----------------------------------------------------------------------------------
 
 
-def _of_tasks(name: str) -> Serve:
+def _of_tasks(name: str) -> MethodHandler:
     """Return what serves a method about tasks, where tasks are part of the revision's core."""
 
     def serve(
-        connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+        connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
     ) -> None:
         if TASKS not in connection.core.extensions:
-            _not_offered(connection, asked, surface)
+            _not_offered(connection, asked, rev)
             return
         # Imported here: a server without tasks has no use for it.
         from ..tasks.methods import TASK_METHODS
 
-        TASK_METHODS[name](connection, asked, caller, surface)
+        TASK_METHODS[name](connection, asked, caller, rev)
 
     return serve
 
@@ -475,7 +475,7 @@ class OwnMethod(_Answered):
         connection: Connection,
         asked: IncomingRequest,
         caller: Caller | None,
-        surface: Surface,
+        rev: ServerRevision,
     ) -> None:
         """Serve it."""
         raw = _without_meta(_params(asked))
@@ -483,21 +483,21 @@ class OwnMethod(_Answered):
             values = self.entry.arguments.decode(raw)
         except _UNREADABLE as error:
             text = f"Invalid params: {explain(error, raw, self.entry.arguments)}"
-            connection.refuse(asked, surface.policy, ErrorKind.INVALID_PARAMS, text)
+            connection.refuse(asked, rev.policy, ErrorKind.INVALID_PARAMS, text)
             return
         entry = self.entry
-        context = Context(connection, asked, surface, caller, entry.owner, entry.name)
-        connection.jobs.begin(self, entry, values, context)
+        context = Context(connection, asked, rev, caller, entry.owner, entry.name)
+        connection.runner.begin(self, entry, values, context)
 
     def finish(self, _: Entry, context: Context, value: Any) -> Any:
         """Return the result: an object as it is, anything else under `result`, none as empty."""
         if value is None:
-            return context._surface.empty()
+            return context._rev.empty()
         if value.__class__ is ExtensionResult:
             return sent(value, context)
         plain = msgspec.to_builtins(value)
         members = plain if isinstance(plain, dict) else {"result": plain}
-        always = context._surface.empty()
+        always = context._rev.empty()
         if "_meta" in members and "_meta" in always:
             always = {**always, "_meta": {**always["_meta"], **members["_meta"]}}
         return {**members, **always}
@@ -532,14 +532,14 @@ def _cancelled(connection: Connection, params: Any) -> None:
         initialize.cancel_by_token(connection, params)
     else:
         connection.core.streams.cancel(connection, id)
-        connection.jobs.cancel(id)
+        connection.runner.cancel(id)
 
 
 def _ignored(_: Connection, params: Any) -> None:
     """Take note of nothing: there is nothing a server has to do."""
 
 
-SERVED: Final[dict[str, Serve]] = {
+method_handlers: Final[dict[str, MethodHandler]] = {
     "initialize": _initialize,
     "server/discover": _discover,
     "ping": _ping,
@@ -563,7 +563,7 @@ SERVED: Final[dict[str, Serve]] = {
     "tasks/cancel": _of_tasks("tasks/cancel"),
 }
 
-HEARD: Final[dict[str, Hear]] = {
+notification_handlers: Final[dict[str, NotificationHandler]] = {
     "notifications/initialized": _initialized,
     "notifications/cancelled": _cancelled,
     "notifications/progress": _ignored,

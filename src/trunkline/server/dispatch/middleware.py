@@ -26,7 +26,7 @@ async def invoke(core: ServerCore, entry: Entry, values: Any, context: Context) 
     """Call a handler through all that is around it, the server's own first."""
     proceed: Proceed = partial(_call, core, entry, values, context)
     for server in (*reversed(entry.path), core):
-        for function in reversed(server.chain):
+        for function in reversed(server.middleware):
             proceed = partial(function, context, proceed)
     return await proceed()
 
@@ -35,7 +35,7 @@ async def _call(core: ServerCore, entry: Entry, values: Any, context: Context) -
     """Call a handler: on the loop if it is a coroutine or said to be quick, else on a thread."""
     call = entry.arguments.call
     if entry.on_thread:
-        value = await core.workers.run(partial(call, values, context))
+        value = await core.threads.run(partial(call, values, context))
     else:
         value = call(values, context)
     # A plain function may hand back a coroutine, as lambdas and wrappers do.

@@ -1,6 +1,6 @@
 """What one client has set going: handlers at work, requests that wait, and the order they run in.
 
-`Jobs` runs the handlers of one connection and bounds them. Every request that comes here
+`RequestRunner` runs the handlers of one connection and bounds them. Every request that comes here
 leaves in one of three ways: its handler's outcome answers it, the server's end does, or it
 was cancelled and nothing does. Finding a handler for a request is not its affair.
 
@@ -38,8 +38,8 @@ from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER
 from ..context import Context
-from ..errors import RanOut, as_redacted
-from .handler_run import SuspendHandler, course_of
+from ..errors import HandlerTimeout, as_redacted
+from .handler_run import SuspendHandler, handler_run_of
 from .middleware import invoke
 from .revision import ToolCall
 
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from ...transports.base import Transport
     from ..core import ServerCore
     from ..registry.entries import Entry
-    from .handler_run import Course
+    from .handler_run import HandlerRun
 
-__all__ = ["RETRY_AFTER", "Jobs", "Work"]
+__all__ = ["RETRY_AFTER", "RequestRunner", "ResultRenderer"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -58,7 +58,7 @@ _log: Final = logging.getLogger("trunkline.server")
 RETRY_AFTER: Final = 1000
 
 
-class Work(Protocol):
+class ResultRenderer(Protocol):
     """One kind of handler: what becomes of what it returns, and of what it raises."""
 
     def finish(self, entry: Any, context: Context, value: Any) -> Any:
@@ -70,7 +70,7 @@ class Work(Protocol):
         ...
 
 
-class Jobs:
+class RequestRunner:
     """The handlers of one connection."""
 
     __slots__ = (
@@ -131,26 +131,26 @@ class Jobs:
         else:
             self._serve(asked)
 
-    def begin(self, work: Work, entry: Entry, values: Any, context: Context) -> None:
+    def begin(self, work: ResultRenderer, entry: Entry, values: Any, context: Context) -> None:
         """Run the handler of a request, now or when there is room."""
         core, asked = self._core, context._asked
         waits = self.waiting and not (self._is_draining or self._is_turning)
         if waits or len(self.at_work) >= core.limits.in_flight:
-            self._hold(asked, context._surface.policy)
+            self._hold(asked, context._rev.policy)
         elif core.in_flight >= core.limits.in_flight_overall or self.is_stopping:
             kind = ErrorKind.SERVICE_UNAVAILABLE if self.is_stopping else ErrorKind.OVERLOADED
-            self._refuse(asked, context._surface.policy, kind)
+            self._refuse(asked, context._rev.policy, kind)
         else:
             core.in_flight += 1
             self.at_work[asked] = context
-            plain = not (entry.arguments.is_async or entry.path or core.chain)
-            course = context._course
-            if entry.inline and plain and (course is None or course.begin is None):
+            plain = not (entry.arguments.is_async or entry.path or core.middleware)
+            run = context._run
+            if entry.inline and plain and (run is None or run.begin is None):
                 self._run_inline(work, entry, values, context)
             else:
                 context._task = self._new_task(self._run(work, entry, values, context))
 
-    def _run_inline(self, work: Work, entry: Any, values: Any, context: Context) -> None:
+    def _run_inline(self, work: ResultRenderer, entry: Any, values: Any, context: Context) -> None:
         """Run a handler here and now: its author said that it is quick."""
         try:
             value = entry.arguments.call(values, context)
@@ -159,7 +159,7 @@ class Jobs:
                 return
             outcome = (
                 work.finish(entry, context, value)
-                if context._course is None
+                if context._run is None
                 else _finished(work, entry, context, value)
             )
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
@@ -167,15 +167,15 @@ class Jobs:
         self._done(context, outcome)
 
     async def _run(
-        self, work: Work, entry: Any, values: Any, context: Context, begun: Any = None
+        self, work: ResultRenderer, entry: Any, values: Any, context: Context, begun: Any = None
     ) -> None:
         """Run a handler as a task of its own, so that it can be cancelled."""
         try:
-            if context._course is not None and context._course.begin is not None:
-                await context._course.begin(context)
+            if context._run is not None and context._run.begin is not None:
+                await context._run.begin(context)
             if begun is not None:
                 value = await begun
-            elif entry.is_plain and not self._core.chain:
+            elif entry.is_plain and not self._core.middleware:
                 value = entry.arguments.call(values, context)
                 # Or a wrapper around a coroutine function gave back something else.
                 if type(value) is CoroutineType or isawaitable(value):
@@ -184,7 +184,7 @@ class Jobs:
                 value = await self._call_guarded(entry, values, context)
             outcome = (
                 work.finish(entry, context, value)
-                if context._course is None
+                if context._run is None
                 else _finished(work, entry, context, value)
             )
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
@@ -207,23 +207,25 @@ class Jobs:
             if not limit.expired():
                 raise  # one of the handler's own
         context.cancelled = True  # a handler on a thread has to look
-        if context._course is not None:
-            context._course.stop()  # or wait for something that nobody wants any more
-        raise RanOut
+        if context._run is not None:
+            context._run.stop()  # or wait for something that nobody wants any more
+        raise HandlerTimeout
 
     # -- ending ------------------------------------------------------------------------------
 
-    def _failed(self, work: Work, entry: Any, context: Context, error: BaseException) -> Any:
+    def _failed(
+        self, work: ResultRenderer, entry: Any, context: Context, error: BaseException
+    ) -> Any:
         """Return what says that a handler failed, or None where nobody is to hear of it."""
-        policy, course = context._surface.policy, context._course
-        if course is not None and course.on_end is not None:
+        policy, run = context._rev.policy, context._run
+        if run is not None and run.on_end is not None:
             # To whoever detached it, who knows why it was stopped; or the whole loop ends.
             stopped = isinstance(error, asyncio.CancelledError) and _is_stopped(context)
             return None if stopped else _told(work, entry, context, error)
         if context._asked not in self._peer.incoming:
             return None
-        if course is not None and course.is_over and not _failed_by_itself(error):
-            return _ending(context, course)
+        if run is not None and run.is_over and not _failed_by_itself(error):
+            return _ending(context, run)
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
         if isinstance(error, NoThreadFree):
@@ -236,26 +238,26 @@ class Jobs:
         That is what the client would be sent, or None if the handler was stopped. The request
         itself is still to be answered, by who detaches.
         """
-        course_of(context).on_end = on_end
+        handler_run_of(context).on_end = on_end
         if self.at_work.pop(context._asked, None) is not None:
             self._core.in_flight -= 1
             self._go_on_after(context._asked)
 
     def _done(self, context: Context, outcome: Any) -> None:
         """Answer a request whose handler has ended, and begin what waited for that."""
-        asked, course = context._asked, context._course
-        if course is not None and course.on_end is not None:
-            course.on_end(outcome)
-            course.end()
+        asked, run = context._asked, context._run
+        if run is not None and run.on_end is not None:
+            run.on_end(outcome)
+            run.end()
             return
         try:
             if outcome is not None:
-                self.answer(asked, outcome, context._surface.policy)
+                self.answer(asked, outcome, context._rev.policy)
         finally:
             del self.at_work[asked]
             self._core.in_flight -= 1
-            if course is not None:
-                course.end()
+            if run is not None:
+                run.end()
         self._go_on_after(asked)
 
     def _go_on_after(self, asked: IncomingRequest) -> None:
@@ -303,7 +305,7 @@ class Jobs:
 
     def _never_begun(self, context: Context) -> None:
         if context._asked in self.at_work:
-            self._done(context, _unavailable(context._surface.policy))
+            self._done(context, _unavailable(context._rev.policy))
 
     async def finish(self, seconds: float, cleanup: float, policy: Policy) -> None:
         """Let handlers finish for so long; then stop those that are left, and answer for them."""
@@ -442,32 +444,32 @@ def _alone(error: BaseException) -> BaseException:
     return error
 
 
-def _finished(work: Work, entry: Any, context: Context, value: Any) -> Any:
+def _finished(work: ResultRenderer, entry: Any, context: Context, value: Any) -> Any:
     """Return the outcome of a handler that has returned."""
-    course = context._course
-    if course is not None and course.is_over and course.on_end is None:
-        return _ending(context, course)  # it caught what was to end it
+    run = context._run
+    if run is not None and run.is_over and run.on_end is None:
+        return _ending(context, run)  # it caught what was to end it
     return work.finish(entry, context, value)
 
 
-def _ending(context: Context, course: Course) -> Any:
+def _ending(context: Context, run: HandlerRun) -> Any:
     """Return the questions of a handler that was ended for them."""
-    if course.round is None:
+    if run.round is None:
         raise ValueError("this handler was not ended")
     try:
-        return course.round.ending()
+        return run.round.ending()
     except Exception as error:  # noqa: BLE001  # ours; the client is not left waiting
         _log.error("%s cannot ask\n%s", context.method, as_redacted(error))
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=context._surface.policy)
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=context._rev.policy)
 
 
-def _told(work: Work, entry: Any, context: Context, error: BaseException) -> Any:
+def _told(work: ResultRenderer, entry: Any, context: Context, error: BaseException) -> Any:
     """Return how it is said that a handler failed."""
     try:
         return work.fail(entry, context, _alone(error))
     except Exception as another:  # noqa: BLE001  # an exception that cannot even be shown
         _log.error("%s cannot tell how it failed\n%s", context.method, as_redacted(another))
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=context._surface.policy)
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=context._rev.policy)
 
 
 def _unavailable(policy: Policy) -> ErrorObject:

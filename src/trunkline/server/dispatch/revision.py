@@ -1,6 +1,6 @@
 """What a server looks like in one revision: which methods it serves, and how it puts things.
 
-Made once per revision, when it is first spoken; a message picks its surface and after that
+Made once per revision, when it is first spoken; a message picks its rev and after that
 nobody asks which revision this is. Which methods a revision has comes from its rows.
 """
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ..core import ServerCore
     from .connection import Connection
 
-__all__ = ["LEVELS", "PARAMS", "Serve", "Surface", "ToolCall"]
+__all__ = ["LEVELS", "PARAMS", "MethodHandler", "ServerRevision", "ToolCall"]
 
 # How severe each level is, from 0 on.
 LEVELS: Final[dict[str, int]] = {level: rank for rank, level in enumerate(LOG_LEVELS)}
@@ -64,8 +64,8 @@ _TASKS: Final = ServerCapabilitiesTasks(
     requests=ServerCapabilitiesTasksRequests(ServerCapabilitiesTasksRequestsTools({})),
 )
 
-# What serves one method: given the connection, the request, whose it is and the surface.
-Serve = Callable[["Connection", IncomingRequest, "Caller | None", "Surface"], None]
+# Serves one method: called with the connection, the request, its sender and the revision.
+MethodHandler = Callable[["Connection", IncomingRequest, "Caller | None", "ServerRevision"], None]
 
 
 class ToolCall(Struct, frozen=True):
@@ -87,10 +87,10 @@ class ToolCall(Struct, frozen=True):
 PARAMS: Final = {"tools/call": ToolCall}
 
 
-class Surface:
+class ServerRevision:
     """One revision of one server."""
 
-    def __init__(self, core: ServerCore, revision: str, served: dict[str, Serve]) -> None:
+    def __init__(self, core: ServerCore, revision: str, served: dict[str, MethodHandler]) -> None:
         self.core = core
         self.revision = revision
         self.policy: Policy = core.policy.replace(revision=revision)
@@ -98,7 +98,7 @@ class Surface:
         # A revision has a handshake if it has the method that opens one.
         self.has_handshake = any(row.name == "initialize" for row in rows)
         # What an extension owns is served by the extension, where somebody took it.
-        self._own_methods: dict[str, Serve] = {
+        self._own_methods: dict[str, MethodHandler] = {
             row.name: served[row.name]
             for row in rows
             if row.kind == "request"
@@ -107,7 +107,7 @@ class Surface:
             and not row.extension
         }
         self.has_extensions = has_extensions(revision)
-        self.methods: dict[str, Serve] = {}
+        self.methods: dict[str, MethodHandler] = {}
         self.refresh()
         # Whether questions of handlers go out inside results, and answers come in as params.
         self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)

@@ -1,6 +1,6 @@
 """What a server offers of one kind, in order, and the pages in which a client reads it.
 
-A `Catalogue` is a dict that keeps its pages. A page is encoded when it is first asked for,
+A `PagedList` is a dict that keeps its pages. A page is encoded when it is first asked for,
 once per revision, and kept until something is added or removed; after that asking is a dict
 hit. What an item looks like on the wire is the business of the `row` that is handed in.
 
@@ -25,7 +25,7 @@ from msgspec.json import encode
 
 from ...mcp.shaping import narrow
 
-__all__ = ["Catalogue", "InvalidCursor"]
+__all__ = ["InvalidCursor", "PagedList"]
 
 Item = TypeVar("Item")
 
@@ -74,7 +74,7 @@ class _Snapshot(Generic[Item]):
         return self._digest
 
 
-class Catalogue(Generic[Item]):
+class PagedList(Generic[Item]):
     """Things of one kind in the order they were registered, and their pages."""
 
     __slots__ = ("_items", "_key", "_lock", "_member", "_row", "_size", "_snapshot", "on_change")

@@ -27,20 +27,20 @@ from ..handlers.output import output_of
 from ..handlers.raw_arguments import raw_arguments
 from ..settings import CacheHint
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
-from .paged_list import Catalogue
+from .paged_list import PagedList
 
 if TYPE_CHECKING:
     from ..core import ServerCore
-    from ..dispatch.methods import Hear
+    from ..dispatch.methods import NotificationHandler
 
 __all__ = [
     "SharedOptions",
     "cache_of",
-    "catalogue_maker",
     "check_middleware",
     "check_name_given",
     "check_revisions",
     "completer",
+    "list_maker",
     "mount",
     "own_method",
     "own_notification",
@@ -76,15 +76,15 @@ def check_revisions(revisions: tuple[str, ...]) -> None:
         raise ValueError(f"revisions are among {known}, at least one; not {unknown or 'none'}")
 
 
-def catalogue_maker(
+def list_maker(
     page_size: int, key: bytes, core: ServerCore
-) -> Callable[[str, Callable[[Any, str], Any]], Catalogue[Any]]:
+) -> Callable[[str, Callable[[Any, str], Any]], PagedList[Any]]:
     """Return what makes the lists of one server."""
 
-    def make(member: str, row: Callable[[Any, str], Any]) -> Catalogue[Any]:
-        catalogue: Catalogue[Any] = Catalogue(member, row, page_size=page_size, key=key)
-        catalogue.on_change = lambda: core.notify_list_changed(_KIND_OF[member])
-        return catalogue
+    def make(member: str, row: Callable[[Any, str], Any]) -> PagedList[Any]:
+        listed: PagedList[Any] = PagedList(member, row, page_size=page_size, key=key)
+        listed.on_change = lambda: core.notify_list_changed(_KIND_OF[member])
+        return listed
 
     return make
 
@@ -265,7 +265,9 @@ def own_method(core: ServerCore, name: str, handler: Callable[..., Any], inline:
     return Entry(name=name, owner=core, arguments=arguments_of(handler), inline=inline)
 
 
-def own_notification(core: ServerCore, name: str, handler: Callable[..., Any]) -> Hear:
+def own_notification(
+    core: ServerCore, name: str, handler: Callable[..., Any]
+) -> NotificationHandler:
     """Return what is called for a notification outside the specification."""
     _check_own(name, core.own_notifications)
     read = msgspec.json.Decoder(dict[str, Any])
@@ -284,7 +286,7 @@ async def _heard(core: ServerCore, entry: Entry, params: dict[str, Any]) -> None
     """Call a handler that nobody waits for: what it raises is logged."""
     try:
         call = partial(entry.arguments.call, params, None)
-        value = await core.workers.run(call) if entry.on_thread else call()
+        value = await core.threads.run(call) if entry.on_thread else call()
         if isawaitable(value):
             await value
     except Exception as error:  # noqa: BLE001  # an author's, and there is nobody else to tell
@@ -323,25 +325,25 @@ def check_name_given(given: Any, what: str) -> None:
         raise TypeError(f"{what} comes with parentheses, and says in them what it is about")
 
 
-def remove(catalogue: Catalogue[Any], name: str, kind: str) -> None:
+def remove(listed: PagedList[Any], name: str, kind: str) -> None:
     """Take an entry out of a list.
 
     Raises:
         LookupError: it is not there.
     """
-    if name not in catalogue:
+    if name not in listed:
         raise LookupError(f"there is no {kind} {name!r} to remove")
-    catalogue.remove(name)
+    listed.remove(name)
 
 
-def cache_of(catalogue: Catalogue[Any], default: CacheHint) -> CacheHint:
+def cache_of(listed: PagedList[Any], default: CacheHint) -> CacheHint:
     """Return how long a whole list may be kept.
 
     All pages of a list say the same, so the list is as short-lived, and as private, as the
     most so of what is on it.  [MCP 2026-07-28, server/utilities/caching]
     """
     found = default
-    for entry in catalogue:
+    for entry in listed:
         if entry.cache is not None:
             found = found.joined(entry.cache)
     return found
@@ -369,7 +371,7 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
     if prefix:
         _check_name(prefix, "server")
     before = f"{prefix}_" if prefix else ""
-    pairs: list[tuple[str, Catalogue[Any], Catalogue[Any], str]] = [
+    pairs: list[tuple[str, PagedList[Any], PagedList[Any], str]] = [
         ("tools", core.tools, other.tools, before),
         ("prompts", core.prompts, other.prompts, before),
         ("resources", core.resources, other.resources, ""),
@@ -412,8 +414,8 @@ def _key(entry: Any) -> str:
 
 def _copy(
     other: ServerCore,
-    ours: Catalogue[Any],
-    theirs: Catalogue[Any],
+    ours: PagedList[Any],
+    theirs: PagedList[Any],
     lead: str,
     taken: dict[str, Any],
 ) -> None:

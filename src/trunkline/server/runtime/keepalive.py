@@ -122,7 +122,7 @@ class KeepAlive:
 
     def _can_ping(self) -> bool:
         session = self._connection.session
-        return session is not None and method_row("ping", session.surface.revision) is not None
+        return session is not None and method_row("ping", session.rev.revision) is not None
 
     def _ping(self) -> None:
         connection = self._connection
@@ -133,7 +133,7 @@ class KeepAlive:
         # Any response shows that the client is alive, an error too.
         answered.add_done_callback(lambda future: future.cancelled() or future.exception())
         try:
-            method = spoken("ping", session.surface.policy)
+            method = spoken("ping", session.rev.policy)
             connection.peer.send_request(method, waiter=answered)
         except LocalProtocolError as error:
             _log.debug("ping not sent: %s", error)

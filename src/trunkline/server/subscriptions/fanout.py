@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ...jsonrpc.codec import Codec
     from ...jsonrpc.incoming import IncomingRequest
     from ..dispatch.connection import Connection
-    from ..dispatch.revision import Surface
+    from ..dispatch.revision import ServerRevision
 
 __all__ = ["Fanout", "FanoutListener", "Notice", "Topic", "notice_of"]
 
@@ -67,19 +67,19 @@ class Topic(NamedTuple):
 class FanoutListener:
     """A subscriber: the session of a connection, or one `subscriptions/listen` request."""
 
-    __slots__ = ("asked", "connection", "id", "route", "surface", "topics", "transport")
+    __slots__ = ("asked", "connection", "id", "rev", "route", "topics", "transport")
 
     def __init__(
         self,
         connection: Connection,
         asked: IncomingRequest | None = None,
-        surface: Surface | None = None,
+        rev: ServerRevision | None = None,
     ) -> None:
         self.connection = connection
         self.transport = connection.transport
         # Of a listen request; a session has none.
         self.asked = asked
-        self.surface = surface
+        self.rev = rev
         self.route = None if asked is None else asked.route
         # As JSON: 7 stays a number, "7" a string.
         self.id = None if asked is None else encode(asked.id)

@@ -29,7 +29,7 @@ from ...mcp.types import (
 from ...spec.error_kinds import ErrorKind
 from ..dispatch.connection import Connection
 from ..dispatch.requests import RETRY_AFTER
-from ..dispatch.revision import Surface
+from ..dispatch.revision import ServerRevision
 from ..errors import refusal
 from .fanout import Topic
 from .registry import LISTS, list_topic, resource_topic, task_topic
@@ -44,20 +44,20 @@ _EMPTY: Final = Raw(b"{}")
 
 
 def listen(
-    connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     """Open a stream of change notifications, or reject the request."""
     wanted = _read.decode(_EMPTY if asked.params is UNSET else asked.params).notifications
-    if _is_refused(connection, asked, surface, wanted):
+    if _is_refused(connection, asked, rev, wanted):
         return
     try:
         honoured = _honoured(connection, caller, wanted)
     except RequestError as error:
-        connection.answer(asked, refusal(error, surface.policy), surface.policy)
+        connection.answer(asked, refusal(error, rev.policy), rev.policy)
         return
     asked = connection.peer.incoming.lighten(asked)
     # Opened before the acknowledgement: a client in this process may cancel on receiving it.
-    connection.core.streams.open(connection, asked, surface, _topics(honoured))
+    connection.core.streams.open(connection, asked, rev, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(
         honoured, meta={SUBSCRIPTION_ID: asked.id}
     )
@@ -65,21 +65,21 @@ def listen(
 
 
 def _is_refused(
-    connection: Connection, asked: IncomingRequest, surface: Surface, wanted: SubscriptionFilter
+    connection: Connection, asked: IncomingRequest, rev: ServerRevision, wanted: SubscriptionFilter
 ) -> bool:
     if asked.slot is not None:
         text = "subscriptions/listen must not be part of a batch"
-        connection.refuse(asked, surface.policy, ErrorKind.INVALID_REQUEST, text)
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_REQUEST, text)
         return True
-    if connection.jobs.is_stopping:
+    if connection.runner.is_stopping:
         kind = ErrorKind.SERVICE_UNAVAILABLE
-        connection.refuse(asked, surface.policy, kind, retryAfterMs=RETRY_AFTER)
+        connection.refuse(asked, rev.policy, kind, retryAfterMs=RETRY_AFTER)
         return True
     # Checked before any lookup: the filter may name any number of things.
     named = len({*_given(wanted.resource_subscriptions)}) + len({*_given(wanted.task_ids)})
     problem = connection.core.streams.no_room(connection, named, is_stream=True)
     if problem is not None:
-        connection.refuse(asked, surface.policy, ErrorKind.SUBSCRIPTION_FAILED, problem)
+        connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, problem)
     return problem is not None
 
 

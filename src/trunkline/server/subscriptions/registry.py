@@ -43,7 +43,7 @@ from .fanout import Fanout, FanoutListener, Topic
 if TYPE_CHECKING:
     from ...jsonrpc.incoming import IncomingRequest
     from ..core import ServerCore
-    from ..dispatch.revision import Surface
+    from ..dispatch.revision import ServerRevision
 
 __all__ = ["LISTS", "SubscriptionRegistry", "list_topic", "resource_topic", "task_topic"]
 
@@ -170,11 +170,11 @@ class SubscriptionRegistry:
         self,
         connection: Connection,
         asked: IncomingRequest,
-        surface: Surface,
+        rev: ServerRevision,
         topics: Iterable[Topic],
     ) -> None:
         """Subscribe a listen request to these topics until it ends."""
-        listener = FanoutListener(connection, asked, surface)
+        listener = FanoutListener(connection, asked, rev)
         self._entry(connection).streams[asked] = listener
         for topic in topics:
             self._join(listener, topic)
@@ -218,10 +218,10 @@ class SubscriptionRegistry:
         for listener in tuple(entry.streams.values()):
             fanout.catch_up(listener)
             self._close(listener)
-            asked, surface = listener.asked, listener.surface
-            if asked is not None and surface is not None:
+            asked, rev = listener.asked, listener.rev
+            if asked is not None and rev is not None:
                 ended = SubscriptionsListenResult(meta={SUBSCRIPTION_ID: asked.id})
-                connection.answer(asked, surface.result(ended), surface.policy)
+                connection.answer(asked, rev.result(ended), rev.policy)
 
     def leave(self, connection: Connection) -> None:
         """Remove the subscriptions of a closed connection."""
@@ -247,7 +247,7 @@ class SubscriptionRegistry:
             # Connections of another loop ended with it.
             self._listeners.clear()
             self._connections.clear()
-            codec = self._app.newest.codec("default")
+            codec = self._app.newest_revision.codec("default")
             self._fanout = Fanout(connection.loop, codec, self._listeners, self._on_slow)
 
     def _join(self, listener: FanoutListener, topic: Topic) -> None:

@@ -31,7 +31,7 @@ from msgspec import UNSET, Raw, UnsetType, ValidationError
 from ...errors import RequestAborted, RequestError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
-from ..dispatch.handler_run import Asker, SuspendHandler, course_of
+from ..dispatch.handler_run import Asker, SuspendHandler, handler_run_of
 from ..extensions import declares, refuse_undeclared
 from .wire import read_ttl, task_form
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..client_requests.multi_round_trip import RoundTrips
     from ..context import Context
     from ..core import ServerCore
-    from ..dispatch.handler_run import Question
+    from ..dispatch.handler_run import InputQuestion
     from ..registry.entries import ToolEntry
     from .lifecycle import Tasks
 
@@ -100,13 +100,13 @@ def _admit_extension(context: Context, entry: ToolEntry) -> Admission | None:
             return Admission("handler", must=must)
         return Admission("call" if must else "soon", must=must)
     if must:
-        refuse_undeclared(context._connection, context._asked, context._surface, EXTENSION)
+        refuse_undeclared(context._connection, context._asked, context._rev, EXTENSION)
         return None
     return Admission()
 
 
 def _reject(context: Context, kind: str, text: str | None = None) -> Admission | None:
-    context._connection.refuse(context._asked, context._surface.policy, kind, text)
+    context._connection.refuse(context._asked, context._rev.policy, kind, text)
     return None
 
 
@@ -134,8 +134,8 @@ class TaskStart:
             RequestAborted: the call has ended.
             SuspendHandler: client requests go out first; the client retries the call.
         """
-        course = course_of(self._context)
-        if course.on_end is not None:
+        run = handler_run_of(self._context)
+        if run.on_end is not None:
             return True
         try:
             await asyncio.shield(self._begin())
@@ -145,7 +145,7 @@ class TaskStart:
             return False
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if course.is_done and (task is None or not task.cancelling()):
+            if run.is_done and (task is None or not task.cancelling()):
                 # The handler has returned and left behind the task that awaits this.
                 text = "the call has ended"
                 raise RequestAborted(text, method=self._context.method) from None
@@ -154,7 +154,7 @@ class TaskStart:
 
     def _begin(self) -> asyncio.Task[None]:
         if self._begun is None:
-            waits = course_of(self._context).waits
+            waits = handler_run_of(self._context).waits
             begun = self._tasks.track(self._tasks.begin(self._context, ttl=self._ttl))
             self._begun = begun
             waits.add(begun)  # cancelled when the call ends
@@ -171,7 +171,7 @@ class TaskStart:
         """Turn the call into a task if its handler is still running after the delay."""
         context = self._context
         connection = context._connection
-        is_running = connection.jobs.at_work.get(context._asked) is context
+        is_running = connection.runner.at_work.get(context._asked) is context
         # A client that has closed its sending side cannot poll a task.
         if is_running and connection.hears and not context.cancelled:
             self._tasks.spawn(self._try())
@@ -197,12 +197,12 @@ class DeferredTaskAsker:
         self._rounds = rounds
         self._fallback: Asker | None = None
 
-    async def ask(self, question: Question) -> Raw:
+    async def ask(self, question: InputQuestion) -> Raw:
         """Return the client's response, undecoded."""
-        course = course_of(self._context)
-        if not await self._start() and course.asker is self:
-            course.asker = self._round_trip()
-        asker = course.asker
+        run = handler_run_of(self._context)
+        if not await self._start() and run.asker is self:
+            run.asker = self._round_trip()
+        asker = run.asker
         assert asker is not None  # the task's, or the round trip's
         return await asker.ask(question)
 
@@ -212,5 +212,5 @@ class DeferredTaskAsker:
 
     def _round_trip(self) -> Asker:
         if self._fallback is None:
-            self._fallback = self._rounds.begin(self._context, course_of(self._context))
+            self._fallback = self._rounds.begin(self._context, handler_run_of(self._context))
         return self._fallback

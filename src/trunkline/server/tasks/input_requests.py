@@ -35,12 +35,12 @@ from ...mcp.types import InputRequest, ListRootsRequestParams
 from ...store.errors import StoreError, StoreFull, StoreUnavailable
 from ...store.values import Lease
 from ..client_requests import capabilities
-from ..dispatch.handler_run import Ending, course_of
+from ..dispatch.handler_run import RoundTripState, handler_run_of
 from . import wire
 from .records import InputResponse, TaskRecord, answered, with_question, without_question
 
 if TYPE_CHECKING:
-    from ..dispatch.handler_run import Question
+    from ..dispatch.handler_run import InputQuestion
     from .lifecycle import RunningTask, Tasks
     from .result_waiters import ResultWaiter
 
@@ -69,13 +69,13 @@ class TaskAsker:
 
     __slots__ = ("_before", "_running", "_tasks")
 
-    def __init__(self, tasks: Tasks, running: RunningTask, before: Ending | None) -> None:
+    def __init__(self, tasks: Tasks, running: RunningTask, before: RoundTripState | None) -> None:
         self._tasks = tasks
         self._running = running
         # The round trips before the call became a task.
         self._before = before
 
-    async def ask(self, question: Question) -> Raw:
+    async def ask(self, question: InputQuestion) -> Raw:
         """Return the client's response, undecoded.
 
         Raises:
@@ -87,18 +87,20 @@ class TaskAsker:
         if known is not None:
             return known
         context = self._running.context
-        course = course_of(context)
+        run = handler_run_of(context)
         try:
-            with course.paused(context):
-                response = await self._response(question, course.waits)
+            with run.paused(context):
+                response = await self._response(question, run.waits)
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if course.is_done and (task is None or not task.cancelling()):
+            if run.is_done and (task is None or not task.cancelling()):
                 raise RequestAborted("the task has ended", method=question.method) from None
             raise
-        return _result(response, question, self._running.surface.policy)
+        return _result(response, question, self._running.rev.policy)
 
-    async def _response(self, question: Question, waits: set[asyncio.Future[Any]]) -> InputResponse:
+    async def _response(
+        self, question: InputQuestion, waits: set[asyncio.Future[Any]]
+    ) -> InputResponse:
         running, key = self._running, question.key
         limit = self._tasks.settings.open_inputs
         if len(running.input_futures) >= limit:
@@ -125,11 +127,11 @@ class TaskAsker:
         done = None if self._before is None else self._before.done(key)
         return await work() if done is None else done
 
-    async def _put(self, question: Question, future: asyncio.Future[InputResponse]) -> None:
+    async def _put(self, question: InputQuestion, future: asyncio.Future[InputResponse]) -> None:
         running = self._running
         request: dict[str, Any] = {"method": question.method}
         if question.params is not None:
-            request["params"] = running.surface.narrowed(question.params)
+            request["params"] = running.rev.narrowed(question.params)
         raw = Raw(encode(request))
 
         def to(record: TaskRecord) -> TaskRecord | None:
@@ -232,7 +234,7 @@ class InputCarriers:
                 continue
             session = waiter.connection.session
             try:
-                capabilities.check(session, waiter.surface, request.method, _params(request))
+                capabilities.check(session, waiter.rev, request.method, _params(request))
             except LocalProtocolError:
                 continue
             return waiter
@@ -276,10 +278,10 @@ class InputCarriers:
         self, waiter: ResultWaiter, record: TaskRecord, request: InputRequest
     ) -> InputResponse | None:
         """Return the client's response to a question; None if the request was aborted."""
-        connection, surface = waiter.connection, waiter.surface
-        params = wire.message_of(_params(request), record.id, surface)
+        connection, rev = waiter.connection, waiter.rev
+        params = wire.message_of(_params(request), record.id, rev)
         try:
-            raw = await connection.ask(waiter.asked, surface, request.method, params, None)
+            raw = await connection.ask(waiter.asked, rev, request.method, params, None)
         except PeerError as error:
             data = UNSET if error.data is None else error.data
             return InputResponse(error=ErrorObject(error.code, error.message, data))
@@ -294,11 +296,11 @@ def _params(request: InputRequest) -> Any:
     return ListRootsRequestParams() if request.params is UNSET else request.params
 
 
-def _timeout(question: Question) -> RequestTimeout:
+def _timeout(question: InputQuestion) -> RequestTimeout:
     return RequestTimeout("no response from the client within the timeout", method=question.method)
 
 
-def _result(response: InputResponse, question: Question, policy: Policy) -> Raw:
+def _result(response: InputResponse, question: InputQuestion, policy: Policy) -> Raw:
     if response.result is not UNSET:
         return response.result
     if response.error is UNSET:

@@ -38,7 +38,7 @@ from ...store.base import Store
 from ...store.errors import StoreClosed, StoreError, StoreFull
 from ..context import Context
 from ..dispatch.connection import MAX_BACKLOG_BYTES, Connection
-from ..dispatch.handler_run import course_of
+from ..dispatch.handler_run import handler_run_of
 from ..dispatch.requests import RETRY_AFTER
 from ..errors import as_redacted
 from ..extensions import declares
@@ -92,7 +92,7 @@ class RunningTask:
     def __init__(self, context: Context, record: TaskRecord, requestor: str) -> None:
         self.context = context
         self.connection: Connection = context._connection
-        self.surface = context._surface
+        self.rev = context._rev
         # The record as created.
         self.record = record
         self.tenant = record.tenant
@@ -179,12 +179,12 @@ class Tasks:
         if admission is None or admission.start is None:
             return admission is not None
         start = TaskStart(self, context, must=admission.must, ttl=admission.ttl)
-        course = course_of(context)
-        course.become = start
+        run = handler_run_of(context)
+        run.become = start
         if admission.start == "call" or (admission.start == "soon" and not self.settings.quick):
-            course.begin = lambda _: start()
+            run.begin = lambda _: start()
         elif admission.start == "soon":
-            course.asker = DeferredTaskAsker(start, context, self.app.rounds)
+            run.asker = DeferredTaskAsker(start, context, self.app.rounds)
             context._connection.loop.call_later(self.settings.quick, start.start_if_running)
         return True
 
@@ -198,10 +198,10 @@ class Tasks:
         """
         form = task_form(context.revision)
         assert form is not None
-        course = course_of(context)
-        if course.round is not None:
-            await course.round.give_way()
-        if self.is_stopping or context._connection.jobs.is_stopping:
+        run = handler_run_of(context)
+        if run.round is not None:
+            await run.round.give_way()
+        if self.is_stopping or context._connection.runner.is_stopping:
             raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
         requestor = self.requestor(context)
         own = sum(each.requestor == requestor for each in self.running.values())
@@ -213,8 +213,8 @@ class Tasks:
         self._loop = running.connection.loop
         try:
             record = await self._store(running, record)
-            if course.round is not None:
-                await course.round.give_way()  # for client requests made meanwhile
+            if run.round is not None:
+                await run.round.give_way()  # for client requests made meanwhile
         except BaseException as error:
             # A cancellation included: the record may have been written.
             await self._forget(running)
@@ -263,18 +263,18 @@ class Tasks:
         # Synchronous: between detaching the handler and answering, no other code may run.
         context, connection, loop = running.context, running.connection, running.connection.loop
         running.is_detached = True
-        connection.jobs.detach(context, running.set_outcome)
+        connection.runner.detach(context, running.set_outcome)
         end = loop.create_task(_logged(self._run_to_end(running)))
         self._ends.add(end)
         end.add_done_callback(self._ends.discard)
-        course = course_of(context)
-        course.asker = TaskAsker(self, running, course.round)
-        course.outlet = partial(self._report, running)
+        run = handler_run_of(context)
+        run.asker = TaskAsker(self, running, run.round)
+        run.outlet = partial(self._report, running)
         left = record.remaining(self.records.clock())
         if left is not None:
             running.timer = loop.call_later(max(left, 0), self._expire, running)
-        surface = running.surface
-        connection.answer(context._asked, wire.created(record, surface), surface.policy)
+        rev = running.rev
+        connection.answer(context._asked, wire.created(record, rev), rev.policy)
 
     async def _remove(self, running: RunningTask, record: TaskRecord) -> None:
         try:
@@ -299,7 +299,7 @@ class Tasks:
         # The extension form has no progress and no log messages in tasks.
         if running.form == "extension" or running.is_over or self._is_behind(running):
             return
-        running.connection.notify(method, wire.message_of(params, running.id, running.surface))
+        running.connection.notify(method, wire.message_of(params, running.id, running.rev))
 
     @staticmethod
     def _is_behind(running: RunningTask) -> bool:
@@ -309,7 +309,7 @@ class Tasks:
         """Notify subscribers of a new state; a state older than the last one sent is dropped."""
         if record.updated < running.notified_at:
             return
-        params = wire.notification(record, running.surface)
+        params = wire.notification(record, running.rev)
         if running.form == "extension":
             self.app.streams.task_changed(running.id, params)
         elif record.status != running.notified_status and not self._is_behind(running):
@@ -383,11 +383,11 @@ class Tasks:
         if not is_ours and await self._runner.is_alive(record.runner):
             return record
         revision = next(each for each in self.app.revisions if task_form(each) == record.form)
-        surface = self.app.surface(revision)
-        outcome = wire.stopped(_RUNNER_GONE, surface)
+        rev = self.app.revision(revision)
+        outcome = wire.stopped(_RUNNER_GONE, rev)
         change = await self.records.change(record.tenant, record.id, outcome.applied_to)
         if change.is_ours and change.record is not None and record.form == "extension":
-            params = wire.notification(change.record, surface)
+            params = wire.notification(change.record, rev)
             self.app.streams.task_changed(record.id, params)
         return change.record
 
@@ -437,12 +437,12 @@ class Tasks:
                 await asyncio.wait([running.handler_task], timeout=_CLEANUP_TIMEOUT_S)
                 raise
             if not running.is_over:
-                surface = running.surface
+                rev = running.rev
                 await self._conclude(
                     running,
-                    wire.stopped(_RUNNER_GONE, surface)
+                    wire.stopped(_RUNNER_GONE, rev)
                     if outcome is None
-                    else wire.outcome_of(outcome, running.form, surface),
+                    else wire.outcome_of(outcome, running.form, rev),
                 )
         finally:
             await self._forget(running)
@@ -458,7 +458,7 @@ class Tasks:
                 if outcome.message in (_TOO_LARGE, _NO_ROOM):
                     return  # the next reader finds the task orphaned
                 text = _TOO_LARGE if full.bound == "value_bytes" else _NO_ROOM
-                outcome = wire.stopped(text, running.surface)
+                outcome = wire.stopped(text, running.rev)
             except StoreClosed:
                 return
             except StoreError as error:
@@ -553,7 +553,7 @@ class Tasks:
     async def _fail(self, running: RunningTask) -> None:
         try:
             async with asyncio.timeout(_CLEANUP_TIMEOUT_S):
-                await self._conclude(running, wire.stopped(_RUNNER_GONE, running.surface))
+                await self._conclude(running, wire.stopped(_RUNNER_GONE, running.rev))
         except TimeoutError:
             _log.warning("task not marked as failed: no answer from the store")
         running.stop()
@@ -613,7 +613,9 @@ class Tasks:
             )
         # Resolves principal and tenant as for a handler.
         asked = IncomingRequest(None, "subscriptions/listen")
-        context = Context(connection, asked, app.newest, caller, app, "subscriptions/listen")
+        context = Context(
+            connection, asked, app.newest_revision, caller, app, "subscriptions/listen"
+        )
         found = []
         for id in ids:
             running = self.running.get(id)

@@ -39,7 +39,7 @@ from ..client_requests import capabilities
 from ..context import Context
 from ..dispatch.connection import Connection
 from ..dispatch.requests import RETRY_AFTER
-from ..dispatch.revision import Serve, Surface
+from ..dispatch.revision import MethodHandler, ServerRevision
 from ..errors import error_of
 from ..extensions import Extension
 from ..handlers.raw_arguments import raw_arguments
@@ -88,7 +88,7 @@ class _TaskWork:
 
     def fail(self, entry: Any, context: Context, error: BaseException) -> Any:
         """Return the error; a store error becomes a retryable one."""
-        policy = context._surface.policy
+        policy = context._rev.policy
         if isinstance(error, StoreError):
             _log.warning("%s failed, store error: %s", context.method, error)
             kind = ErrorKind.SERVICE_UNAVAILABLE
@@ -104,7 +104,7 @@ _WORK: Final = _TaskWork()
 
 async def _get(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
-    return wire.shown(record, context._surface)
+    return wire.shown(record, context._rev)
 
 
 async def _cancel(context: Context, params: Any) -> Any:
@@ -114,29 +114,29 @@ async def _cancel(context: Context, params: Any) -> Any:
         raise _not_found()
     if not change.is_ours and change.record.form == "core":
         raise RequestError(ErrorKind.TASK_ALREADY_COMPLETED)
-    return wire.cancelled(change.record, context._surface)
+    return wire.cancelled(change.record, context._rev)
 
 
 async def _update(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
-    tasks, surface = _tasks(context), context._surface
+    tasks, rev = _tasks(context), context._rev
     responses = {
-        key: _checked(key, raw, record.questions[key], surface)
+        key: _checked(key, raw, record.questions[key], rev)
         for key, raw in params.input_responses.items()
         if key in record.questions
     }
     await tasks.change(record, partial(answered, responses=responses))
-    return surface.empty()
+    return rev.empty()
 
 
 async def _result(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
     if record.is_over:
-        return wire.payload(record, context._surface)
+        return wire.payload(record, context._rev)
     tasks = _tasks(context)
     await tasks.start_runner()
     requestor = tasks.requestor(context)
-    waiter = ResultWaiter(context._connection, context._asked, context._surface, requestor, record)
+    waiter = ResultWaiter(context._connection, context._asked, context._rev, requestor, record)
     if not tasks.result_waiters.add(waiter):
         raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER})
     try:
@@ -149,13 +149,11 @@ async def _result(context: Context, params: Any) -> Any:
 
 
 async def _list(context: Context, params: Any) -> Any:
-    tasks, surface = _tasks(context), context._surface
+    tasks, rev = _tasks(context), context._rev
     requestor, key = tasks.requestor(context), tasks.cursor_key
     after = None if params.cursor is UNSET else _opened(params.cursor, requestor, key)
     records, cursor = await tasks.records.page(context.tenant or "", requestor, after, _PAGE_TASKS)
-    return wire.listed(
-        records, None if cursor is None else _signed(cursor, requestor, key), surface
-    )
+    return wire.listed(records, None if cursor is None else _signed(cursor, requestor, key), rev)
 
 
 # -- lookup ----------------------------------------------------------------------------------
@@ -189,14 +187,14 @@ def _not_found() -> RequestError:
     return RequestError(ErrorKind.TASK_NOT_FOUND, NOT_FOUND)
 
 
-def _checked(key: str, raw: Raw, question: Raw, surface: Surface) -> InputResponse:
+def _checked(key: str, raw: Raw, question: Raw, rev: ServerRevision) -> InputResponse:
     """Return a response that has the result type of its question.
 
     Raises:
         RequestError: it has another type.
     """
     try:
-        capabilities.read(raw, surface, method_of(question))
+        capabilities.read(raw, rev, method_of(question))
     except RemoteProtocolError as error:
         text = f"Invalid params: the answer to {redact(key)} is not {error.expected}"
     else:
@@ -233,22 +231,22 @@ def _opened(cursor: str, requestor: str, key: bytes) -> str:
 # -- registration ----------------------------------------------------------------------------
 
 
-def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]]) -> Serve:
+def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]]) -> MethodHandler:
     arguments = raw_arguments(method)
 
     def serve(
-        connection: Connection, asked: IncomingRequest, caller: Caller | None, surface: Surface
+        connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
     ) -> None:
         params = read.decode(_EMPTY if asked.params is UNSET else asked.params)
         app = connection.core
         entry = Entry(name=name, owner=app, arguments=arguments)
-        context = Context(connection, asked, surface, caller, app, name)
-        connection.jobs.begin(_WORK, entry, params, context)
+        context = Context(connection, asked, rev, caller, app, name)
+        connection.runner.begin(_WORK, entry, params, context)
 
     return serve
 
 
-TASK_METHODS: Final[dict[str, Serve]] = {
+TASK_METHODS: Final[dict[str, MethodHandler]] = {
     "tasks/get": _serve("tasks/get", _task_params, _get),
     "tasks/result": _serve("tasks/result", _task_params, _result),
     "tasks/list": _serve("tasks/list", _page_params, _list),

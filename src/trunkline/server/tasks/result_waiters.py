@@ -28,7 +28,7 @@ from .records import TaskRecord
 if TYPE_CHECKING:
     from ...jsonrpc.incoming import IncomingRequest
     from ..dispatch.connection import Connection
-    from ..dispatch.revision import Surface
+    from ..dispatch.revision import ServerRevision
 
 __all__ = ["NOT_FOUND", "ResultWaiter", "ResultWaiters"]
 
@@ -39,19 +39,19 @@ NOT_FOUND: Final = "Task not found"
 class ResultWaiter:
     """One open `tasks/result` request."""
 
-    __slots__ = ("asked", "can_carry", "connection", "done", "requestor", "surface", "task")
+    __slots__ = ("asked", "can_carry", "connection", "done", "requestor", "rev", "task")
 
     def __init__(
         self,
         connection: Connection,
         asked: IncomingRequest,
-        surface: Surface,
+        rev: ServerRevision,
         requestor: str,
         record: TaskRecord,
     ) -> None:
         self.connection = connection
         self.asked = asked
-        self.surface = surface
+        self.rev = rev
         self.requestor = requestor
         # Tenant and id.
         self.task = record.tenant, record.id
@@ -121,18 +121,18 @@ class ResultWaiters:
         """Answer the waiters of a task that has ended, or is gone (`record` is None)."""
         for waiter in self.open(tenant, id):
             self._remove(waiter)
-            connection, policy = waiter.connection, waiter.surface.policy
+            connection, policy = waiter.connection, waiter.rev.policy
             if record is None:
                 gone = named_error(ErrorKind.TASK_NOT_FOUND, policy=policy, message=NOT_FOUND)
                 connection.answer(waiter.asked, gone, policy)
             else:
-                connection.answer(waiter.asked, wire.payload(record, waiter.surface), policy)
+                connection.answer(waiter.asked, wire.payload(record, waiter.rev), policy)
 
     def release(self, connection: Connection) -> None:
         """Fail the waiters of a closing connection with a retryable error."""
         for waiter in self._of(connection):
             self._remove(waiter)
-            policy = waiter.surface.policy
+            policy = waiter.rev.policy
             kind = ErrorKind.SERVICE_UNAVAILABLE
             error = named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER)
             connection.answer(waiter.asked, error, policy)

@@ -43,7 +43,7 @@ from ..handlers.json_encoding import OutputMismatch, encoded
 from .records import TaskForm, TaskRecord, ended, timestamp
 
 if TYPE_CHECKING:
-    from ..dispatch.revision import Surface
+    from ..dispatch.revision import ServerRevision
 
 __all__ = [
     "TaskOutcome",
@@ -109,32 +109,32 @@ def read_ttl(raw: Raw) -> float | None:
 # -- state -----------------------------------------------------------------------------------
 
 
-def created(record: TaskRecord, surface: Surface) -> Any:
+def created(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the `CreateTaskResult` of a call that became a task."""
     task: Task = _made(Task, record)
-    wrapped = _made(CreateTaskResult, record, meta=surface.meta, result_type="task", task=task)
-    return surface.narrowed(wrapped)
+    wrapped = _made(CreateTaskResult, record, meta=rev.meta, result_type="task", task=task)
+    return rev.narrowed(wrapped)
 
 
-def shown(record: TaskRecord, surface: Surface) -> Any:
+def shown(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the result of `tasks/get`."""
-    return surface.result(_made(GetTaskResult, record, **_payload_members(record)))
+    return rev.result(_made(GetTaskResult, record, **_payload_members(record)))
 
 
-def cancelled(record: TaskRecord, surface: Surface) -> Any:
+def cancelled(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the result of `tasks/cancel`: the state, or an empty result in the extension form."""
-    return surface.result(_made(CancelTaskResult, record))
+    return rev.result(_made(CancelTaskResult, record))
 
 
-def listed(records: list[TaskRecord], cursor: str | None, surface: Surface) -> Any:
+def listed(records: list[TaskRecord], cursor: str | None, rev: ServerRevision) -> Any:
     """Return a page of `tasks/list`."""
     tasks = [_made(Task, each) for each in records]
-    return surface.result(ListTasksResult(tasks, next_cursor=cursor or UNSET))
+    return rev.result(ListTasksResult(tasks, next_cursor=cursor or UNSET))
 
 
-def notification(record: TaskRecord, surface: Surface) -> Any:
+def notification(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the params of the notification that a task has changed."""
-    return surface.narrowed(_made(TaskStatusNotificationParams, record, **_payload_members(record)))
+    return rev.narrowed(_made(TaskStatusNotificationParams, record, **_payload_members(record)))
 
 
 def _made(kind: Any, record: TaskRecord, **more: Any) -> Any:
@@ -180,12 +180,12 @@ class TaskOutcome(NamedTuple):
         return ended(record, self.status, self.message, result=self.result, error=self.error)
 
 
-def outcome_of(outcome: Any, form: TaskForm, surface: Surface) -> TaskOutcome:
+def outcome_of(outcome: Any, form: TaskForm, rev: ServerRevision) -> TaskOutcome:
     """Return the final state of a task from the result or error of its handler."""
     try:
         written = Raw(encoded(outcome))
     except OutputMismatch:
-        return stopped("The result cannot be encoded as JSON.", surface)
+        return stopped("The result cannot be encoded as JSON.", rev)
     if type(outcome) is ErrorObject:
         return TaskOutcome("failed", outcome.message[:_MAX_MESSAGE_CHARS], error=written)
     has_failed = isinstance(outcome, CallToolResult) and outcome.is_error is True
@@ -194,33 +194,33 @@ def outcome_of(outcome: Any, form: TaskForm, surface: Surface) -> TaskOutcome:
     return TaskOutcome("completed", "", written)
 
 
-def stopped(message: str, surface: Surface) -> TaskOutcome:
+def stopped(message: str, rev: ServerRevision) -> TaskOutcome:
     """Return the final state of a task that failed without an outcome of its handler."""
-    error = named_error(ErrorKind.INTERNAL_ERROR, policy=surface.policy, message=message)
+    error = named_error(ErrorKind.INTERNAL_ERROR, policy=rev.policy, message=message)
     return TaskOutcome("failed", message, error=Raw(encode(error)))
 
 
-def payload(record: TaskRecord, surface: Surface) -> Any:
+def payload(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the response that the original call would have got, for a finished task."""
     if record.result is not UNSET:
         result = _members.decode(record.result)
-        meta = {**result.get("_meta", {}), **related(record.id, surface)}
+        meta = {**result.get("_meta", {}), **related(record.id, rev)}
         return {**result, "_meta": meta} if meta else result
     if record.error is not UNSET:
         return _error.decode(record.error)
     text = record.status_message or None
-    return named_error(ErrorKind.REQUEST_CANCELLED, policy=surface.policy, message=text)
+    return named_error(ErrorKind.REQUEST_CANCELLED, policy=rev.policy, message=text)
 
 
-def related(id: str, surface: Surface) -> dict[str, Any]:
+def related(id: str, rev: ServerRevision) -> dict[str, Any]:
     """Return the `_meta` members that name a task; empty if the revision has no such key."""
-    known = meta_key(RELATED_TASK, surface.revision) is not None
+    known = meta_key(RELATED_TASK, rev.revision) is not None
     return {RELATED_TASK: {"taskId": id}} if known else {}
 
 
-def message_of(params: Any, id: str, surface: Surface) -> Any:
+def message_of(params: Any, id: str, rev: ServerRevision) -> Any:
     """Return the params of a message with the task it belongs to named in `_meta`."""
-    named = related(id, surface)
+    named = related(id, rev)
     if not named:
         return params
     meta = {} if params.meta is UNSET else params.meta

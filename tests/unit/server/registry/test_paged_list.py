@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from trunkline.mcp.types import Prompt, Tool
 from trunkline.server.registry import paged_list
-from trunkline.server.registry.paged_list import Catalogue, InvalidCursor
+from trunkline.server.registry.paged_list import InvalidCursor, PagedList
 from trunkline.spec.revisions import LATEST, REVISIONS, V2024_11_05
 from trunkline.spec.types import UnknownRevision
 
@@ -23,10 +23,10 @@ def tool_of(name: str, revision: str) -> Tool:
     return Tool({"type": "object"}, name, title=name.upper())
 
 
-def catalogue(
+def listed(
     count: int = 0, *, member: str = "tools", page_size: int = 2, key: bytes = KEY, first: int = 0
-) -> Catalogue[str]:
-    made = Catalogue(member, tool_of, page_size=page_size, key=key)
+) -> PagedList[str]:
+    made = PagedList(member, tool_of, page_size=page_size, key=key)
     for number in range(first, first + count):
         made.add(f"t{number}", f"t{number}")
     return made
@@ -36,7 +36,7 @@ def read(page: Raw) -> Any:
     return json.loads(bytes(page))
 
 
-def walk(made: Catalogue[str], revision: str = LATEST) -> Iterator[Any]:
+def walk(made: PagedList[str], revision: str = LATEST) -> Iterator[Any]:
     cursor = None
     while True:
         page = read(made.page(revision, cursor))
@@ -50,7 +50,7 @@ def walk(made: Catalogue[str], revision: str = LATEST) -> Iterator[Any]:
 
 
 def test_it_holds_what_was_added_in_order() -> None:
-    made = catalogue(3)
+    made = listed(3)
     assert len(made) == 3
     assert list(made) == ["t0", "t1", "t2"]
     assert "t1" in made
@@ -60,7 +60,7 @@ def test_it_holds_what_was_added_in_order() -> None:
 
 
 def test_a_name_is_taken_once() -> None:
-    made = catalogue(1)
+    made = listed(1)
     with pytest.raises(ValueError, match="tools: there already is one called 't0'"):
         made.add("t0", "another")
     assert made.get("t0") == "t0"
@@ -68,7 +68,7 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_what_is_removed_is_returned_and_gone() -> None:
-    made = catalogue(2)
+    made = listed(2)
     assert made.remove("t0") == "t0"
     assert list(made) == ["t1"]
     with pytest.raises(KeyError):
@@ -76,7 +76,7 @@ def test_what_is_removed_is_returned_and_gone() -> None:
 
 
 def test_each_change_is_told_once_it_has_happened() -> None:
-    made = catalogue()
+    made = listed()
     seen: list[int] = []
     made.on_change = lambda: seen.append(len(made))
     made.add("a", "a")
@@ -93,31 +93,31 @@ def test_each_change_is_told_once_it_has_happened() -> None:
 @pytest.mark.parametrize("page_size", [0, -1])
 def test_a_page_holds_at_least_one_item(page_size: int) -> None:
     with pytest.raises(ValueError, match="at least one"):
-        catalogue(page_size=page_size)
+        listed(page_size=page_size)
 
 
 def test_a_key_is_needed() -> None:
     with pytest.raises(ValueError, match="empty key"):
-        catalogue(key=b"")
+        listed(key=b"")
 
 
 # Pages
 
 
 def test_an_empty_list_is_one_empty_page() -> None:
-    assert bytes(catalogue().page(LATEST, None)) == b'{"tools":[]}'
+    assert bytes(listed().page(LATEST, None)) == b'{"tools":[]}'
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 11])
 def test_the_pages_hold_every_item_once(count: int) -> None:
-    made = catalogue(count)
+    made = listed(count)
     pages = list(walk(made))
     assert len(pages) == -(-count // 2)
     assert [tool["name"] for page in pages for tool in page["tools"]] == list(made)
 
 
 def test_an_item_is_written_as_the_revision_has_it() -> None:
-    made = catalogue(1)
+    made = listed(1)
     old, new = (read(made.page(each, None))["tools"][0] for each in (V2024_11_05, LATEST))
     assert new == {"inputSchema": {"type": "object"}, "name": "t0", "title": "T0"}
     assert old == {"inputSchema": {"type": "object"}, "name": "t0"}
@@ -130,7 +130,7 @@ def test_the_row_is_told_the_revision() -> None:
         asked.append(revision)
         return Prompt(item)
 
-    made = Catalogue("prompts", row, page_size=5, key=KEY)
+    made = PagedList("prompts", row, page_size=5, key=KEY)
     made.add("a", "a")
     for revision in REVISIONS:
         assert read(made.page(revision, None)) == {"prompts": [{"name": "a"}]}
@@ -138,7 +138,7 @@ def test_the_row_is_told_the_revision() -> None:
 
 
 def test_what_belongs_to_the_result_goes_behind_the_items() -> None:
-    made = catalogue(3)
+    made = listed(3)
     found = read(made.page(LATEST, None, tail=b',"ttlMs":0,"_meta":{"a":1}'))
     assert list(found) == ["tools", "nextCursor", "ttlMs", "_meta"]
     assert "ttlMs" not in read(made.page(LATEST, None))
@@ -152,7 +152,7 @@ def test_a_page_is_encoded_once_until_something_changes() -> None:
         rows += 1
         return tool_of(item, revision)
 
-    made = Catalogue("tools", row, page_size=2, key=KEY)
+    made = PagedList("tools", row, page_size=2, key=KEY)
     for name in "abc":
         made.add(name, name)
     first = made.page(LATEST, None)
@@ -168,7 +168,7 @@ def test_a_page_is_encoded_once_until_something_changes() -> None:
 
 def test_pages_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paged_list, "PAGES_KEPT", 3)
-    made = catalogue(1)
+    made = listed(1)
     pages = [made.page(LATEST, None, tail=b',"n":%d' % n) for n in range(5)]
     assert made.page(LATEST, None, tail=b',"n":4') is pages[4]
     assert made.page(LATEST, None, tail=b',"n":0') is not pages[0]
@@ -181,7 +181,7 @@ def test_a_row_that_fails_leaves_nothing_behind() -> None:
             raise RuntimeError(item)
         return tool_of(item, revision)
 
-    made = Catalogue("tools", row, page_size=2, key=KEY)
+    made = PagedList("tools", row, page_size=2, key=KEY)
     made.add("bad", "bad")
     with pytest.raises(RuntimeError):
         made.page(LATEST, None)
@@ -192,7 +192,7 @@ def test_a_row_that_fails_leaves_nothing_behind() -> None:
 
 def test_an_unknown_revision_is_refused() -> None:
     with pytest.raises(UnknownRevision):
-        catalogue(1).page("2020-01-01", None)
+        listed(1).page("2020-01-01", None)
 
 
 def test_ten_thousand_items_are_added_without_making_a_page() -> None:
@@ -203,7 +203,7 @@ def test_ten_thousand_items_are_added_without_making_a_page() -> None:
         asked += 1
         return tool_of(str(item), revision)
 
-    made = Catalogue("tools", row, page_size=50, key=KEY)
+    made = PagedList("tools", row, page_size=50, key=KEY)
     for number in range(10_000):
         made.add(str(number), number)
     assert asked == 0
@@ -215,27 +215,27 @@ def test_ten_thousand_items_are_added_without_making_a_page() -> None:
 # Cursors
 
 
-def next_cursor(made: Catalogue[str]) -> str:
+def next_cursor(made: PagedList[str]) -> str:
     cursor = read(made.page(LATEST, None))["nextCursor"]
     assert isinstance(cursor, str)
     return cursor
 
 
 def test_a_cursor_is_plain_text_and_always_the_same() -> None:
-    cursor = next_cursor(catalogue(3))
-    assert cursor == next_cursor(catalogue(3))
+    cursor = next_cursor(listed(3))
+    assert cursor == next_cursor(listed(3))
     assert cursor.replace("-", "a").replace("_", "a").isalnum()
 
 
 def test_equal_lists_with_one_key_take_each_others_cursors() -> None:
-    assert read(catalogue(3).page(LATEST, next_cursor(catalogue(3))))["tools"][0]["name"] == "t2"
+    assert read(listed(3).page(LATEST, next_cursor(listed(3))))["tools"][0]["name"] == "t2"
     # However many items the other puts on a page.
-    other = catalogue(3, page_size=1)
-    assert read(catalogue(3).page(LATEST, next_cursor(other)))["tools"][0]["name"] == "t1"
+    other = listed(3, page_size=1)
+    assert read(listed(3).page(LATEST, next_cursor(other)))["tools"][0]["name"] == "t1"
 
 
 def test_a_cursor_serves_every_revision() -> None:
-    made = catalogue(3)
+    made = listed(3)
     cursor = next_cursor(made)
     for revision in REVISIONS:
         assert read(made.page(revision, cursor))["tools"][0]["name"] == "t2"
@@ -244,20 +244,20 @@ def test_a_cursor_serves_every_revision() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        catalogue(3, member="prompts"),
-        catalogue(3, key=b"another key"),
-        catalogue(3, first=1),
-        catalogue(4),
+        listed(3, member="prompts"),
+        listed(3, key=b"another key"),
+        listed(3, first=1),
+        listed(4),
     ],
     ids=["another list", "another key", "other names", "more names"],
 )
-def test_a_cursor_of_another_list_is_refused(other: Catalogue[str]) -> None:
+def test_a_cursor_of_another_list_is_refused(other: PagedList[str]) -> None:
     with pytest.raises(InvalidCursor):
-        catalogue(3).page(LATEST, next_cursor(other))
+        listed(3).page(LATEST, next_cursor(other))
 
 
 def test_names_that_look_alike_in_a_row_are_told_apart() -> None:
-    one, two = catalogue(), catalogue()
+    one, two = listed(), listed()
     for made, names in ((one, ("ab", "c", "d")), (two, ("a", "bc", "d"))):
         for name in names:
             made.add(name, name)
@@ -266,7 +266,7 @@ def test_names_that_look_alike_in_a_row_are_told_apart() -> None:
 
 
 def test_a_cursor_from_before_a_change_is_refused() -> None:
-    made = catalogue(3)
+    made = listed(3)
     cursor = next_cursor(made)
     made.page(LATEST, cursor)
     made.add("new", "new")
@@ -278,7 +278,7 @@ def test_a_cursor_from_before_a_change_is_refused() -> None:
 
 
 def test_one_changed_character_is_refused() -> None:
-    made = catalogue(5)
+    made = listed(5)
     cursor = next_cursor(made)
     made.page(LATEST, cursor)
     for at, old in enumerate(cursor):
@@ -289,7 +289,7 @@ def test_one_changed_character_is_refused() -> None:
 
 @pytest.mark.parametrize("position", [0, 1, 3, 4, 2**40])
 def test_a_position_is_not_exchanged_under_a_signature(position: int) -> None:
-    made = catalogue(5)
+    made = listed(5)
     told = base64.urlsafe_b64decode(next_cursor(made))
     forged = base64.urlsafe_b64encode(position.to_bytes(8, "big") + told[8:]).decode()
     with pytest.raises(InvalidCursor):
@@ -315,7 +315,7 @@ def test_a_position_is_not_exchanged_under_a_signature(position: int) -> None:
     ids=lambda text: f"{text[:4]!a}x{len(text)}",
 )
 def test_what_was_never_a_cursor_is_refused(cursor: str) -> None:
-    made = catalogue(5)
+    made = listed(5)
     with pytest.raises(InvalidCursor, match="not one that this list gave out"):
         made.page(LATEST, cursor)
     # And is not remembered.
@@ -324,7 +324,7 @@ def test_what_was_never_a_cursor_is_refused(cursor: str) -> None:
 
 
 def test_space_around_a_cursor_is_refused() -> None:
-    made = catalogue(5)
+    made = listed(5)
     cursor = next_cursor(made)
     for other in (f"{cursor}\n", f" {cursor}", cursor[:-1] + "\n", cursor.swapcase()):
         with pytest.raises(InvalidCursor):
@@ -332,7 +332,7 @@ def test_space_around_a_cursor_is_refused() -> None:
 
 
 def test_names_may_be_any_text() -> None:
-    made = catalogue()
+    made = listed()
     for name in ("ü", "\ud800", "", '"', "\n"):
         made.add(name, "x")
     assert len(list(walk(made))) == 3

@@ -82,7 +82,7 @@ def test_a_server_with_a_tool_that_may_be_a_task_says_so_in_the_form_of_the_revi
             assert "tasks" not in found
             tools = (await talk.ask("tools/list"))["tools"]
             assert all("execution" not in each for each in tools)
-        session = app._core.surface(CORE).initialized().capabilities
+        session = app._core.revision(CORE).initialized().capabilities
         async with talking(app, CORE) as talk:
             tools = {each["name"]: each for each in (await talk.ask("tools/list"))["tools"]}
             assert tools["compute"]["execution"] == {"taskSupport": "optional"}
@@ -91,7 +91,7 @@ def test_a_server_with_a_tool_that_may_be_a_task_says_so_in_the_form_of_the_revi
         told = to_builtins(session)
         assert told["tasks"] == {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
         assert "extensions" not in told
-        before = to_builtins(app._core.surface("2025-06-18").initialized().capabilities)
+        before = to_builtins(app._core.revision("2025-06-18").initialized().capabilities)
         assert "tasks" not in before
         assert "extensions" not in before
 

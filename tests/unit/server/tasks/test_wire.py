@@ -50,23 +50,23 @@ def test_a_revision_has_tasks_in_its_core_or_as_an_extension_or_not() -> None:
     ],
 )
 def test_what_is_sent_is_what_the_revision_says_it_is(revision: str, facts: Any) -> None:
-    surface, made = APP._core.surface(revision), record(**facts)
+    rev, made = APP._core.revision(revision), record(**facts)
     sent = {
-        "GetTaskResult": forms.shown(made, surface),
-        "TaskStatusNotificationParams": forms.notification(made, surface),
-        "CancelTaskResult": forms.cancelled(made, surface),
-        "CreateTaskResult": forms.created(record(), surface),
+        "GetTaskResult": forms.shown(made, rev),
+        "TaskStatusNotificationParams": forms.notification(made, rev),
+        "CancelTaskResult": forms.cancelled(made, rev),
+        "CreateTaskResult": forms.created(record(), rev),
     }
     if revision == CORE:
-        sent["ListTasksResult"] = forms.listed([made, record()], "next", surface)
+        sent["ListTasksResult"] = forms.listed([made, record()], "next", rev)
     for name, value in sent.items():
         assert list(judge_type(told(value), name, revision)) == [], name
 
 
 def test_the_names_of_one_form_are_not_in_the_other() -> None:
     made = record()
-    core = told(forms.shown(made, APP._core.surface(CORE)))
-    extension = told(forms.shown(made, APP._core.surface(PER_REQUEST)))
+    core = told(forms.shown(made, APP._core.revision(CORE)))
+    extension = told(forms.shown(made, APP._core.revision(PER_REQUEST)))
     assert (core["ttl"], core["pollInterval"]) == (60_000, 1000)
     assert (extension["ttlMs"], extension["pollIntervalMs"]) == (60_000, 1000)
     assert {"ttlMs", "pollIntervalMs", "resultType", "_meta"}.isdisjoint(core)
@@ -97,38 +97,38 @@ def test_what_asks_for_no_time_is_refused(raw: bytes) -> None:
 
 
 def test_an_outcome_makes_of_a_task_what_its_form_has_for_it() -> None:
-    surface = APP._core.surface(PER_REQUEST)
+    rev = APP._core.revision(PER_REQUEST)
     fine = CallToolResult([TextContent("x")])
     broken = CallToolResult([TextContent("x")], is_error=True)
     error = ErrorObject(-32603, "no" * 1000)
     for form in ("core", "extension"):
-        assert forms.outcome_of(fine, form, surface).status == "completed"
-        failed = forms.outcome_of(error, form, surface)
+        assert forms.outcome_of(fine, form, rev).status == "completed"
+        failed = forms.outcome_of(error, form, rev)
         assert failed.status == "failed"
         assert failed.result is UNSET
         assert len(failed.message) == 200
-    assert forms.outcome_of(broken, "core", surface).status == "failed"
-    assert forms.outcome_of(broken, "core", surface).result is not UNSET
-    assert forms.outcome_of(broken, "extension", surface).status == "completed"
+    assert forms.outcome_of(broken, "core", rev).status == "failed"
+    assert forms.outcome_of(broken, "core", rev).result is not UNSET
+    assert forms.outcome_of(broken, "extension", rev).status == "completed"
 
 
 def test_an_outcome_that_cannot_be_written_is_a_failure() -> None:
-    surface = APP._core.surface(PER_REQUEST)
+    rev = APP._core.revision(PER_REQUEST)
     broken = CallToolResult([TextContent("\ud800")])
-    outcome = forms.outcome_of(broken, "extension", surface)
+    outcome = forms.outcome_of(broken, "extension", rev)
     assert (outcome.status, outcome.message) == ("failed", "The result cannot be encoded as JSON.")
 
 
 def test_a_payload_names_its_task_where_the_revision_has_that() -> None:
     made = record(status="completed", result=Raw(b'{"content":[],"_meta":{"com.example/a":1}}'))
-    core = forms.payload(made, APP._core.surface(CORE))
+    core = forms.payload(made, APP._core.revision(CORE))
     assert core["_meta"] == {"com.example/a": 1, RELATED: {"taskId": made.id}}
-    assert "_meta" in forms.payload(made, APP._core.surface(PER_REQUEST))
-    assert RELATED not in forms.payload(made, APP._core.surface(PER_REQUEST))["_meta"]
+    assert "_meta" in forms.payload(made, APP._core.revision(PER_REQUEST))
+    assert RELATED not in forms.payload(made, APP._core.revision(PER_REQUEST))["_meta"]
 
 
 def test_a_message_of_a_task_keeps_its_own_meta() -> None:
     params = ProgressNotificationParams(1, "t", meta={"com.example/a": 1})
-    named = forms.message_of(params, "id", APP._core.surface(CORE))
+    named = forms.message_of(params, "id", APP._core.revision(CORE))
     assert to_builtins(named)["_meta"] == {"com.example/a": 1, RELATED: {"taskId": "id"}}
-    assert forms.message_of(params, "id", APP._core.surface(PER_REQUEST)) is params
+    assert forms.message_of(params, "id", APP._core.revision(PER_REQUEST)) is params
