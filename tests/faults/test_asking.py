@@ -895,7 +895,7 @@ def test_more_questions_than_a_state_can_carry_are_refused_with_the_reason_in_th
             await server.still_serves(wire)
 
     run(script, timers_too=True)
-    assert "a call may carry" in caplog.text
+    assert "characters; the limit is" in caplog.text
 
 
 @pytest.mark.usefixtures("census")

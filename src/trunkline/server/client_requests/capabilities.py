@@ -1,7 +1,6 @@
-"""What a server may ask a client, in which revision, of whom, and what comes back.
+"""Which requests a server may send to a client, and the decoders of their results.
 
-All of it is in the rows of the methods and capabilities; here they are read. How a question
-travels is not known here.
+Everything is looked up in the rows of methods and capabilities, by revision.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "declares", "missing", "read"]
 
-# Methods that a server may ask for, times revisions.
+# More than the server-to-client methods times the revisions.
 _MAX_DECODERS: Final = 32
 
 
 def missing(capabilities: ClientCapabilities, revision: str, method: str, params: Any) -> list[str]:
-    """Return the capabilities that a question needs and the client did not declare.
+    """Return the capabilities that a request needs and the client did not declare.
 
     Raises:
-        LocalProtocolError: no server may ask this in the revision; the text says why.
+        LocalProtocolError: a server may not send this method in the revision.
     """
     row = method_row(method, revision)
     if row is None or row.kind != "request" or "server" not in row.senders:
@@ -48,17 +47,15 @@ def missing(capabilities: ClientCapabilities, revision: str, method: str, params
             if told is not UNSET and need.value in (None, told):
                 needed[need.capability] = None
     lacking = [name for name in needed if not declares(capabilities, name, revision)]
-    # What the one above it would declare as well need not be named.
+    # A capability implied by its missing parent is not named.
     return [name for name in lacking if name not in IMPLIED or name.split(".")[0] not in lacking]
 
 
-def check(
-    session: HandshakeSession | None, rev: ServerRevision, method: str, params: Any = None
-) -> None:
-    """Refuse to send what the revision does not let a server send, or the client not declared.
+def check(session: HandshakeSession | None, rev: ServerRevision, method: str, params: Any = None) -> None:
+    """Check that the revision and the client's capabilities allow a request.
 
     Raises:
-        LocalProtocolError: it may not be sent; the text says why.
+        LocalProtocolError: the request may not be sent; the text says why.
     """
     capabilities = ClientCapabilities() if session is None else session.capabilities
     lacking = missing(capabilities, rev.revision, method, params)
@@ -67,7 +64,7 @@ def check(
         why = f"a revision in which a server may send requests; this is {rev.revision}"
         raise LocalProtocolError("mcp.direction.server-request", got=method, expected=why)
     if not session.is_ready and method != "ping":
-        why = "a client that said it is initialized"
+        why = "a client that has sent notifications/initialized"
         raise LocalProtocolError("mcp.lifecycle.server-waits", got=method, expected=why)
     if lacking:
         why = f"a client that declared {lacking[0]}"
@@ -75,16 +72,15 @@ def check(
 
 
 def _member(params: Any, name: str) -> Any:
-    """Return a member of params by its name on the wire: of a Struct, or as an author wrote it."""
     if isinstance(params, Mapping):
         return params.get(name, UNSET)
     return getattr(params, _python_name(name), UNSET)
 
 
 def declares(capabilities: ClientCapabilities, name: str, revision: str) -> bool:
-    """Say whether a client declared a capability, by its name with dots, that a revision has."""
+    """Return True if a client declared a capability of the revision, by its dotted name."""
     if lookup_capability(name, revision, "client") is None:
-        return False  # a word like any other, whoever says it
+        return False  # not a capability in this revision
     declared: Any = capabilities
     for part in name.split("."):
         declared = getattr(declared, _python_name(part), UNSET)
@@ -92,7 +88,7 @@ def declares(capabilities: ClientCapabilities, name: str, revision: str) -> bool
         return True
     if name not in IMPLIED:
         return False
-    # Meant all the same, where its siblings are not declared either.
+    # Implied by an empty parent.
     parent: Any = getattr(capabilities, name.split(".")[0], UNSET)
     return parent is not UNSET and not to_builtins(parent)
 
@@ -102,10 +98,10 @@ def _python_name(part: str) -> str:
 
 
 def read(raw: Raw, rev: ServerRevision, method: str) -> Any:
-    """Return the result of an ask, typed.
+    """Decode the result of a client request.
 
     Raises:
-        RemoteProtocolError: it is not what the method gives.
+        RemoteProtocolError: it does not have the result type of the method.
     """
     try:
         return _decoder(method, rev.revision).decode(raw)

@@ -1,17 +1,17 @@
-"""What a handler asks its client, put into words of the wire and read back.
+"""Client requests of handlers: elicitation, sampling, roots, and `once`.
 
-A question is checked, gets its key and its digest, and is handed to whoever carries it in
-this run: the connection, a round of 2026-07-28, or a task. What comes back is read here, so
-that a handler sees the same whichever way it came.
+A question is checked, gets its key and digest, and is handed to the asker of the run: the
+connection, a round trip of 2026-07-28, or a task. The response is decoded here, so that a handler
+sees the same value whichever way it came.
 
-`ClientRequest` is what the methods of `Context` return: await it, or call `wait()` on the thread of
-a synchronous handler.
+The methods of `Context` return a `ClientRequest`: await it, or call `wait()` on the thread of a
+synchronous handler.
 
 The rules that live here, and only here:
 
-* Nothing is asked that the client did not declare.   [MCP 2026-07-28, basic/patterns/mrtr]
-* An answer that does not fit what was asked ends the call, unless the handler catches it.
-* What `once` gives has been JSON, also the first time, so that every run sees the same.
+* A request needs the capabilities the client declared.  [MCP 2026-07-28, basic/patterns/mrtr]
+* A response that does not fit the request ends the call, unless the handler catches the error.
+* The result of `once` goes through JSON even in the first run, so that every run sees the same.
 """
 
 from __future__ import annotations
@@ -65,43 +65,42 @@ T = TypeVar("T")
 
 _MAX_KEY_CHARS: Final = 200
 
-# Whose `once` this runs inside of. Another server in this process may be asked from there.
+# The run whose `once` this code runs in. A call to another server in this process is another run.
 _within_once: Final[ContextVar[HandlerRun | None]] = ContextVar("within_once", default=None)
 
 
 class AcceptedElicitation(Struct, Generic[T], frozen=True):
-    """The user agreed, and this is what was filled in."""
+    """The user accepted, with this content."""
 
     content: T
     action: Literal["accept"] = "accept"
 
     @property
     def accepted(self) -> Literal[True]:
-        """Whether the user agreed: yes."""
+        """True."""
         return True
 
 
 class DeclinedElicitation(Struct, frozen=True):
-    """The user said no ("decline"), or would not even say that ("cancel")."""
+    """The user declined ("decline") or dismissed the form ("cancel")."""
 
     action: Literal["decline", "cancel"]
     content: None = None
 
     @property
     def accepted(self) -> Literal[False]:
-        """Whether the user agreed: no."""
+        """False."""
         return False
 
 
-# What the user did with a question. A type checker knows of which kind it is once its `action`
-# was looked at: `if answer.action == "accept": answer.content`.
+# A type checker narrows this by `action`: `if answer.action == "accept": answer.content`.
 ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation
 
 
 class MissingCapability(RequestError):
-    """The client cannot be asked: it did not declare that it can, or its revision cannot.
+    """The client did not declare a needed capability, or its revision lacks the request.
 
-    `capabilities` are the names of what is missing, such as "elicitation.url".
+    `capabilities` has the missing names, such as "elicitation.url".
     """
 
     def __init__(self, capabilities: list[str], message: str) -> None:
@@ -116,13 +115,13 @@ class MissingCapability(RequestError):
 
 
 class InvalidClientResponse(RequestError):
-    """What the client answered is not what it was asked for."""
+    """The client's response does not fit the request."""
 
 
 class ClientRequest(Coroutine[Any, Any, T]):
-    """A question that was put: `await` it, or `wait` for it on a thread.
+    """A request to the client: `await` it, or call `wait` on a thread.
 
-    It is a coroutine, so that a task can be made of it, and costs nothing until it is begun.
+    It is a coroutine, so that `asyncio.create_task` accepts it, and is not sent until awaited.
     """
 
     __slots__ = ("_answer", "_begun", "_context", "_is_taken")
@@ -137,15 +136,15 @@ class ClientRequest(Coroutine[Any, Any, T]):
         return self._take().__await__()
 
     def send(self, value: Any) -> Any:
-        """Go on, as a coroutine does."""
+        """Resume, as a coroutine."""
         return self._coroutine().send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Go on with an exception, as a coroutine does."""
+        """Resume with an exception, as a coroutine."""
         return self._coroutine().throw(*error)
 
     def close(self) -> None:
-        """Give it up, as a coroutine is."""
+        """Close, as a coroutine."""
         if self._begun is not None:
             self._begun.close()
 
@@ -155,10 +154,10 @@ class ClientRequest(Coroutine[Any, Any, T]):
         return self._begun
 
     def wait(self) -> T:
-        """Wait for the answer, in a handler that is no coroutine and runs on a thread.
+        """Block until the response arrives, in a synchronous handler on a thread.
 
         Raises:
-            RuntimeError: this is the thread of the event loop, which has to go on: await it.
+            RuntimeError: called on the thread of the event loop: await it instead.
         """
         workers = self._context._connection.core.threads
         future = self._begin_on_loop()
@@ -166,23 +165,22 @@ class ClientRequest(Coroutine[Any, Any, T]):
             return _outcome(future)
 
     def _begin_on_loop(self) -> concurrent.futures.Future[T]:
-        """Begin to get the answer, for a thread that will wait for it."""
         self._check_thread()
         coroutine = self._waited()
         try:
             loop = self._context._connection.loop
             return asyncio.run_coroutine_threadsafe(coroutine, loop)
         except RuntimeError:
-            # The loop is closed, and with it everything that could be waited for.
+            # The loop is closed: the response cannot arrive.
             coroutine.close()
             raise asyncio.CancelledError from None
 
     def _check_thread(self) -> None:
         if threading.get_ident() == self._context._connection.thread:
-            raise RuntimeError("this is the event loop's own thread: await the question instead")
+            raise RuntimeError("wait() blocks the event loop's thread: await the request instead")
 
     async def _waited(self) -> T:
-        """Get the answer in a task that ends with the handler."""
+        # In a task that is cancelled with the handler.
         run = handler_run_of(self._context)
         if self._context.cancelled:
             raise asyncio.CancelledError
@@ -195,15 +193,15 @@ class ClientRequest(Coroutine[Any, Any, T]):
 
     def _take(self) -> Coroutine[Any, Any, T]:
         if self._is_taken:
-            raise RuntimeError("a question is asked once: put it again under another key")
+            raise RuntimeError("a ClientRequest is awaited once: make another, with another key")
         if asyncio.get_running_loop() is not self._context._connection.loop:
-            raise RuntimeError("this is not the server's event loop: wait() for the question")
+            raise RuntimeError("this is not the server's event loop: call wait() on the request")
         self._is_taken = True
         return self._answer()
 
 
 class _OnceRequest(ClientRequest[Any]):
-    """Something to be done: on the thread that waits for it, if one does."""
+    """The `once` request: its work runs on the thread that waits for it, if one does."""
 
     __slots__ = ("_calls",)
 
@@ -212,7 +210,7 @@ class _OnceRequest(ClientRequest[Any]):
         self._calls: SimpleQueue[Callable[[], object] | None] | None = None
 
     def wait(self) -> Any:
-        """Do it here, unless it was done; see `ClientRequest.wait`."""
+        """Run the work on this thread, unless an earlier run has; see `ClientRequest.wait`."""
         calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._calls = calls
         future = self._begin_on_loop()
@@ -222,19 +220,19 @@ class _OnceRequest(ClientRequest[Any]):
         return _outcome(future)
 
     async def do(self, work: Callable[[], Any]) -> Any:
-        """Call `work`, wherever this is waited for."""
+        """Call `work` on the thread that waits, or here."""
         if self._calls is None:
             return work()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        inside = copy_context()  # which says that it is inside `once`
+        inside = copy_context()  # with `_within_once` set
 
         def call() -> None:
             outcome: Any = None
             error: BaseException | None = None
             try:
                 outcome = inside.run(work)
-            except BaseException as raised:  # noqa: BLE001  # the handler's own, told below
+            except BaseException as raised:  # noqa: BLE001  # the handler's own, delivered below
                 error = raised
             loop.call_soon_threadsafe(deliver, future, outcome, error)
 
@@ -243,25 +241,24 @@ class _OnceRequest(ClientRequest[Any]):
 
 
 def _outcome(future: concurrent.futures.Future[T]) -> T:
-    """Return what a future comes to, on the thread that waits for it."""
     try:
         return future.result()
     except concurrent.futures.CancelledError:
-        # That one is an Exception, which a handler would catch, and go on.
+        # This one is an Exception, which `except Exception` in a handler would catch.
         raise asyncio.CancelledError from None
 
 
-# -- the questions there are -----------------------------------------------------------------
+# -- the requests ----------------------------------------------------------------------------
 
 
 def elicit(
     context: Context, message: str, kind: Any, key: str | None, timeout: float | None
 ) -> ClientRequest[ElicitationResult[Any]]:
     """Ask the user to fill in a form."""
-    from .form import form_of  # here, as below: a server that never asks does not load it
+    from .form import form_of  # here, as below: few servers need it
 
     form = form_of(kind)
-    _check_text("the message of a question", message)
+    _check_text("the message", message)
     _check_timeout(timeout)
     chosen = handler_run_of(context).name("elicitation", _checked(key), context._task)
 
@@ -280,15 +277,15 @@ def elicit(
 def elicit_url(
     context: Context, message: str, url: str, key: str | None, timeout: float | None
 ) -> ClientRequest[ElicitationResult[None]]:
-    """Ask the user to visit an address."""
-    _check_text("the message of a question", message)
+    """Ask the user to visit a URL."""
+    _check_text("the message", message)
     _check_address(url)
     _check_timeout(timeout)
     chosen = handler_run_of(context).name("elicitation", _checked(key), context._task)
 
     async def answer() -> ElicitationResult[None]:
         _check_revision(context, "elicitation/create", "elicitation.url")
-        # One revision has an id for it; elsewhere it is left out.
+        # Only one revision has an id; the others drop it.
         id = os.urandom(16).hex()
         params = ElicitRequestParams(message, mode="url", url=url, elicitation_id=id)
         result: ElicitResult = await _ask(context, chosen, "elicitation/create", params, timeout)
@@ -304,7 +301,7 @@ def elicit_url(
 def sample(
     context: Context, messages: Any, options: dict[str, Any], key: str | None, timeout: float | None
 ) -> ClientRequest[CreateMessageResult]:
-    """Ask the client's model."""
+    """Ask the client's model for a completion."""
     from .sampling import sampling_params
 
     params = sampling_params(messages, **options)
@@ -318,7 +315,7 @@ def sample(
 
 
 def roots(context: Context, key: str | None, timeout: float | None) -> ClientRequest[list[Root]]:
-    """Ask which folders the client works in."""
+    """Ask for the client's roots."""
     _check_timeout(timeout)
     chosen = handler_run_of(context).name("roots", _checked(key), context._task)
 
@@ -332,11 +329,11 @@ def roots(context: Context, key: str | None, timeout: float | None) -> ClientReq
 def once(
     context: Context, key: str, work: Callable[[], Any], kind: Any, is_secret: bool
 ) -> ClientRequest[Any]:
-    """Do something that is not done again when the handler is."""
+    """Run `work` once, and return its recorded result when the handler is replayed."""
     run = handler_run_of(context)
     chosen = run.name("once", _once_key(key)).key
-    if is_secret and not context._connection.core.rounds.is_secret:
-        raise RuntimeError("what the client carries can be read: install trunkline[crypto]")
+    if is_secret and not context._connection.app.rounds.is_secret:
+        raise RuntimeError("the request state is not encrypted: install trunkline[crypto]")
 
     async def perform() -> Raw:
         _within_once.set(run)
@@ -346,24 +343,24 @@ def once(
         try:
             return Raw(encoded(value))
         except OutputMismatch as error:
-            text = f"what once({key!r}) gave cannot be kept: {error}"
+            text = f"the result of once({key!r}) cannot be encoded: {error}"
         raise TypeError(text)
 
     async def answer() -> Any:
-        # As a task, so that what is set inside is set for it alone.
-        begun = _asker(context, run).once(chosen, perform)
+        # As a task, so that `_within_once` is set for it alone.
+        begun = _asker(context, run).once(chosen, run)
         raw = await asyncio.ensure_future(begun)
         try:
             return filled(Decoder(kind, dec_hook=read_model).decode(raw))
         except ValidationError as error:
-            text = f"what once({key!r}) gave is not {show(str(kind))}: {error}"
+            text = f"the result of once({key!r}) is not {show(str(kind))}: {error}"
         raise TypeError(text)
 
     ask = _OnceRequest(context, answer)
     return ask
 
 
-# -- putting one -----------------------------------------------------------------------------
+# -- sending one -----------------------------------------------------------------------------
 
 
 def _asker(context: Context, run: HandlerRun) -> Asker:
@@ -378,7 +375,7 @@ def _asker(context: Context, run: HandlerRun) -> Asker:
 
 
 class WireAsker:
-    """Asks by requests of our own, which the handshake revisions let a server send."""
+    """Asker of the handshake revisions, in which a server sends requests of its own."""
 
     __slots__ = ("_context",)
 
@@ -386,7 +383,7 @@ class WireAsker:
         self._context = context
 
     async def ask(self, question: InputQuestion) -> Raw:
-        """Send the question, and wait for its answer."""
+        """Send the request and wait for its response."""
         context = self._context
         connection, rev, run = context._connection, context._rev, handler_run_of(context)
         method, params = question.method, question.params
@@ -399,29 +396,28 @@ class WireAsker:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if run.is_done and (task is None or not task.cancelling()):
-                # Withdrawn, because the handler has ended and left the task that asks behind.
+                # Withdrawn: the handler has ended and left behind the task that asks.
                 raise RequestAborted("the request it belongs to has ended", method=method) from None
             raise
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
-        """Do it: nothing is run again here."""
+        """Run `work`: handlers are not replayed in these revisions."""
         return await work()
 
 
 async def _ask(
     context: Context, name: QuestionName, method: str, params: Any, timeout: float | None
 ) -> Any:
-    """Return the client's answer to one question, typed."""
     run = handler_run_of(context)
     if _within_once.get() is run:
-        # The round could not end, because what is done once is waited for.
-        raise RuntimeError("a question cannot be asked inside once(): ask first, then do")
+        # A deadlock: the round trip ends only after `once` has finished.
+        raise RuntimeError("a client request cannot be made inside once(): make it before")
     _check_revision(context, method)
     lacking = client_capabilities.missing(
         context.client.capabilities, context.revision, method, params
     )
     if lacking:
-        text = f"{context.name!r} asks for what the client did not declare: {', '.join(lacking)}"
+        text = f"{context.name!r} needs capabilities the client lacks: {', '.join(lacking)}"
         raise MissingCapability(lacking, text)
     narrowed = context._rev.narrowed(params) if params is not None else None
     question = InputQuestion(name.key, method, narrowed, timeout, name.branch)
@@ -430,25 +426,23 @@ async def _ask(
     try:
         return client_capabilities.read(raw, context._rev, method)
     except RemoteProtocolError as error:
-        text = f"the answer to {name.key!r} is not {error.expected}"
-    _refuse(context, text)
+        text = f"the response to {name.key!r} is not {error.expected}"
+    _reject(context, text)
 
 
 def _check_revision(context: Context, method: str, capability: str = "") -> None:
-    """Refuse what the revision has no way to ask."""
     row = method_row(method, context.revision)
     if row is None:
         name = capability or method.split("/")[0]
-        text = f"{context.name!r} asks with {method}, which MCP {context.revision} does not have"
+        text = f"{context.name!r} needs {method}, which MCP {context.revision} does not have"
         raise MissingCapability([name], text)
 
 
 def _schema(context: Context, form: Form) -> dict[str, Any]:
-    """Return a form as the revision has it, or refuse what that cannot ask."""
     try:
         return form.schema(context.revision)
     except LocalProtocolError as error:
-        text = f"{context.name!r} asks what MCP {context.revision} cannot: {error.expected}"
+        text = f"{context.name!r} needs more than MCP {context.revision} has: {error.expected}"
     raise MissingCapability(["elicitation"], text)
 
 
@@ -456,12 +450,12 @@ def _content(context: Context, key: str, form: Form, result: ElicitResult) -> An
     try:
         return form.read(None if result.content is UNSET else result.content)
     except (ValueError, ValidationError) as error:
-        text = f"the answer to {key!r} does not fit the form: {error}"
-    _refuse(context, text)
+        text = f"the response to {key!r} does not fit the form: {error}"
+    _reject(context, text)
 
 
-def _refuse(context: Context, text: str) -> NoReturn:
-    # Only where answers are part of the request are they its params.
+def _reject(context: Context, text: str) -> NoReturn:
+    # In a multi round-trip request the responses are params of the call.
     kind = (
         ErrorKind.VALIDATION_FAILED
         if context._rev.has_handshake
@@ -471,43 +465,38 @@ def _refuse(context: Context, text: str) -> NoReturn:
 
 
 def _checked(key: str | None) -> str | None:
-    """Return an author's key.
-
-    Raises:
-        ValueError: it cannot be one.
-    """
     if key is not None:
         _check_text("a key", key)
         if not 0 < len(key) <= _MAX_KEY_CHARS:
-            text = f"a key is a text of 1 to {_MAX_KEY_CHARS} characters, not {show(key)}"
+            text = f"a key has 1 to {_MAX_KEY_CHARS} characters, not {show(key)}"
             raise ValueError(text)
     return key
 
 
 def _check_text(what: str, text: object) -> None:
     if not isinstance(text, str):
-        raise TypeError(f"{what} is a text, not {show(text)}")
+        raise TypeError(f"{what} is a str, not {show(text)}")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"there is half a character in {what}") from None
+        raise ValueError(f"{what} contains a lone surrogate, not encodable as UTF-8") from None
 
 
 def _check_address(url: object) -> None:
     from urllib.parse import urlsplit
 
-    _check_text("an address", url)
+    _check_text("the URL", url)
     parts = urlsplit(str(url))
     if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise ValueError(f"a user is sent to an address with http(s), not to {show(url)}")
+        raise ValueError(f"the URL needs http or https and a host, not {show(url)}")
 
 
 def _check_timeout(timeout: object) -> None:
     is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if timeout is not None and not (is_number and 0 < timeout < inf):  # type: ignore[operator]  # a number
-        raise ValueError(f"a timeout is a number of seconds, not {show(timeout)}")
+        raise ValueError(f"a timeout is a positive number of seconds, not {show(timeout)}")
 
 
 def _once_key(key: str) -> str:
-    # Apart from the keys of questions: the client sees those, and sends them.
+    # Separate from the keys of questions, which clients see and send.
     return f"once {_checked(key)}"

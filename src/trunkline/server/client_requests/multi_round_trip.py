@@ -1,23 +1,23 @@
-"""Asking in 2026-07-28: the handler is run again, with the answers so far.
+"""Multi round-trip requests (MRTR) of 2026-07-28: the handler is replayed with the responses.
 
-A server of that revision sends no requests. When a handler asks something that is not
-answered yet, its request is answered with the questions (`input_required`) and the handler
-is ended. The client sends the request again with the answers, and the handler runs from the
-start. What earlier runs learnt travels in between as `requestState`, sealed, so that any
-process with the keys can go on, and none has to remember anything.
+A server of that revision sends no requests. When a handler asks for something that has no response
+yet, the request is answered with the questions (`input_required`) and the handler is suspended. The
+client sends the request again with the responses, and the handler runs from the start. The results
+of earlier runs travel in between as a sealed `requestState` (`request_state.py`), so that any
+process with the keys can continue, and none keeps state.
 
 The rules that live here, and only here:
 
-* An answer counts for the question it was given to: a digest of the question is kept with
-  its key, and a handler that asks something else under it is refused. What tasks of the
-  handler's own ask is known by its digest alone, because their order may differ.
-* A round ends one turn of the loop after its first open question, and after what `once` has
-  begun, so that questions put together travel together and nothing done is forgotten.
-* The state is good for the same server, caller, method and params, for a while. It is not
-  kept from being used twice.                [MCP 2026-07-28, basic/patterns/mrtr]
-* A handler that does not end with its round is stopped: its client waits for the questions.
-* Answers to what was not asked are ignored, and what was not answered is asked again.
-* A round more than a call may have, or a state larger than it may be, is refused.
+* A response belongs to the question it was given to: the state holds a digest of the question with
+  its key, and a handler that asks something else under that key is rejected. Questions of tasks
+  that the handler started are matched by digest alone, because their order may differ.
+* A round trip ends one turn of the event loop after its first open question, and after running
+  `once` calls have finished: questions asked together travel together, and no work is lost.
+* The state is valid for the same server, caller, method and params, for `state_ttl` seconds. Reuse
+  is not prevented.                          [MCP 2026-07-28, basic/patterns/mrtr]
+* A handler that does not end when suspended is cancelled: its client waits for the questions.
+* A response to a question that was not asked is ignored; a question without one is asked again.
+* A call over its limit of round trips, or with a state over its size limit, is rejected.
 """
 
 from __future__ import annotations
@@ -65,59 +65,59 @@ __all__ = [
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# What the seal is bound to, with the name of the server, so that nothing else passes for it.
+# Bound into the seal together with the server name: other sealed texts do not open as a state.
 _SEAL_PURPOSE: Final = b"requestState of "
-# How long a handler may take to clean up when its round is over, in seconds.
+# For a suspended handler to clean up before it is cancelled.
 _SUSPEND_TIMEOUT_S: Final = 1.0
-# Keys of questions that tasks of a handler have put without one.
+# Generated keys of questions asked by tasks that the handler started.
 _BRANCH_KEY: Final = re.compile(r"([a-z]+-[0-9]+\.)[0-9]+")
-# Members of params that tell one attempt from the next, and not what is asked for.
+# Params members that differ between a request and its retry.
 _RETRY_MEMBERS: Final = frozenset(("_meta", "inputResponses", "requestState"))
 
 
 class InvalidRequestState(RequestError):
-    """A `requestState` that we did not give out, or not for this, or too long ago."""
+    """A `requestState` that this server did not issue, or for another request, or that expired."""
 
     def __init__(self, text: str) -> None:
         super().__init__(ErrorKind.INVALID_REQUEST_STATE, f"Invalid request state: {text}")
 
 
 class InvalidInputResponses(RequestError):
-    """Answers that have not the form of what was asked for."""
+    """Responses that do not have the result type of their question."""
 
     def __init__(self, text: str) -> None:
         super().__init__(ErrorKind.INVALID_INPUT_RESPONSES, f"Invalid input responses: {text}")
 
 
 class ReplayMismatch(InvalidRequestState):
-    """The handler asks something else than what was answered under the same key."""
+    """The replayed handler asks a different question under a key that was answered."""
 
 
 class RoundTripLimitExceeded(RequestError):
-    """A handler asks more often than one call may be sent back and forth."""
+    """A handler needs more round trips than one call may have."""
 
 
 class RequestStateTooLarge(RequestError):
-    """What a call would carry to its next round is more than it may."""
+    """The `requestState` of a call exceeds its size limit."""
 
 
 class _State(Struct, frozen=True, array_like=True):
-    """What travels, sealed, from one run to the next."""
+    """The content of a `requestState`."""
 
     expires: int
-    # Who the client was authenticated as, and whose data it is about.
     principal: str
     tenant: str
     # A digest of the method and the params.
     request: str
+    # Of round trips so far.
     number: int
-    # How many reports the client has heard.
+    # Progress and log notifications that the client has received.
     said: int
-    # By key: the digest of the question, and the answer.
+    # By key: the digest of the question, and the response.
     answers: dict[str, tuple[str, Raw]]
-    # What `once` gave, by key.
+    # Results of `once`, by key.
     done: dict[str, Raw]
-    # What was asked last, by key: the digest of the question and its method.
+    # The open questions, by key: digest and method.
     asked: dict[str, tuple[str, str]]
 
 
@@ -127,8 +127,8 @@ _read_state: Final = Decoder(_State).decode
 _read_members: Final[Decoder[dict[str, Raw]]] = Decoder(dict[str, Raw])
 _read_text: Final = Decoder(str).decode
 _read_tool_call: Final = Decoder(ToolCall).decode
-# A number with a point is kept as it was written: a handler may read it exactly. The name is one
-# that no text can have in JSON that was sent for something else.
+# A number with a decimal point keeps its text, which a handler may read as a Decimal. The member
+# name is a noncharacter, so that no other JSON has the same digest.
 _any: Final = Decoder(float_hook=lambda text: {"\ufdd0": text}).decode
 
 _REQUESTS: Final[Mapping[str, type[InputRequest]]] = {
@@ -139,7 +139,7 @@ _REQUESTS: Final[Mapping[str, type[InputRequest]]] = {
 
 
 class RoundTrips:
-    """The rounds of one server: its keys, its limits and its clock."""
+    """Keys, limits and clock of one server's multi round-trip requests."""
 
     __slots__ = ("_now", "_use", "limits", "seal")
 
@@ -158,24 +158,24 @@ class RoundTrips:
 
     @property
     def is_secret(self) -> bool:
-        """Whether a client cannot read what it carries."""
+        """Whether the `requestState` is encrypted."""
         return self.seal.is_secret
 
     def begin(self, context: Context, run: HandlerRun) -> RoundTrip:
-        """Return the first round of a call."""
+        """Return the first round trip of a call."""
         run.round = made = RoundTrip(self, context, None, {})
         return made
 
     def resume(self, context: Context, responses: Any, state: Any) -> None:
-        """Have a handler run with what its client brings back; both are raw JSON or UNSET.
+        """Prepare the replay of a handler; both arguments are raw JSON or UNSET.
 
         Raises:
-            RequestError: what is brought back cannot be used; it says why.
+            RequestError: the state or a response is invalid; the text says why.
         """
         given = _responses(responses)
         run = handler_run_of(context)
         if state is UNSET:
-            # Nothing says what was asked, so nothing in it is an answer.
+            # Without a state there are no questions for the responses to belong to.
             run.asker = run.round = RoundTrip(self, context, None, {})
             return
         opened = self._open(context, state)
@@ -191,52 +191,50 @@ class RoundTrips:
         try:
             text = _read_text(state)
         except (ValidationError, DecodeError):
-            raise InvalidRequestState("it is no text") from None
+            raise InvalidRequestState("it is not a string") from None
         if len(text) > self.limits.state_size:
-            raise InvalidRequestState("it is longer than any of ours")
+            raise InvalidRequestState("it is longer than any this server issues")
         try:
             found: _State = _read_state(self.seal.open(text, self._use))
         except InvalidSeal as error:
             raise InvalidRequestState(str(error)) from None
         except (ValidationError, DecodeError):
-            # Sealed with our key by a release that wrote it in another way.
+            # Sealed with our key by a release with another format.
             raise InvalidRequestState("it was made by another version of this server") from None
         if found.expires < self._now():
             raise InvalidRequestState("it has expired; begin again")
-        who = context.principal or "", context.tenant or ""
-        if (found.principal, found.tenant) != who:
-            raise InvalidRequestState("it was given to somebody else")
+        if (found.principal, found.tenant) != (context.principal or "", context.tenant or ""):
+            raise InvalidRequestState("it was issued to another client")
         if found.request != request_digest(context):
             raise InvalidRequestState("it belongs to another request")
         return found
 
     def sealed(self, state: _State) -> str:
-        """Return a state as the client gets it.
+        """Return the `requestState`.
 
         Raises:
-            RequestStateTooLarge: it is more than a call may carry.
+            RequestStateTooLarge: it exceeds `limits.state_size`.
         """
         text = self.seal.seal(_encode(state), self._use)
-        if len(text) > self.limits.state_size:
-            kind = ErrorKind.REQUEST_STATE_TOO_LARGE
-            most = self.limits.state_size
-            text = f"The answers so far take {len(text)} characters; a call may carry {most}"
-            raise RequestStateTooLarge(kind, text)
+        limit = self.limits.state_size
+        if len(text) > limit:
+            text = f"The request state has {len(text)} characters; the limit is {limit}"
+            raise RequestStateTooLarge(ErrorKind.REQUEST_STATE_TOO_LARGE, text)
         return text
 
     def expiry(self) -> int:
-        """Return until when a state that is made now is good."""
+        """Return when a state issued now expires, in seconds since the epoch."""
         return round(self._now() + self.limits.state_ttl)
 
 
 class RoundTrip:
-    """One run of a handler, from the answers it begins with to the questions it ends with."""
+    """One run of a handler, from the responses it starts with to the questions it ends with."""
 
     __slots__ = (
         "_answers",
+        "_cancel_timer",
         "_context",
         "_done",
-        "_insisting",
         "_is_ending",
         "_number",
         "_open",
@@ -259,20 +257,20 @@ class RoundTrip:
         self._answers = answers
         self._done: dict[str, Raw] = {} if state is None else dict(state.done)
         self._number = 0 if state is None else state.number
-        # Questions without an answer, by key, and who waits for them.
+        # Open questions by key, and the futures of all that wait for a response.
         self._open: dict[str, InputQuestion] = {}
         self._waiting: list[asyncio.Future[Raw]] = []
-        # How many things `once` has begun and not finished.
+        # Running `once` calls.
         self._under_way = 0
         self._is_ending = False
-        # Keys of answers that this run has had.
+        # Keys of responses used in this run.
         self._used: set[str] = set()
-        # What stops a handler that does not end with its round.
-        self._insisting: asyncio.TimerHandle | None = None
+        # Cancels a handler that does not end when suspended.
+        self._cancel_timer: asyncio.TimerHandle | None = None
         self.is_over = False
 
     async def ask(self, question: InputQuestion) -> Raw:
-        """Return the answer that the client brought, or end the round with the question."""
+        """Return the client's response, or suspend the handler with the question."""
         known = self.known(question)
         if known is not None:
             return known
@@ -288,10 +286,10 @@ class RoundTrip:
         return await future
 
     def known(self, question: InputQuestion) -> Raw | None:
-        """Return the answer that the client brought, if it brought one.
+        """Return the client's response to a question, or None.
 
         Raises:
-            ReplayMismatch: it was given to something else.
+            ReplayMismatch: the response belongs to a different question.
         """
         digest = question.digest()
         key = self._key_of(question, digest)
@@ -299,16 +297,16 @@ class RoundTrip:
         if known is None:
             return None
         if known[0] != digest:
-            self._refuse_changed(key)
+            self._reject_changed(key)
         self._used.add(key)
         return known[1]
 
     def done(self, key: str) -> Raw | None:
-        """Return what `once` gave under a key, now or in an earlier run."""
+        """Return the result of `once` under a key, in this run or an earlier one."""
         return self._done.get(key)
 
     async def give_way(self) -> None:
-        """Do nothing, unless questions are to go out: then end whoever calls this with them."""
+        """Suspend the caller if questions are about to go out; otherwise return at once."""
         if not self._is_ending:
             return
         self._check_open()
@@ -317,13 +315,13 @@ class RoundTrip:
         await future
 
     def _key_of(self, question: InputQuestion, digest: str) -> str:
-        """Return the key of a question: of a branch's, that of an equal one which was answered."""
+        """Return the key of a question; in a task of the handler, that of an equal answered one."""
         if not question.branch:
             return question.key
         for key, (answered, _) in self._answers.items():
             if answered == digest and key not in self._used and _BRANCH_KEY.fullmatch(key):
                 return key
-        # Another may have had its key in another run.
+        # Another task may have used the key in an earlier run.
         taken, key = self._answers.keys() | self._open.keys(), question.key
         while key in taken:
             head, number = key.rsplit(".", 1)
@@ -331,7 +329,6 @@ class RoundTrip:
         return key
 
     def _check_open(self, question: InputQuestion | None = None) -> None:
-        """End whoever asks when it is too late for it."""
         context = self._context
         if context._asked not in context._connection.peer.incoming:
             method = "" if question is None else question.method
@@ -340,38 +337,38 @@ class RoundTrip:
             raise SuspendHandler
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
-        """Return what an earlier run has done, or do it and keep what it gave."""
+        """Return the result of an earlier run, or run `work` and record its result."""
         if key in self._done:
             return self._done[key]
-        self._check_open()  # or its outcome could not be kept any more
+        self._check_open()  # otherwise the result could not be recorded any more
         self._under_way += 1
         try:
             self._done[key] = found = await work()
         finally:
             self._under_way -= 1
             if self._is_ending:
-                # After whoever waits for this has gone on, who may ask something too.
+                # After the awaiting code has continued, which may ask more questions.
                 asyncio.get_running_loop().call_soon(self._end)
         return found
 
     def _end(self) -> None:
-        """End the handler: what it has asked by now goes out."""
+        """Suspend the handler: its open questions go out."""
         if self.is_over or self._under_way:
-            return  # or what `once` has done would be lost, and done again
+            return  # a running `once` would be lost, and repeated
         if self._context._asked not in self._context._connection.peer.incoming:
             for future in self._waiting:
-                future.cancel()  # of tasks that a handler which has failed left behind
+                future.cancel()  # of tasks left behind by a handler that failed
             return
         self.is_over = True
         for future in self._waiting:
             if not future.done():
                 future.set_exception(SuspendHandler())
-        # It may wait for something else, which would come of the answer; or clean up for ever.
+        # The handler may wait for something that needs the response, or clean up for ever.
         loop = asyncio.get_running_loop()
-        self._insisting = loop.call_later(_SUSPEND_TIMEOUT_S, self._context._stop)
+        self._cancel_timer = loop.call_later(_SUSPEND_TIMEOUT_S, self._context._stop)
 
     def ending(self) -> Any:
-        """Return the questions, and what the client is to bring back with their answers."""
+        """Return the `InputRequiredResult` with the open questions and the `requestState`."""
         context, rounds = self._context, self._rounds
         state = _State(
             rounds.expiry(),
@@ -394,28 +391,28 @@ class RoundTrip:
         return context._rev.result(result)
 
     def end(self) -> None:
-        """Be done with: the handler has ended."""
-        if self._insisting is not None:
-            self._insisting.cancel()
+        """Stop the cancel timer: the handler has ended."""
+        if self._cancel_timer is not None:
+            self._cancel_timer.cancel()
 
     def _check_allowed(self) -> None:
         context, limits = self._context, self._rounds.limits
         if InputRequiredResult not in result_types(_method(context), context.revision):
             raise RequestError(
                 ErrorKind.INTERNAL_ERROR,
-                f"nothing can be asked while {context.method} is served in {context.revision}",
+                f"client requests are not allowed in {context.method} in {context.revision}",
             )
         if self._number >= limits.rounds:
-            text = f"{context.name!r} has asked in {limits.rounds} rounds, and would ask on"
+            text = f"{context.name!r} needs more than {limits.rounds} round trips"
             raise RoundTripLimitExceeded(ErrorKind.TOO_MANY_ROUNDS, text)
 
-    def _refuse_changed(self, key: str) -> None:
-        what = show(self._context.name)
-        # Its author's next question: what changed? Most often a text with a time or a random id.
+    def _reject_changed(self, key: str) -> None:
+        what = show(self._context.what)
+        # Most often the text contains a time or a random id.
         _log.error(
-            "%s: the question %s is not the one that was answered; code before an ask runs "
-            "again, so what differs from run to run goes into once(), and questions whose order "
-            "differs need a key=",
+            "%s: question %s differs from the one that was answered; the handler is replayed, so "
+            "values that differ between runs belong in once(), and questions in varying order "
+            "need a key=",
             what,
             show(key),
         )
@@ -424,18 +421,18 @@ class RoundTrip:
 
 def _on_the_wire(question: InputQuestion) -> InputRequest:
     if question.params is None:
-        return ListRootsRequest()  # the one that has nothing to say
+        return ListRootsRequest()  # the only one without params
     return _REQUESTS[question.method](question.params)
 
 
 def request_digest(context: Context) -> str:
-    """Return what tells one request from another, however often it is sent."""
-    import hashlib  # here: it takes its time to load, and few servers ask
+    """Return a digest of method and params that is the same for a request and its retries."""
+    import hashlib  # here: slow to import, and few servers send client requests
 
     params = context._asked.params
     method = _method(context)
     if method in PARAMS and type(params) is not ToolCall:
-        params = _read_tool_call(params)  # as it would be read in any other process
+        params = _read_tool_call(params)  # as every other process decodes it
     if type(params) is ToolCall:
         arguments = {} if params.arguments is UNSET else _any(params.arguments)
         members: Any = {"name": params.name, "arguments": arguments}
@@ -446,7 +443,6 @@ def request_digest(context: Context) -> str:
 
 
 def _method(context: Context) -> str:
-    """Return the method that is served, whatever it was called."""
     return official(context.method, context._rev.policy, context.revision)
 
 
@@ -456,12 +452,11 @@ def _responses(raw: Any) -> dict[str, Raw]:
     try:
         return _read_members.decode(raw)
     except (ValidationError, DecodeError):
-        raise InvalidInputResponses("they must be an object") from None
+        raise InvalidInputResponses("they are not an object") from None
 
 
 def _check_answer(context: Context, key: str, method: str, raw: Raw) -> None:
     try:
         capabilities.read(raw, context._rev, method)
     except RemoteProtocolError as error:
-        text = f"{key!r} must be {error.expected}"
-        raise InvalidInputResponses(text) from None
+        raise InvalidInputResponses(f"{key!r} is not {error.expected}") from None

@@ -1,15 +1,13 @@
-"""Sealing what a client carries for us, so that it comes back as it was given out.
+"""Sealing of `requestState`: authenticated, and with the `crypto` extra encrypted.
 
-A client can keep a sealed text, lose it or present it twice; it cannot change it, and it
-cannot use it where it does not belong, because what it is *bound to* (who asked, for what)
-goes into the seal and has to be said again to open it.
+A client can keep, lose or replay a sealed text; it cannot modify it, nor use it elsewhere: what
+the text is *bound to* (server and purpose) is authenticated too, and must be given to open it.
 
-With the `crypto` extra a text is also secret (AES-256-GCM); without, it is signed
-(HMAC-SHA256) and anybody can read it. The first key of a ring seals; all of them open, so
-keys can be changed while texts are out. To sign and to encrypt each has a key of its own,
-derived from the one that was given; what else is signed with that begins with other words.
+With the `crypto` extra texts are encrypted (AES-256-GCM); without it they are signed (HMAC-SHA256)
+and readable. The first key seals; all keys open, so that keys can be rotated. Signing and
+encryption use separate keys derived from the given one; other uses of that key have other prefixes.
 
-What computes all this is loaded when something is sealed: few servers do.
+The cryptography modules are imported when a text is sealed: few servers do.
 """
 
 from __future__ import annotations
@@ -22,18 +20,18 @@ from typing import Any, Final, NamedTuple
 
 __all__ = ["InvalidSeal", "StateSealer"]
 
-# What a sealed text begins with: how it is sealed, and with which key.
+# The first byte of a sealed text; the key id follows.
 _SIGNED: Final = b"\x01"
 _ENCRYPTED: Final = b"\x02"
 _KEY_ID_BYTES: Final = 4
 _MAC_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
-# A key that can be guessed protects nothing.
+# 128 bits: a shorter key can be guessed.
 _MIN_KEY_BYTES: Final = 16
 
 
 class InvalidSeal(ValueError):
-    """A text that we did not seal, or not for this."""
+    """A text that was not sealed with our keys, or for another purpose."""
 
 
 class _Key(NamedTuple):
@@ -43,20 +41,20 @@ class _Key(NamedTuple):
 
 
 class StateSealer:
-    """A ring of keys, and what can be done with them."""
+    """Seals and opens texts with a list of keys, newest first."""
 
     __slots__ = ("_derived", "_given")
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        """Make a ring; without keys it has one that lasts as long as this process.
+        """Without keys, use a random one that lasts as long as this process.
 
         Raises:
-            TypeError: it is no list of bytes; the text shows nothing of it.
-            ValueError: a key is too short to protect anything, or easily guessed.
+            TypeError: not a list of bytes; the text does not show the value.
+            ValueError: a key is too short, or all zero.
         """
         if isinstance(keys, str | bytes | bytearray | memoryview):
-            # One key without its brackets is a row of small numbers, and no secret.
-            raise TypeError("the keys are a list of bytes, also if there is only one")
+            # Iterating a single key would give small integers.
+            raise TypeError("the keys are a list of bytes, even for a single key")
         given = [*keys] or [os.urandom(32)]
         for key in given:
             if not isinstance(key, bytes | bytearray):
@@ -68,7 +66,7 @@ class StateSealer:
 
     @property
     def first(self) -> bytes:
-        """The key that seals, as it was given."""
+        """The key that seals, as given."""
         return self._given[0]
 
     @property
@@ -79,14 +77,14 @@ class StateSealer:
 
     @property
     def is_secret(self) -> bool:
-        """Whether what is sealed cannot be read either."""
+        """Whether sealed texts are encrypted."""
         return _cipher(self._keys[0].encrypt) is not None
 
     def __repr__(self) -> str:
         return f"<Seal with {len(self._given)} keys>"
 
     def seal(self, payload: bytes, bound_to: bytes) -> str:
-        """Return `payload` as a text that only opens when it is bound to the same."""
+        """Return `payload` as a text that opens only with the same `bound_to`."""
         key = self._keys[0]
         cipher = _cipher(key.encrypt)
         if cipher is None:
@@ -98,23 +96,23 @@ class StateSealer:
         return urlsafe_b64encode(head + body).decode().rstrip("=")
 
     def open(self, text: str, bound_to: bytes) -> bytes:
-        """Return what was sealed in `text`.
+        """Return the payload of a sealed text.
 
         Raises:
-            BrokenSeal: it was not sealed by us, or was changed, or is bound to something else.
+            InvalidSeal: not sealed with our keys, modified, or bound to something else.
         """
         try:
             sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         except (Base64Error, ValueError):
             raise InvalidSeal("it is not sealed") from None
-        # One text has one form: padding bits that mean nothing are not ours.
+        # Reject other encodings of the same bytes: unused padding bits must be zero.
         if urlsafe_b64encode(sealed).decode().rstrip("=") != text:
             raise InvalidSeal("it is not sealed")
         head, body = sealed[: 1 + _KEY_ID_BYTES], sealed[1 + _KEY_ID_BYTES :]
         for key in self._keys:
             if key.id == head[1:]:
                 return _opened(key, head, body, bound_to)
-        raise InvalidSeal("no key of ours fits")
+        raise InvalidSeal("it was sealed with an unknown key")
 
 
 def _derived(key: bytes) -> _Key:
@@ -140,20 +138,20 @@ def _opened(key: _Key, head: bytes, body: bytes, bound_to: bytes) -> bytes:
         opened = _decrypted(cipher, body, head + bound_to)
         if opened is not None:
             return opened
-    raise InvalidSeal("it was changed, or belongs to another request")
+    raise InvalidSeal("it was modified, or belongs to another server")
 
 
 def _mac(key: _Key, head: bytes, payload: bytes, bound_to: bytes) -> bytes:
     import hashlib
     import hmac
 
-    # Of a fixed length, so that nothing can move from one into the other.
+    # Of fixed length, so that bytes cannot move between it and the payload.
     bound = hashlib.sha256(bound_to).digest()
     return hmac.digest(key.sign, head + bound + payload, "sha256")
 
 
 def _cipher(key: bytes) -> Any:
-    """Return what encrypts, or None without the extra."""
+    """Return the AES-GCM cipher, or None without the `crypto` extra."""
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:

@@ -340,7 +340,7 @@ def test_a_question_is_awaited_once() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "plan")
             text = (await wire.answer(1))["result"]["content"][0]["text"]
-            assert "asked once" in text
+            assert "awaited once" in text
 
     asyncio.run(main())
 
@@ -361,7 +361,7 @@ def test_what_once_gives_is_of_the_type_that_was_named() -> None:
         async with connected(app, "2025-11-25") as wire:
             wire.call(1, "plan")
             text = (await wire.answer(1))["result"]["content"][0]["text"]
-            assert text.startswith("Oslo: what once('wrong') gave is not")
+            assert text.startswith("Oslo: the result of once('wrong') is not")
 
     asyncio.run(main())
 

@@ -200,11 +200,19 @@ def test_answers_without_a_state_answer_nothing() -> None:
 @pytest.mark.parametrize(
     ("responses", "text"),
     [
-        pytest.param({"who": 7}, "'who' must be", id="a number"),
-        pytest.param({"who": {"action": "maybe"}}, "'who' must be", id="no action"),
-        pytest.param({"who": {"content": {}}}, "'who' must be", id="without action"),
-        pytest.param(7, "must be an object", id="no object"),
-        pytest.param([], "must be an object", id="a list"),
+        pytest.param({"who": 7}, "'who' is not a result of elicitation/create", id="a number"),
+        pytest.param(
+            {"who": {"action": "maybe"}},
+            "'who' is not a result of elicitation/create",
+            id="no action",
+        ),
+        pytest.param(
+            {"who": {"content": {}}},
+            "'who' is not a result of elicitation/create",
+            id="without action",
+        ),
+        pytest.param(7, "they are not an object", id="no object"),
+        pytest.param([], "they are not an object", id="a list"),
         pytest.param({"who": {"action": "accept", "content": {"age": 3}}}, "name", id="form"),
         pytest.param({"who": {"action": "accept"}}, "name", id="nothing filled in"),
     ],
@@ -343,7 +351,7 @@ def test_the_state_of_somebody_else_is_refused(which: str, monkeypatch: Any) -> 
         reply = await attempt(
             wire, 2, CALL, state=first["requestState"], responses={"who": accepted(name="Ada")}
         )
-        assert "somebody else" in reply["error"]["message"]
+        assert "issued to another client" in reply["error"]["message"]
 
     run(work, greeter())
 
@@ -370,7 +378,7 @@ def test_a_handler_that_asks_something_else_under_a_key_is_refused(caplog: Any) 
         assert "has changed since it was answered" in reply["error"]["message"]
 
     run(work, app)
-    assert "code before an ask runs again" in caplog.text
+    assert "the handler is replayed" in caplog.text
 
 
 def test_more_rounds_than_allowed_are_refused_with_a_type() -> None:
@@ -394,7 +402,7 @@ def test_more_rounds_than_allowed_are_refused_with_a_type() -> None:
                 responses=responses,
             )
         assert reply["error"]["code"] == -32603
-        assert "2 rounds" in reply["error"]["message"]
+        assert "more than 2 round trips" in reply["error"]["message"]
 
     run(work, app)
 
@@ -411,10 +419,10 @@ def test_a_state_larger_than_allowed_is_refused_with_a_type(caplog: Any) -> None
     async def work(wire: Wire) -> None:
         reply = await attempt(wire, 1, {"name": "heavy"})
         assert reply["error"]["code"] == -32603
-        assert "a call may carry 1000" in reply["error"]["message"]
+        assert "the limit is 1000" in reply["error"]["message"]
 
     run(work, app)
-    assert "a call may carry 1000" in caplog.text
+    assert "the limit is 1000" in caplog.text
 
 
 def test_what_is_done_once_is_not_done_again_and_its_value_has_been_json() -> None:
@@ -800,7 +808,7 @@ def test_waiting_on_the_loops_own_thread_is_refused() -> None:
 
     async def work(wire: Wire) -> None:
         reply = await attempt(wire, 1, {"name": "wrong"})
-        assert "await the question instead" in reply["result"]["content"][0]["text"]
+        assert "await the request instead" in reply["result"]["content"][0]["text"]
 
     run(work, app)
 
@@ -913,7 +921,7 @@ def test_a_question_inside_once_is_refused_wherever_it_runs(on_thread: bool) -> 
 
     async def work(wire: Wire) -> None:
         reply = await attempt(wire, 1, {"name": "knot"})
-        assert "cannot be asked inside once" in reply["result"]["content"][0]["text"]
+        assert "cannot be made inside once" in reply["result"]["content"][0]["text"]
 
     run(work, app)
 
