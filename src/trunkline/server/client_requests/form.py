@@ -1,23 +1,23 @@
-"""What a server author asks with, turned into a form and back.
+"""Elicitation forms: from Python types to `requestedSchema`, and from content to typed values.
 
-    form_of(Day).schema("2025-11-25")     what `requestedSchema` is in that revision
+    form_of(Day).schema("2025-11-25")     `requestedSchema` in that revision
     form_of(Day).read({"day": "2026-01-31"})     a Day
 
-An author asks with a class whose members are flat, with one plain type, with None (there is
-nothing to fill in: a person agrees or does not), or with a JSON Schema written by hand. All
-become fields, of which `form_fields` knows how each revision writes them; the answer is read
-by the reader of the type, so what a form could not say, a pattern for instance, still holds.
+A form is made from a class with flat members, one plain type, None (no fields: the user accepts or
+declines), or a JSON Schema written by hand. Each becomes fields, which `form_fields` writes for a
+revision. The content is decoded by the decoder of the type, so constraints that a revision cannot
+express, such as a pattern, still hold.
 
 The rules that live here, and only here:
 
-* A plain type is asked as one field, `value`, and read back bare.
-* A field with a default, or that may be None, need not be filled in. Defaults are applied
-  here too: not all revisions can tell them, and not all clients keep to them.
-* Members that were not asked for are passed over: they are the client's.
-* A form is no place for a secret. Whether a field is one cannot be told for sure, so a name
-  that speaks of one is a warning in the log, once.  [MCP 2026-07-28, client/elicitation]
-* Fields and choices stand in the order in which the author wrote them, for people read them.
-* Formats are notes to the client: a text is not checked against its format. A `date` is.
+* A plain type becomes one field, `value`, and is returned bare.
+* A field with a default, or that may be None, is optional. Defaults are also applied here: some
+  revisions cannot express them, and some clients ignore them.
+* Unknown members of the content are ignored.
+* A form must not ask for a secret. A field whose name suggests one logs a warning, once.
+                                                      [MCP 2026-07-28, client/elicitation]
+* Fields and choices keep the order of the author.
+* A `format` is a hint for the client: a string is not checked against it. A `date` is.
 """
 
 from __future__ import annotations
@@ -48,37 +48,35 @@ __all__ = ["ChoiceTitles", "Form", "form_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# Forms are few and written by authors; a class or a schema that is made anew for each call
-# would grow this without end.
+# A class or schema created for each call would grow the cache without bound.
 _MAX_FORMS: Final = 256
-# The field that a plain type is asked as.
+# The field of a plain type.
 VALUE: Final = "value"
 _CLASSES: Final = (kinds.StructType, kinds.DataclassType, kinds.TypedDictType)
-# What the whole of a form is called in the rows, newest first.
+# Rows of the form as a whole, newest first.
 _ROOTS: Final = ("ElicitRequestFormParams.requestedSchema", "ElicitRequestParams.requestedSchema")
 
 Schema = dict[str, Any]
 
 
 class ChoiceTitles:
-    """Says what choices are called: `Annotated[Literal["r", "g"], ChoiceTitles({"r": "Red"})]`.
+    """Titles of choices: `Annotated[Literal["r", "g"], ChoiceTitles({"r": "Red"})]`.
 
-    A choice that has no title is shown as it is. The members of an Enum may instead have their
-    titles in its docstring, in a section `Members:`; where the values are integers, a member
-    without one is shown by its name.
+    A choice without a title is shown as it is. An Enum may have titles in its docstring, in a
+    section `Members:`; a member with an integer value and no title is shown by its name.
     """
 
     __slots__ = ("titles",)
 
     def __init__(self, titles: Mapping[Any, str] | None = None, /, **named: str) -> None:
-        """Take the titles by choice; those that are names may be given as keywords."""
+        """Map choices to titles; choices that are identifiers may be keywords."""
         found = {**(titles or {}), **named}
         self.titles = {
             str(key.value if isinstance(key, Enum) else key): title for key, title in found.items()
         }
 
     def __repr__(self) -> str:
-        return f"Titles({self.titles!r})"
+        return f"ChoiceTitles({self.titles!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ChoiceTitles) and other.titles == self.titles
@@ -88,7 +86,7 @@ class ChoiceTitles:
 
 
 class Form:
-    """What is asked in one form; made once for each kind of answer."""
+    """One form; cached by type."""
 
     __slots__ = ("_defaults", "_dialect", "_make", "_schemas", "fields", "label")
 
@@ -104,38 +102,38 @@ class Form:
         self.label = label
         self.fields = fields
         self._make = make
-        # What stands for a field that was left empty, where the type has no default of its own.
+        # Of empty fields whose type has no default.
         self._defaults = dict(defaults or {})
         self._dialect = dialect
-        # One for each released revision at most: `members` refuses others.
+        # At most one for each released revision: `members` raises for others.
         self._schemas: dict[str, Schema] = {}
 
     def __repr__(self) -> str:
         return f"<Form of {self.label}: {', '.join(each.name for each in self.fields) or 'empty'}>"
 
     def schema(self, revision: str) -> Schema:
-        """Return what `requestedSchema` is in `revision`. It is kept: do not change it.
+        """Return `requestedSchema` in `revision`. It is cached: do not change it.
 
         Raises:
-            LocalProtocolError: the revision has no forms, or none that could ask for this.
-            UnknownRevision: no such revision was released; the text lists those there are.
+            LocalProtocolError: the revision has no forms, or lacks a kind of field.
+            UnknownRevision: no such revision was released; the text lists the released ones.
         """
         found = self._schemas.get(revision)
         if found is None:
-            found = self._schemas[revision] = self._written(revision)
+            found = self._schemas[revision] = self._schema_in(revision)
         return found
 
     def read(self, content: Mapping[str, Any] | None) -> Any:
-        """Return what was filled in, typed.
+        """Decode the content of an accepted form.
 
         Raises:
-            ValueError: it is not what the form asked for; the text is one sentence that names
-                the field, and shows nothing of what is in it.
+            ValueError: it does not fit the form; the text is one sentence that names the field,
+                and does not show its value.
         """
         if content is not None and not isinstance(content, Mapping):
             raise ValueError("the content of a form is an object")
         content = content or {}
-        # Copied, because what is read is the caller's to change.
+        # Copied: the caller may change the result.
         filled = deepcopy(self._defaults)
         for each in self.fields:
             if each.name in content:
@@ -145,7 +143,7 @@ class Form:
         except ValidationError as error:
             raise ValueError(_sentence(error)) from None
 
-    def _written(self, revision: str) -> Schema:
+    def _schema_in(self, revision: str) -> Schema:
         known = next(filter(None, (members(row, revision) for row in _ROOTS)), None)
         if known is None:
             raise LocalProtocolError(
@@ -159,22 +157,22 @@ class Form:
 
 
 def form_of(kind: Any) -> Form:
-    """Return the form that asks for a `kind`.
+    """Return the form of a `kind`.
 
-    A kind is a Struct, a dataclass, a TypedDict, a class of attrs or a pydantic model with
-    plain members; a plain type; None; or the JSON Schema of a flat object.
+    A kind is a Struct, dataclass, TypedDict, attrs class or pydantic model with plain members; a
+    plain type; None; or the JSON Schema of a flat object.
 
     Raises:
-        TypeError: no form can ask for it; the text names the field and says what one can.
+        TypeError: a form cannot express it; the text names the field and what a form can.
     """
     if not isinstance(kind, Mapping):
         try:
             hash(kind)
-        except TypeError:  # it is annotated with a list, say
+        except TypeError:  # annotated with a list, for instance
             return _typed_form.__wrapped__(kind, repr(kind))
         return _typed_form(kind, repr(kind))
     try:
-        # Equal schemas are one form, and what its author does to the dict later is his own.
+        # By its JSON: equal schemas share a form, and the dict may change later.
         return _raw_form(encode(kind))
     except TypeError as error:
         raise TypeError(f"the schema of a form: {error}") from None
@@ -185,7 +183,7 @@ def form_of(kind: Any) -> Form:
 
 @lru_cache(maxsize=_MAX_FORMS)
 def _typed_form(kind: Any, shown: str) -> Form:
-    """Return the form of a type; `shown` tells types apart whose choices differ in order alone."""
+    """Return the form of a type; `shown` separates types that differ only in order of choices."""
     if kind is None or kind is type(None):
         return Form("nothing", (), lambda _: None)
     is_class = isinstance(kind, type) and not get_args(kind)
@@ -203,7 +201,7 @@ def _typed_form(kind: Any, shown: str) -> Form:
 
 
 def _readable(label: str, kind: Any) -> Any:
-    """Return a type as the reader knows it, having made sure that it can be read."""
+    """Return a type as the decoder knows it, checked."""
     try:
         type_ = plain(kind)
         check([type_])
@@ -228,7 +226,7 @@ def _refused(place: str, why: object) -> TypeError:
 def _model_form(label: str, kind: Any) -> Form:
     schema = schema_of(kind, is_input=True)
     if schema.get("type") != "object":
-        raise _refused(label, "it is no object")
+        raise _refused(label, "it is not an object")
     names = {getattr(info, "alias", None) or name: name for name, info in kind.model_fields.items()}
 
     def make(filled: Schema) -> Any:
@@ -236,7 +234,7 @@ def _model_form(label: str, kind: Any) -> Form:
             return read_model(kind, filled)
         except ValueError as error:
             text = str(error)
-            # Of the model as a whole it may be that no field is at fault.
+            # A validator of the whole model names no field.
             raise ValueError(f"field {text}" if text.startswith('"') else text) from None
 
     return _members_form(label, kind, schema, names, make)
@@ -244,19 +242,19 @@ def _model_form(label: str, kind: Any) -> Form:
 
 def _class_form(label: str, kind: Any, info: Any) -> Form:
     schema = schema_of(kind, is_input=True)
-    # A class that says in JSON which it is does so by itself.
+    # The decoder adds the tag of a tagged class.
     schema["properties"].pop(getattr(info, "tag_field", None), None)
     for each in info.fields:
-        # A list has to have its default made anew; for choices that is as good as any other.
+        # Lists have default factories; call it once to show the default of a choice.
         if isinstance(_inner(each.type), kinds.ListType) and callable(each.default_factory):
             shown = default_shown(each.default_factory())
             if shown is not NOTHING and shown:
                 schema["properties"][each.encode_name]["default"] = shown
-    if isinstance(info, kinds.TypedDictType):  # whose members the reader has sorted
-        told = schema["properties"]
-        schema["properties"] = {name: told[name] for name in _hints(kind) or told}
+    if isinstance(info, kinds.TypedDictType):  # msgspec sorts its members
+        found = schema["properties"]
+        schema["properties"] = {name: found[name] for name in _hints(kind) or found}
     names = {each.encode_name: each.name for each in info.fields}
-    return _members_form(label, kind, schema, names, lambda told: filled(convert(told, kind)))
+    return _members_form(label, kind, schema, names, lambda given: filled(convert(given, kind)))
 
 
 def _members_form(
@@ -266,16 +264,16 @@ def _members_form(
     names: Mapping[str, str],
     make: Callable[[Schema], Any],
 ) -> Form:
-    """Return the form of a class; `names` are those of its members, by what JSON calls them."""
+    """Return the form of a class; `names` maps JSON names to Python names."""
     hints = _hints(kind)
     needed = schema.get("required", ())
     fields: list[FormField] = []
-    for name, told in schema.get("properties", {}).items():
+    for name, described in schema.get("properties", {}).items():
         hint = hints.get(names.get(name, name))
         try:
             found = field_of(
                 name,
-                told,
+                described,
                 is_required=name in needed,
                 titles=_titles(hint),
                 definitions=schema.get("$defs", {}),
@@ -288,7 +286,6 @@ def _members_form(
 
 
 def _plain_form(label: str, kind: Any, type_: Any) -> Form:
-    """Return the form of one plain type."""
     schema = schema_of(type_, is_input=True)
     definitions = schema.pop("$defs", {})
     titles = _titles(kind)
@@ -310,7 +307,7 @@ def _hints(cls: Any) -> dict[str, Any]:
     try:
         return get_type_hints(cls, include_extras=True)
     except (NameError, TypeError):
-        return {}  # the reader says what is wrong, or found what it needs
+        return {}  # the decoder raises, or needs no hints
 
 
 def _inner(kind: kinds.Type) -> kinds.Type:
@@ -320,18 +317,18 @@ def _inner(kind: kinds.Type) -> kinds.Type:
 
 
 def _titles(hint: Any) -> dict[str, str]:
-    """Return the titles of choices that an annotation has, at any depth; the outermost hold."""
+    """Return the titles of choices in an annotation, at any depth; outer ones win."""
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _member_titles(hint)
     found: dict[str, str] = {}
-    if get_origin(hint) is not Literal:  # what that has in it is no type
+    if get_origin(hint) is not Literal:  # its arguments are values
         for part in get_args(hint):
             found |= part.titles if isinstance(part, ChoiceTitles) else _titles(part)
     return found
 
 
 def _in_order(field: FormField, hint: Any) -> FormField:
-    """Return a field with its choices as a Literal has them: the reader has sorted them."""
+    """Return a field with its choices in the order of the Literal: msgspec sorts them."""
     texts = [str(each) for each in _literals(hint)]
     found = {text: field.choices[text] for text in texts if text in field.choices}
     return field._replace(choices=found) if len(found) == len(field.choices) else field
@@ -344,11 +341,10 @@ def _literals(hint: Any) -> list[Any]:
 
 
 def _member_titles(cls: type[Enum]) -> dict[str, str]:
-    """Return what is said of the members of an Enum: by themselves, or in its docstring."""
     about = read_docstring(vars(cls).get("__doc__")).arguments
     found: dict[str, str] = {}
     for each in cls:
-        # A number tells a person nothing, so there the name does.
+        # An integer says nothing to a person: show the name.
         name = each.name if isinstance(each.value, int) else ""
         text = vars(each).get("__doc__") or about.get(each.name) or name
         if text:
@@ -356,7 +352,7 @@ def _member_titles(cls: type[Enum]) -> dict[str, str]:
     return found
 
 
-# -- forms written by hand, and what all have ------------------------------------------------
+# -- forms written by hand, and parts of all -------------------------------------------------
 
 
 @lru_cache(maxsize=_MAX_FORMS)
@@ -376,8 +372,8 @@ def _warn_of_secrets(form: Form) -> None:
     names = [each.name for each in form.fields if each.is_secret]
     if names:
         _log.warning(
-            "The form of %s asks for %s, which looks like a secret: forms must not; "
-            "ask for it at an address of yours, with elicit_url.",
+            "form of %s asks for %s, which looks like a secret; forms must not ask for secrets: "
+            "use elicit_url instead",
             form.label,
             ", ".join(names),
         )

@@ -1,15 +1,16 @@
-"""One field of a form: what its JSON Schema says of it, and how each revision writes it.
+"""Fields of elicitation forms: parsed from JSON Schema, written for each revision.
 
-A field is read from a flat schema, whether that was made from a type or written by hand, and
-written again for the revision that is spoken. The rows of the specification say which kinds
-of fields a revision has and what each may tell; what it may not is left out, and still holds
-when the answer is read. The rules that live here, and only here:
+A field is parsed from a flat schema, generated from a type or written by hand, and written for the
+negotiated revision. The rows of the specification say which kinds of fields a revision has, with
+which keywords; keywords it lacks are dropped, and still checked when the content is read.
 
-* A form asks for a text, a number, a boolean, or a choice of one or several texts; it has no
-  fields within fields.                                [MCP 2026-07-28, client/elicitation]
-* Choices with titles are `enumNames` where a revision has no better way; a choice of several
-  has no other spelling, so a revision without it cannot ask.
-* Choices are texts on the wire. Integers, which authors choose from too, go as their digits.
+The rules that live here, and only here:
+
+* A field is a string, a number, a boolean, or a choice of one or several strings; fields do not
+  nest.                                                [MCP 2026-07-28, client/elicitation]
+* Choices with titles become `enumNames` in a revision without titled choices; a choice of several
+  has no older spelling, so a revision without it cannot express the field.
+* Choices are strings on the wire. An integer choice is sent as its digits.
 """
 
 from __future__ import annotations
@@ -32,33 +33,33 @@ Kind: TypeAlias = Literal["text", "number", "boolean", "one", "several"]
 WHAT_FORMS_ASK: Final = (
     "a form asks for texts, numbers, booleans, and choices of one or several texts"
 )
-# Of long lists of choices an error shows none: the reader has them in the form.
+# An error text lists the choices up to this many; the form shows all of them.
 _MAX_SHOWN_CHOICES: Final = 20
 
 
 class FormField(NamedTuple):
-    """One field, apart from how a revision writes it."""
+    """One field, independent of the revision."""
 
     name: str
     kind: Kind
-    # What the schema says besides its choices, by the names of JSON Schema.
+    # Its JSON Schema keywords without the choices.
     facts: Schema
-    # What stands on the wire, and the value that it stands for.
+    # From the string on the wire to the value.
     choices: Mapping[str, Any]
     titles: Mapping[str, str]
-    # Its author wrote `enumNames`, and gets them.
+    # Whether its author wrote `enumNames`, which are kept.
     is_legacy: bool
     is_required: bool
-    # None is a value of the type, which nobody can fill in: an empty field says it.
+    # Whether an empty field means None.
     takes_null: bool
 
     @property
     def is_secret(self) -> bool:
-        """Whether it seems to ask for a secret."""
+        """Whether its name or format suggests a secret."""
         return is_secret_name(self.name) or self.facts.get("format") == "password"
 
     def default(self) -> Any:
-        """Return what its default stands for."""
+        """Return the value of its default."""
         return given(self, self.facts["default"])
 
 
@@ -70,10 +71,10 @@ def field_of(
     titles: Mapping[str, str],
     definitions: Mapping[str, Any],
 ) -> FormField:
-    """Return the field that a schema describes.
+    """Parse the schema of a field.
 
     Raises:
-        TypeError: no form can ask for it; the text says why, to follow the name of the place.
+        TypeError: a form cannot express it; the text continues "field x cannot be asked".
     """
     found, takes_null = _without_null(_resolved(dict(schema), definitions))
     item = _resolved(dict(found.get("items") or {}), definitions)
@@ -91,7 +92,7 @@ def field_of(
     return FormField(name, kind, facts, offer.choices, known, offer.is_legacy, needed, takes_null)
 
 
-# -- reading a schema ------------------------------------------------------------------------
+# -- parsing ---------------------------------------------------------------------------------
 
 _CHOOSING: Final = frozenset(["enum", "enumNames", "const", "oneOf", "items", "$defs"])
 _KINDS: Final[Mapping[str, Kind]] = {
@@ -107,13 +108,13 @@ _NUMBERS: Final = {"integer", "number"}
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Any]) -> Schema:
-    """Return a schema with what it refers to in its place."""
-    # A reference that leads to itself ends here, because each definition is looked up once.
+    """Return a schema with its references replaced."""
+    # Each definition is used once, so a cycle of references ends.
     left = dict(definitions)
     while "$ref" in schema:
         target = left.pop(str(schema.pop("$ref")).removeprefix("#/$defs/"), None)
         if not isinstance(target, Mapping):
-            raise TypeError("it refers to a schema that stands elsewhere")
+            raise TypeError("it refers to a schema outside the form")
         schema = {**target, **schema}
     if "anyOf" in schema:
         schema["anyOf"] = [_resolved(dict(each), left) for each in schema["anyOf"]]
@@ -121,7 +122,7 @@ def _resolved(schema: Schema, definitions: Mapping[str, Any]) -> Schema:
 
 
 def _without_null(schema: Schema) -> tuple[Schema, bool]:
-    """Return a schema that says nothing of null, and whether it did."""
+    """Return a schema without null, and whether it allowed null."""
     options = schema.pop("anyOf", None)
     if options is not None:
         others = [each for each in options if each != _NULL]
@@ -162,7 +163,7 @@ def _kind(schema: Schema, item: Schema) -> Kind:
 
 
 class _Choices(NamedTuple):
-    """What there is to choose from, as a schema has it."""
+    """The choices of a schema."""
 
     choices: Mapping[str, Any]
     titles: Mapping[str, str]
@@ -197,7 +198,6 @@ def _offer(schema: Schema) -> _Choices:
 
 
 def _text(value: Any) -> str:
-    """Return how a value to choose stands on the wire."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -206,7 +206,7 @@ def _text(value: Any) -> str:
 
 
 def _set_whole_bounds(facts: Schema) -> None:
-    """Say the bounds of an integer in the one way that forms have."""
+    """Replace exclusive bounds of an integer, which forms lack, by inclusive ones."""
     lowest = [ceil(facts["minimum"])] if "minimum" in facts else []
     highest = [floor(facts["maximum"])] if "maximum" in facts else []
     if "exclusiveMinimum" in facts:
@@ -220,8 +220,8 @@ def _set_whole_bounds(facts: Schema) -> None:
 
 
 def _set_default(facts: Schema, kind: Kind, choices: Mapping[str, Any]) -> None:
-    """Put a default as it stands on the wire."""
-    if facts.get("default") is None:  # which is what an empty field says anyway
+    """Convert a default to its wire form."""
+    if facts.get("default") is None:  # the same as an empty field
         facts.pop("default", None)
         return
     default = facts["default"]
@@ -233,7 +233,7 @@ def _set_default(facts: Schema, kind: Kind, choices: Mapping[str, Any]) -> None:
             return
     elif type(default) in _DEFAULTS[facts["type"]]:
         return
-    raise TypeError("its default is not a value that it can have")
+    raise TypeError("its default is not one of its values")
 
 
 _DEFAULTS: Final[Mapping[str, tuple[type, ...]]] = {
@@ -244,14 +244,14 @@ _DEFAULTS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-# -- writing it for a revision ---------------------------------------------------------------
+# -- writing for a revision ------------------------------------------------------------------
 
 
 def written(field: FormField, revision: str) -> Schema:
-    """Return the schema of a field as `revision` has it.
+    """Return the schema of a field in `revision`.
 
     Raises:
-        LocalProtocolError: it has no such fields.
+        LocalProtocolError: the revision has no such kind of field.
     """
     for row, write in _SHAPES[_shape(field)]:
         known = members(row, revision)
@@ -268,12 +268,12 @@ def written(field: FormField, revision: str) -> Schema:
 
 def _shape(field: FormField) -> str:
     if field.kind == "one" and field.is_legacy:
-        return "one, in the old spelling"
+        return "one, legacy"
     return f"{field.kind}, titled" if field.titles else field.kind
 
 
 def _fits(value: Any, view: FieldView) -> bool:
-    """Say whether a row that lists what a member may be has `value` in its list."""
+    """Return True unless the row lists constants for a member, and `value` is not one of them."""
     listed = [each.value for each in view.expr.of if each.kind == "constant"]
     return not listed or value in listed
 
@@ -305,19 +305,17 @@ def _several_titled(field: FormField) -> Schema:
 
 
 def _titled(field: FormField) -> list[dict[str, str]]:
-    """Return the choices with their titles; one without is its own."""
     return [{"const": text, "title": field.titles.get(text, text)} for text in field.choices]
 
 
-# For each shape of a field the rows that can tell it, best first: the first is taken that the
-# revision has.
+# The rows that express each shape of field, best first; the first in the revision is used.
 _SHAPES: Final[Mapping[str, tuple[tuple[str, Callable[[FormField], Schema]], ...]]] = {
     "text": (("StringSchema", _plain),),
     "number": (("NumberSchema", _plain),),
     "boolean": (("BooleanSchema", _plain),),
     "one": (("UntitledSingleSelectEnumSchema", _one), ("EnumSchema", _one)),
     "one, titled": (("TitledSingleSelectEnumSchema", _one_titled), ("EnumSchema", _one_named)),
-    "one, in the old spelling": (
+    "one, legacy": (
         ("LegacyTitledEnumSchema", _one_named),
         ("EnumSchema", _one_named),
     ),
@@ -333,14 +331,14 @@ _SPOKEN: Final[Mapping[Kind, str]] = {
 }
 
 
-# -- reading what was filled in --------------------------------------------------------------
+# -- reading content -------------------------------------------------------------------------
 
 
 def given(field: FormField, value: Any) -> Any:
-    """Return what a value from the wire stands for; its type is for the reader to check.
+    """Return the value of a wire value; its type is checked later.
 
     Raises:
-        ValueError: it is not one of the choices; the text has the choices and not the value.
+        ValueError: it is not one of the choices; the text lists the choices, not the value.
     """
     if field.kind == "one" and not (value is None and field.takes_null):
         return _chosen(field, value)

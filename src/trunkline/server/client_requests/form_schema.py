@@ -1,9 +1,8 @@
-"""Forms that an author wrote by hand, as JSON Schemas.
+"""Elicitation forms written by hand, as JSON Schemas.
 
-The schema is read once, and what it says of each field is turned into types that the reader
-of all other input knows, so no validator has to be installed. Keywords that no form has
-(`pattern`, `exclusiveMinimum`, `multipleOf`) are applied to the answer all the same; those
-that nobody here knows say nothing about it.
+Each field of the schema becomes a msgspec type, so that no validator has to be installed. Keywords
+that forms lack (`pattern`, `exclusiveMinimum`, `multipleOf`) are still checked in the content;
+unknown keywords are ignored.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ Number = int | float
 
 
 class RawForm(NamedTuple):
-    """What a schema asks for."""
+    """The parts of a form from a schema."""
 
     fields: tuple[FormField, ...]
-    # What the answer has to be; for checking alone, since it is handed over as it is.
+    # Validates the content, which is returned unchanged.
     content: type[Struct]
     defaults: dict[str, Any]
     dialect: str
 
 
-class _Told(Struct):
-    """What the schema of a field may say, as far as it matters of which type that is."""
+class _FieldSchema(Struct):
+    """The keywords of a field schema whose types are checked."""
 
     type: str | list[str] | UnsetType = UNSET
     title: str | UnsetType = UNSET
@@ -69,10 +68,10 @@ class _Object(Struct):
 
 
 def raw_form(raw: bytes) -> RawForm:
-    """Return what a schema asks for; `raw` is its JSON.
+    """Return the form of a schema; `raw` is its JSON.
 
     Raises:
-        TypeError: it is not the schema of a form; the text says where, and what a form can ask.
+        TypeError: a form cannot express it; the text says where, and what a form can.
     """
     try:
         schema = decode(raw, type=_Object)
@@ -80,13 +79,13 @@ def raw_form(raw: bytes) -> RawForm:
         place, text = fault(error)
         raise TypeError(f'"{place}": {text}' if place else text) from None
     if schema.type != "object":
-        raise TypeError('its type is "object", and what is asked stands in its properties')
+        raise TypeError('its type must be "object", with the fields in its properties')
     unknown = [name for name in schema.required if name not in schema.properties]
     if unknown:
         raise TypeError(f'"{unknown[0]}" is required and not among the properties')
     fields = tuple(
-        _field(name, told, is_required=name in schema.required)
-        for name, told in schema.properties.items()
+        _field(name, described, is_required=name in schema.required)
+        for name, described in schema.properties.items()
     )
     content = defstruct(
         "Content", [_member(at, each) for at, each in enumerate(fields)], kw_only=True
@@ -95,10 +94,10 @@ def raw_form(raw: bytes) -> RawForm:
     return RawForm(fields, content, defaults, schema.dialect)
 
 
-def _field(name: str, told: dict[str, Any], *, is_required: bool) -> FormField:
+def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> FormField:
     try:
-        convert(told, _Told)
-        found = field_of(name, told, is_required=is_required, titles={}, definitions={})
+        convert(schema, _FieldSchema)
+        found = field_of(name, schema, is_required=is_required, titles={}, definitions={})
         check([_type(found)])
     except ValidationError as error:
         place, text = fault(error)
@@ -117,7 +116,7 @@ def _member(at: int, field: FormField) -> tuple[str, Any, Any]:
 
 
 def _type(field: FormField) -> Any:
-    """Return what the reader is to check; that a choice is one of the choices is known."""
+    """Return the type that validates a field; choices are checked elsewhere."""
     type_: Any = _TYPES[field.facts["type"]] if field.kind == "number" else _KINDS[field.kind]
     found = {
         ours: field.facts[theirs]

@@ -1,16 +1,16 @@
-"""What a server author asks a model, turned into the params of `sampling/createMessage`.
+"""Sampling: builds the params of `sampling/createMessage` from what a handler has at hand.
 
-Messages are what is at hand: a text, a block, an earlier answer of the model, a pair of role
-and text, or a list of such. How a revision writes them (one block or several, tools or none)
-is for `mcp.shaping`, when they are sent.
+A message is a str, a content block, an earlier result of the model, a pair of role and content, or
+a list of these. The form in each revision (one block or several, with or without tools) is decided
+in `mcp.shaping`, when the request is sent.
 
 The rules that live here, and only here:
 
-* A text or block by itself is the user's; a use of a tool is the assistant's. Those that
-  stand side by side are one message, except that results of tools stand alone.
-* A message with results of tools has nothing else in it, is the user's, and has one for each
-  use of a tool in the message before, and for no other. It is checked before anything is
-  sent, because a client would refuse.               [MCP 2025-11-25, client/sampling]
+* A bare str or block has the role "user"; a tool use has the role "assistant". Adjacent ones form
+  one message, except that tool results stay separate.
+* A message with tool results contains nothing else, has the role "user", and has exactly one result
+  for each tool use of the previous message. This is checked before sending, since clients reject
+  anything else.                                     [MCP 2025-11-25, client/sampling]
 """
 
 from __future__ import annotations
@@ -78,18 +78,18 @@ def sampling_params(
     tools: Tools | None = None,
     tool_choice: ToolChoice | Literal["auto", "none", "required"] | None = None,
 ) -> CreateMessageRequestParams:
-    """Return the params that ask a model to go on from `messages`.
+    """Return the params of `sampling/createMessage`.
 
-    `model_preferences` may be the name of a model, or several in order of preference. `tools`
-    may be functions: what they take is told, and calling them is the author's business.
+    `model_preferences` may be the name of a model, or several in order of preference. `tools` may
+    be functions: their schemas are sent; the handler calls them.
 
     Raises:
-        TypeError: something is of a type, or has a value, that cannot be asked.
-        LocalProtocolError: the uses of tools and their results do not go together.
+        TypeError: an argument has a wrong type or value.
+        LocalProtocolError: tool uses and tool results do not match.
     """
     found = _messages(messages)
     if not found:
-        raise TypeError("there is no message for the model to go on from")
+        raise TypeError("sampling needs at least one message")
     if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
         raise TypeError(f"max_tokens is an integer of 1 or more, not {show(max_tokens)}")
     choice = ToolChoice(tool_choice) if isinstance(tool_choice, str) else tool_choice
@@ -121,12 +121,12 @@ def _several(value: Iterable[str] | None) -> list[str] | UnsetType:
 
 
 def _typed(params: CreateMessageRequestParams) -> CreateMessageRequestParams:
-    """Return params whose members all have the types they should: a Struct checks nothing."""
+    """Return params with checked member types: constructing a Struct checks none."""
     try:
         return decode(encoded(params), type=CreateMessageRequestParams)
     except ValidationError as error:
         place, text = fault(error)
-        raise TypeError(f'this cannot be sampled: "{place}": {text}') from None
+        raise TypeError(f'invalid sampling params: "{place}": {text}') from None
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -135,9 +135,7 @@ def _typed(params: CreateMessageRequestParams) -> CreateMessageRequestParams:
 def _messages(value: Any) -> list[SamplingMessage]:
     items = [value] if _is_one(value) else value
     if not isinstance(items, Iterable):
-        raise TypeError(
-            f"a message is a text, a block or a pair of role and text, not {show(value)}"
-        )
+        raise _not_a_message(value)
     found: list[SamplingMessage] = []
     for bare, group in groupby(items, _bare):
         together = list(group)
@@ -149,7 +147,7 @@ def _messages(value: Any) -> list[SamplingMessage]:
 
 
 class _Bare(NamedTuple):
-    """What bare blocks have to have in common to be one message."""
+    """The grouping key of bare blocks."""
 
     role: Role
     is_result: bool
@@ -179,15 +177,18 @@ def _message(value: Any) -> SamplingMessage:
         return _message(_converted(value, SamplingMessage, "a message"))
     if _is_pair(value):
         return SamplingMessage(_content(value[1]), value[0])
-    raise TypeError(f"a message is a text, a block or a pair of role and text, not {show(value)}")
+    raise _not_a_message(value)
+
+
+def _not_a_message(value: Any) -> TypeError:
+    return TypeError(f"a message is a str, a block or a pair of role and str, not {show(value)}")
 
 
 def _content(value: Any) -> Block | list[Block]:
-    """Return blocks as they stand in a message: one by itself, or several."""
     items = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
     blocks = [_block(each) for each in items]
     if not blocks:
-        raise TypeError("a message has something in it")
+        raise TypeError("a message needs at least one content block")
     return blocks[0] if len(blocks) == 1 else blocks
 
 
@@ -197,7 +198,7 @@ def _block(value: Any) -> Block:
     if isinstance(value, _BLOCKS):
         return value
     raise TypeError(
-        f"a model is given texts, images, audio and results of tools, not {show(value)}"
+        f"a content block is text, image, audio, tool use or tool result, not {show(value)}"
     )
 
 
@@ -217,7 +218,6 @@ def _tool(value: Any) -> Tool:
 
 
 def _check_tools(messages: list[SamplingMessage]) -> None:
-    """Refuse messages in which the uses of tools and their results do not go together."""
     used: set[str] = set()
     for place, message in enumerate(messages):
         blocks = message.content if isinstance(message.content, list) else [message.content]
@@ -228,7 +228,7 @@ def _check_tools(messages: list[SamplingMessage]) -> None:
             raise LocalProtocolError(
                 "mcp.sampling.results-alone",
                 where=where,
-                expected="a message with results of tools to have nothing else in it",
+                expected="a message with tool results to contain nothing else",
             )
         if sorted(results) != sorted(used) or (results and message.role != "user"):
             raise _unmatched(where)
@@ -241,11 +241,11 @@ def _unmatched(where: str) -> LocalProtocolError:
     return LocalProtocolError(
         "mcp.sampling.results-match",
         where=where,
-        expected="after a message that uses tools one of the user, with one result for each use",
+        expected="a user message with one result for each tool use of the message before",
     )
 
 
-# -- what else can be given in more than one way ---------------------------------------------
+# -- other arguments -------------------------------------------------------------------------
 
 
 def _preferences(value: Any) -> ModelPreferences | UnsetType:

@@ -306,7 +306,7 @@ def test_titles_stand_beside_a_type_or_with_the_members_of_an_enum() -> None:
     assert value(Annotated[Literal[1, 2], ChoiceTitles({1: "One"})])["oneOf"][0]["title"] == "One"
     assert ChoiceTitles(a="A") == ChoiceTitles({"a": "A"}) != ChoiceTitles(a="B")
     assert hash(ChoiceTitles(a="A")) == hash(ChoiceTitles({"a": "A"}))
-    assert repr(ChoiceTitles(a="A")) == "Titles({'a': 'A'})"
+    assert repr(ChoiceTitles(a="A")) == "ChoiceTitles({'a': 'A'})"
 
 
 def test_fields_and_choices_stand_in_the_order_they_were_written_in() -> None:
@@ -427,7 +427,7 @@ def test_what_is_no_kind_of_answer_is_refused(kind: Any) -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        ({"type": "string", "properties": {}}, 'its type is "object"'),
+        ({"type": "string", "properties": {}}, 'its type must be "object"'),
         ({"type": "object"}, '"properties": it is required'),
         (raw({}, required=["a"]), '"a" is required and not among the properties'),
         (raw({"a": {"type": "object", "properties": {}}}), 'field "a".*it is an object'),
@@ -435,7 +435,7 @@ def test_what_is_no_kind_of_answer_is_refused(kind: Any) -> None:
         (raw({"a": {"type": ["string", "integer"]}}), "several kinds"),
         (raw({"a": {"oneOf": [{"type": "string"}]}}), "several kinds"),
         (raw({"a": {"type": "null"}}), "it is of type null"),
-        (raw({"a": {"$ref": "#/$defs/a"}}), "stands elsewhere"),
+        (raw({"a": {"$ref": "#/$defs/a"}}), "outside the form"),
         (raw({"a": {"type": "string", "minLength": "1"}}), 'field "a": "minLength": expected an i'),
         (raw({"a": {"type": "string", "minLength": -1}}), 'field "a" cannot'),
         (raw({"a": {"type": "string", "pattern": "("}}), 'field "a" cannot'),
@@ -634,4 +634,4 @@ def test_a_class_that_asks_for_a_secret_is_warned_of(caplog: pytest.LogCaptureFi
         assert form_of(Login).schema(NEW)["required"] == ["user", "password"]
         form_of(Colour)
     (record,) = caplog.records
-    assert record.getMessage().startswith("The form of Login asks for password,")
+    assert record.getMessage().startswith("form of Login asks for password,")
