@@ -51,7 +51,9 @@ def missing(capabilities: ClientCapabilities, revision: str, method: str, params
     return [name for name in lacking if name not in IMPLIED or name.split(".")[0] not in lacking]
 
 
-def check(session: HandshakeSession | None, rev: ServerRevision, method: str, params: Any = None) -> None:
+def check(
+    session: HandshakeSession | None, rev: ServerRevision, method: str, params: Any = None
+) -> None:
     """Check that the revision and the client's capabilities allow a request.
 
     Raises:

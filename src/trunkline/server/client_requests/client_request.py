@@ -332,7 +332,7 @@ def once(
     """Run `work` once, and return its recorded result when the handler is replayed."""
     run = handler_run_of(context)
     chosen = run.name("once", _once_key(key)).key
-    if is_secret and not context._connection.app.rounds.is_secret:
+    if is_secret and not context._connection.core.rounds.is_secret:
         raise RuntimeError("the request state is not encrypted: install trunkline[crypto]")
 
     async def perform() -> Raw:
@@ -348,7 +348,7 @@ def once(
 
     async def answer() -> Any:
         # As a task, so that `_within_once` is set for it alone.
-        begun = _asker(context, run).once(chosen, run)
+        begun = _asker(context, run).once(chosen, perform)
         raw = await asyncio.ensure_future(begun)
         try:
             return filled(Decoder(kind, dec_hook=read_model).decode(raw))

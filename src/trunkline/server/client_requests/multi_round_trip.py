@@ -407,7 +407,7 @@ class RoundTrip:
             raise RoundTripLimitExceeded(ErrorKind.TOO_MANY_ROUNDS, text)
 
     def _reject_changed(self, key: str) -> None:
-        what = show(self._context.what)
+        what = show(self._context.name)
         # Most often the text contains a time or a random id.
         _log.error(
             "%s: question %s differs from the one that was answered; the handler is replayed, so "
