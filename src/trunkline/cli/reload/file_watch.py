@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 __all__ = ["FileWatch", "is_own"]
 
 # Folders that are not somebody's own work, besides those whose names begin with a dot.
-_NOT_OWN: Final = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+_FOREIGN_FOLDERS: Final = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 # Files in the folders that were named; more of them would take too long to look at.
-_MOST: Final = 5000
+_MAX_FILES: Final = 5000
 
 
 class _FileStamp(NamedTuple):
@@ -34,7 +34,7 @@ class _FileStamp(NamedTuple):
 def is_own(path: str, folder: str) -> bool:
     """Say whether a file lies in a folder, and in none of those in it that are others' work."""
     inside = os.path.relpath(path, folder).split(os.sep)
-    return not any(part in _NOT_OWN or part.startswith(".") for part in inside)
+    return not any(part in _FOREIGN_FOLDERS or part.startswith(".") for part in inside)
 
 
 class FileWatch:
@@ -46,7 +46,7 @@ class FileWatch:
         self._trees = [os.path.abspath(each) for each in trees]
         self._files: set[str] = set()
         # Whether new files in the folder count.
-        self._is_wide = False
+        self._watches_folder = False
         self._seen = self._look()
 
     def expect(self, files: Iterable[str], since: int, *, is_complete: bool) -> None:
@@ -57,7 +57,7 @@ class FileWatch:
         """
         own = {path for path in map(os.path.abspath, files) if is_own(path, self._folder)}
         self._files = own if is_complete else self._files | own
-        self._is_wide = not is_complete
+        self._watches_folder = not is_complete
         now = self._look()
         # How a file was that nobody has looked at since says nothing.
         self._seen = {
@@ -82,7 +82,7 @@ class FileWatch:
         found = dict.fromkeys(self._files)
         for tree in self._trees:
             found.update(dict.fromkeys(_python_files(tree)))
-        if self._is_wide:
+        if self._watches_folder:
             found.update(dict.fromkeys(_python_files(self._folder, deep=False)))
         return {path: _stamp(path) for path in found}
 
@@ -101,10 +101,12 @@ def _stamp(path: str) -> _FileStamp | None:
 def _python_files(folder: str, *, deep: bool = True) -> Iterator[str]:
     count = 0
     for place, folders, files in os.walk(folder):
-        folders[:] = [each for each in folders if deep and each[0] != "." and each not in _NOT_OWN]
+        folders[:] = [
+            each for each in folders if deep and each[0] != "." and each not in _FOREIGN_FOLDERS
+        ]
         for name in files:
             if name.endswith(".py") and not name.startswith("."):
                 yield os.path.join(place, name)
                 count += 1
-                if count >= _MOST:
+                if count >= _MAX_FILES:
                     return

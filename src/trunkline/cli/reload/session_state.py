@@ -23,14 +23,14 @@ __all__ = [
     "NegotiatedFields",
     "ReplayedSession",
     "RequestKey",
-    "cancelled_by",
-    "failure",
-    "heads_of",
-    "is_a",
-    "kept",
-    "key_of",
+    "cancelled_request",
+    "decode_as",
+    "error_response",
+    "is_method",
     "message",
-    "read_as",
+    "owned",
+    "parse_heads",
+    "request_key",
 ]
 
 # Subscriptions that are repeated for a client; a server takes no more by itself.
@@ -70,7 +70,7 @@ _one: Final = Decoder(MessageHead).decode
 _several: Final = Decoder(list[MessageHead]).decode
 
 
-def heads_of(frame: bytes) -> tuple[list[MessageHead], bool]:
+def parse_heads(frame: bytes) -> tuple[list[MessageHead], bool]:
     """Return what is read of each message in a frame, and whether they are a batch."""
     try:
         if frame.lstrip()[:1] == b"[":
@@ -80,22 +80,22 @@ def heads_of(frame: bytes) -> tuple[list[MessageHead], bool]:
         return [], False  # whoever it is for will say what is wrong with it
 
 
-def key_of(id: object) -> RequestKey | None:
+def request_key(id: object) -> RequestKey | None:
     """Return what an id is found by: 1 and "1" are two, and so are 1 and true."""
     return (type(id), id) if isinstance(id, str | int) else None
 
 
-def is_a(head: MessageHead, method: str) -> bool:
+def is_method(head: MessageHead, method: str) -> bool:
     """Say whether a message is of this method."""
     return bool(head.method == method)
 
 
-def cancelled_by(head: MessageHead) -> RequestKey | None:
+def cancelled_request(head: MessageHead) -> RequestKey | None:
     """Return what a notification of that name cancels."""
-    return key_of(read_as(head.params, _Cancelled).requestId)
+    return request_key(decode_as(head.params, _Cancelled).requestId)
 
 
-def read_as(params: Raw | UnsetType, kind: Any) -> Any:
+def decode_as(params: Raw | UnsetType, kind: Any) -> Any:
     """Return params or a result as a struct; an empty one where they are something else."""
     try:
         return kind() if params is UNSET else decode(params, type=kind)
@@ -103,7 +103,7 @@ def read_as(params: Raw | UnsetType, kind: Any) -> Any:
         return kind()
 
 
-def kept(raw: Raw | UnsetType) -> Raw | UnsetType:
+def owned(raw: Raw | UnsetType) -> Raw | UnsetType:
     """Return what was read in a form that outlives the frame it stood in."""
     return raw if raw is UNSET else raw.copy()
 
@@ -117,7 +117,7 @@ def message(**members: Any) -> bytes:
     return encode({"jsonrpc": "2.0", **given})
 
 
-def failure(id: Any, code: int, message: str) -> dict[str, Any]:
+def error_response(id: Any, code: int, message: str) -> dict[str, Any]:
     """Return the answer that a request could not be served."""
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
@@ -128,7 +128,7 @@ def failure(id: Any, code: int, message: str) -> dict[str, Any]:
 class ReplayedSession:
     """What a client has told the first server, and every later one has to know.
 
-    Requests are kept as they came: what an envelope holds besides belongs to them.
+    Requests are owned as they came: what an envelope holds besides belongs to them.
     """
 
     def __init__(self, key: RequestKey | None, opening: bytes) -> None:
@@ -144,7 +144,7 @@ class ReplayedSession:
         self._level: bytes | None = None
         self._subscriptions: dict[str, bytes] = {}
 
-    def hear(self, head: MessageHead, frame: bytes) -> None:
+    def track(self, head: MessageHead, frame: bytes) -> None:
         """Remember what a client says that has to be said again."""
         method = head.method
         if method == "notifications/initialized":
@@ -152,13 +152,13 @@ class ReplayedSession:
         elif method == "logging/setLevel":
             self._level = frame
         elif method in ("resources/subscribe", "resources/unsubscribe"):
-            uri = read_as(head.params, _Subscription).uri
+            uri = decode_as(head.params, _Subscription).uri
             if isinstance(uri, str):
                 self._subscriptions.pop(uri, None)
                 if method == "resources/subscribe" and len(self._subscriptions) < _SUBSCRIPTIONS:
                     self._subscriptions[uri] = frame
 
-    def wishes(self) -> list[bytes]:
+    def requests_to_replay(self) -> list[bytes]:
         """Return the requests that still hold."""
         level = [] if self._level is None else [self._level]
         return [*level, *self._subscriptions.values()]

@@ -52,16 +52,16 @@ __all__ = [
 
 # How often files are looked at, and how long they have to be left alone before it counts: an
 # editor writes in several steps, and a tool writes several files. In seconds.
-_LOOK: Final = 0.3
-_SETTLE: Final = 0.1
-_SETTLES: Final = 20
+_WATCH_INTERVAL_S: Final = 0.3
+_SETTLE_INTERVAL_S: Final = 0.1
+_MAX_SETTLE_ROUNDS: Final = 20
 # What a worker may take beyond its own grace to end, before it is made to.
-_PATIENCE: Final = 3.0
+_EXIT_TIMEOUT_S: Final = 3.0
 # How long a worker that lets nobody in any more goes on before it is told to end, in seconds: who
 # has just connected has not asked anything yet, and may take a handshake or two to.
-_LINGER: Final = 1.0
+_LINGER_S: Final = 1.0
 # The report of a worker, in bytes: it names files.
-_LONGEST_REPORT: Final = 16 * 1024 * 1024
+_MAX_REPORT_BYTES: Final = 16 * 1024 * 1024
 # Not all systems have all of them, and this can be imported on all.
 _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
@@ -120,7 +120,7 @@ class Worker:
         try:
             process = await asyncio.create_subprocess_exec(
                 *_python(),
-                *("-c", _START, encode(orders_for(orders, fds)).decode(), *sys.path),
+                *("-c", _START, encode(_with_descriptors(orders, fds)).decode(), *sys.path),
                 stdin=asyncio.subprocess.DEVNULL if pipes is None else pipes[0],
                 stdout=None if pipes is None else pipes[3],
                 pass_fds=fds,
@@ -145,7 +145,7 @@ class Worker:
     async def _read_report(self) -> WorkerReport | None:
         self._control.setblocking(False)
         loop, said = asyncio.get_running_loop(), b""
-        while not said.endswith(b"\n") and len(said) < _LONGEST_REPORT:
+        while not said.endswith(b"\n") and len(said) < _MAX_REPORT_BYTES:
             try:
                 data = await loop.sock_recv(self._control, 65_536)
             except OSError:
@@ -166,7 +166,7 @@ class Worker:
         self._signal_group(signal.SIGTERM)
         return status if status >= 0 else 128 - status
 
-    def let_in_nobody(self) -> None:
+    def stop_accepting(self) -> None:
         """Have it accept no more connections, and go on with those there are."""
         try:
             self._control.send(b"\n")
@@ -191,7 +191,7 @@ class Worker:
     async def end(self) -> int:
         """Wait until it has ended, having been told to, but not for ever; return its status."""
         try:
-            await asyncio.wait((self.ended,), timeout=self._grace + _PATIENCE)
+            await asyncio.wait((self.ended,), timeout=self._grace + _EXIT_TIMEOUT_S)
         finally:
             # Also when whoever waits is cancelled.
             if not self.ended.done():
@@ -210,7 +210,7 @@ class Worker:
             pass  # nobody is left
 
 
-def orders_for(orders: WorkerOrders, fds: list[int]) -> WorkerOrders:
+def _with_descriptors(orders: WorkerOrders, fds: list[int]) -> WorkerOrders:
     """Return orders that name the descriptors a process will find."""
     return WorkerOrders(orders.options, fds[0], fds[1:] or None, orders.generation)
 
@@ -260,11 +260,11 @@ class WorkerFront(Protocol):
         """
         ...
 
-    async def wait_without(self) -> None:
+    async def serve_without_worker(self) -> None:
         """Go on though the first worker could not be started."""
         ...
 
-    def lost(self, worker: Worker, status: int) -> bool:
+    def on_worker_exit(self, worker: Worker, status: int) -> bool:
         """Take note that a worker has ended; say whether that leaves nobody to serve."""
         ...
 
@@ -319,9 +319,9 @@ class SocketFront:
             # From now on whoever connects is kept waiting, not refused.
             for each in self.listen:
                 each.listen(backlog)
-        self._say_where()
+        self._print_address()
 
-    def _say_where(self) -> None:
+    def _print_address(self) -> None:
         where = str(self._address)
         if self._file is None:
             where = f"{where.partition('://')[0]}://{self._options['tcp']}"
@@ -337,33 +337,33 @@ class SocketFront:
             raise WorkerRejected(f"the server ended with status {worker.ended.result()}")
         before, self._current = self._current, worker
         if before is not None:
-            before.let_in_nobody()
-            self._go_on(self._retire(before))
+            before.stop_accepting()
+            self._spawn(self._retire(before))
 
     async def _retire(self, worker: Worker) -> None:
         """Have a worker go on for a moment, then end in order; at once when all is to end."""
         closing = _task(self._closing.wait())
         await asyncio.wait(
-            (closing, worker.ended), timeout=_LINGER, return_when=asyncio.FIRST_COMPLETED
+            (closing, worker.ended), timeout=_LINGER_S, return_when=asyncio.FIRST_COMPLETED
         )
         closing.cancel()
         worker.stop()
         await worker.end()
 
-    def _go_on(self, ending: Coroutine[Any, Any, object]) -> None:
+    def _spawn(self, ending: Coroutine[Any, Any, object]) -> None:
         task = _task(ending)
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
 
-    async def wait_without(self) -> None:
+    async def serve_without_worker(self) -> None:
         """Go on: who connects waits."""
 
-    def lost(self, worker: Worker, status: int) -> bool:
+    def on_worker_exit(self, worker: Worker, status: int) -> bool:
         """Take note that a worker has ended; say whether that leaves nobody to serve."""
         if worker is not self._current:
             return False
         self._current = None
-        self._go_on(worker.end())
+        self._spawn(worker.end())
         return True
 
     async def close(self) -> None:
@@ -371,7 +371,7 @@ class SocketFront:
         self._closing.set()
         if self._current is not None:
             self._current.stop()
-            self._go_on(self._current.end())
+            self._spawn(self._current.end())
             self._current = None
         while self._retiring:
             await asyncio.wait(self._retiring)
@@ -426,22 +426,22 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for each in _SIGNALS:
             loop.add_signal_handler(each, self._on_signal)
-        looking: asyncio.Task[None] | None = None
+        watching: asyncio.Task[None] | None = None
         try:
             await self._front.open()
             self._begin()
-            looking = _task(self._look())
-            await asyncio.wait((self._over, looking), return_when=asyncio.FIRST_COMPLETED)
+            watching = _task(self._watch_files())
+            await asyncio.wait((self._over, watching), return_when=asyncio.FIRST_COMPLETED)
             if not self._over.done():
-                looking.result()  # it never ends but by a fault of ours
+                watching.result()  # it never ends but by a fault of ours
         finally:
-            await self._end(looking)
+            await self._end(watching)
             for each in _SIGNALS:
                 loop.remove_signal_handler(each)
         return self._over.result()
 
-    async def _end(self, looking: asyncio.Task[None] | None) -> None:
-        for task in (looking, self._attempt):
+    async def _end(self, watching: asyncio.Task[None] | None) -> None:
+        for task in (watching, self._attempt):
             if task is not None:
                 task.cancel()
                 await asyncio.wait((task,))
@@ -456,24 +456,24 @@ class Supervisor:
             else:
                 worker.kill()
 
-    async def _look(self) -> None:
+    async def _watch_files(self) -> None:
         """Start a worker each time something has changed."""
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_WATCH_INTERVAL_S)
             changed = self._watch.changes()
             if not changed:
                 continue
-            for _ in range(_SETTLES):
-                await asyncio.sleep(_SETTLE)
+            for _ in range(_MAX_SETTLE_ROUNDS):
+                await asyncio.sleep(_SETTLE_INTERVAL_S)
                 more = self._watch.changes()
                 if not more:
                     break
                 changed += more
-            notify(f"{_named(changed, self._target.folder)} changed")
-            await self._give_up()
+            notify(f"{_file_summary(changed, self._target.folder)} changed")
+            await self._cancel_attempt()
             self._begin()
 
-    async def _give_up(self) -> None:
+    async def _cancel_attempt(self) -> None:
         """End an attempt whose files are no longer what they were."""
         attempt = self._attempt
         if attempt is not None and not attempt.done():
@@ -482,14 +482,14 @@ class Supervisor:
             await asyncio.wait((attempt,))
 
     def _begin(self) -> None:
-        self._attempt = _task(self._try())
-        self._attempt.add_done_callback(self._tell_fault)
+        self._attempt = _task(self._attempt_reload())
+        self._attempt.add_done_callback(self._log_fault)
 
-    def _tell_fault(self, attempt: asyncio.Task[None]) -> None:
+    def _log_fault(self, attempt: asyncio.Task[None]) -> None:
         if not attempt.cancelled() and (error := attempt.exception()) is not None:
             notify(f"no worker could be started: {error!r}")
 
-    async def _try(self) -> None:
+    async def _attempt_reload(self) -> None:
         """Start a worker, and let it take over if it is ready to."""
         since = time.time_ns()
         orders = WorkerOrders(self._options, -1, None, self._generation)
@@ -506,15 +506,15 @@ class Supervisor:
             self._watch.expect(files, since, is_complete=is_ready)
             if report is None or not report.is_ready:
                 # It says why itself, and that comes first.
-                await asyncio.wait((worker.ended,), timeout=_PATIENCE)
+                await asyncio.wait((worker.ended,), timeout=_EXIT_TIMEOUT_S)
                 raise WorkerRejected("the server could not be loaded")
             await self._front.adopt(worker, report)
         except WorkerRejected as error:
-            await self._drop(worker, f"{error}; {self._prospect()}")
+            await self._discard(worker, f"{error}; {self._outlook()}")
             if is_first:
-                await self._front.wait_without()
+                await self._front.serve_without_worker()
         except BaseException:  # most likely somebody has ended the attempt
-            await self._drop(worker)
+            await self._discard(worker)
             raise
         else:
             if not is_first:
@@ -522,10 +522,10 @@ class Supervisor:
         finally:
             self._is_adopting = False
 
-    def _prospect(self) -> str:
+    def _outlook(self) -> str:
         return "the server before goes on" if self._front.is_served else "waiting for a change"
 
-    async def _drop(self, worker: Worker, why: str = "") -> None:
+    async def _discard(self, worker: Worker, why: str = "") -> None:
         """End a worker that serves nobody."""
         if why:
             notify(why)
@@ -537,7 +537,7 @@ class Supervisor:
         self._workers.discard(worker)
         if ended.cancelled() or worker.is_stopping:
             return
-        if self._front.lost(worker, ended.result()):
+        if self._front.on_worker_exit(worker, ended.result()):
             notify(f"the server ended with status {ended.result()}; waiting for a change")
 
 
@@ -549,7 +549,7 @@ def close_pipes(worker: Worker) -> None:
         worker.pipes = None
 
 
-def _named(paths: list[str], folder: str) -> str:
+def _file_summary(paths: list[str], folder: str) -> str:
     """Return what to call some files: the first, and how many others."""
     names = [os.path.relpath(path, folder) for path in dict.fromkeys(paths)]
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -123,7 +123,7 @@ def test_a_folder_that_was_named_is_watched_with_all_in_it(file: Path, tmp_path:
 def test_so_many_files_are_looked_at_and_no_more(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.cli.reload.file_watch._MOST", 3)
+    monkeypatch.setattr("trunkline.cli.reload.file_watch._MAX_FILES", 3)
     more = tmp_path / "more"
     more.mkdir()
     watch = watching(file, more)

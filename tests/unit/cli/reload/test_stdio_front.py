@@ -107,8 +107,8 @@ class Scene:
     """A client, whoever stands in, and workers that are adopted one after the other."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stdio_front, "_REST", 0.01)
-        monkeypatch.setattr(stdio_front, "_HAS_READ", 0.01)
+        monkeypatch.setattr(stdio_front, "_DRAIN_TIMEOUT_S", 0.01)
+        monkeypatch.setattr(stdio_front, "_PING_TIMEOUT_S", 0.01)
         self.host = Side()
         self.pipes: list[Side] = []
         monkeypatch.setattr(stdio_front, "StdioServer", lambda _: self.host)
@@ -175,7 +175,7 @@ def test_standard_streams_that_cannot_be_used_end_it_with_a_sentence(
         ends: list[int] = []
         scene.front.on_end = ends.append
         monkeypatch.setattr(scene.host, "connect", refuse)
-        await scene.front.wait_without()
+        await scene.front.serve_without_worker()
         assert ends == [USAGE_ERROR]
 
     run(monkeypatch, script)
@@ -204,7 +204,7 @@ def test_a_client_does_not_wait_for_a_worker_that_is_gone(monkeypatch: pytest.Mo
         scene.call(1, MUCH)
         assert scene.host.is_paused
         worker.finish(9)
-        assert scene.front.lost(worker, 9)
+        assert scene.front.on_worker_exit(worker, 9)
         assert not scene.host.is_paused
         pipes.ended.set_result(None)
         await until_async(lambda: 1 in scene.host.answers)
@@ -328,7 +328,7 @@ def test_what_a_worker_wrote_before_it_was_gone_reaches_a_slow_client(
         pipes.answer(n=3)
         assert pipes.is_paused
         worker.finish(9)
-        assert scene.front.lost(worker, 9)
+        assert scene.front.on_worker_exit(worker, 9)
         # Many times as long as is waited for a worker that has nothing to say.
         await asyncio.sleep(0.2)
         assert set(scene.host.answers) == {3}
@@ -350,7 +350,7 @@ def test_a_pipe_that_somebody_else_keeps_open_is_not_waited_for(
         worker, pipes = await scene.begin()
         scene.call(1)
         worker.finish(9)
-        assert scene.front.lost(worker, 9)
+        assert scene.front.on_worker_exit(worker, 9)
         await until_async(lambda: 1 in scene.host.answers)
         assert not pipes.ended.done()
 
@@ -460,7 +460,7 @@ def test_a_worker_that_ends_with_its_last_answer_does_not_take_over(
         worker, after, adopting = await scene.replace()
         after.answer()
         worker.finish(4)
-        assert not scene.front.lost(worker, 4)
+        assert not scene.front.on_worker_exit(worker, 4)
         with pytest.raises(WorkerRejected, match="ended with status 4"):
             await adopting
         scene.call(1)

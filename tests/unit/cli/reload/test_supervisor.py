@@ -91,7 +91,7 @@ def test_a_worker_whose_control_socket_breaks_before_it_reports_has_no_report(fi
     async def script() -> None:
         worker = await Worker.start(orders(file), None)
         # A process that ends with data unread resets the connection.
-        worker.let_in_nobody()
+        worker.stop_accepting()
         mark.touch()
         assert await worker.report is None
         close_pipes(worker)
@@ -103,7 +103,7 @@ def test_a_worker_whose_control_socket_breaks_before_it_reports_has_no_report(fi
 def test_a_worker_that_does_not_heed_signals_is_ended_by_force(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reloading, "_PATIENCE", 0.05)
+    monkeypatch.setattr(reloading, "_EXIT_TIMEOUT_S", 0.05)
     mark = file.with_name("mark")
     # The mark comes last: a signal before it would still end the process.
     file.write_text(f"{DEAF}\nopen({str(mark)!r}, 'w').close()\ntime.sleep(3600)")
@@ -264,7 +264,7 @@ def test_who_was_let_in_last_by_the_worker_before_is_served_by_it(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Nothing but the end of all ends it in time.
-    monkeypatch.setattr(reloading, "_LINGER", 3600.0)
+    monkeypatch.setattr(reloading, "_LINGER_S", 3600.0)
     monkeypatch.chdir(tmp_path)
 
     async def script() -> None:
@@ -300,7 +300,7 @@ def test_who_was_let_in_last_by_the_worker_before_is_served_by_it(
 def test_the_worker_before_ends_soon(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reloading, "_LINGER", 0.05)
+    monkeypatch.setattr(reloading, "_LINGER_S", 0.05)
     monkeypatch.chdir(tmp_path)
 
     async def script() -> None:
@@ -360,8 +360,8 @@ def test_a_worker_that_has_ended_does_not_take_over(file: Path) -> None:
 
 
 def test_files_are_named_by_where_they_lie() -> None:
-    assert reloading._named(["/a/b.py"], "/a") == "b.py"
-    assert reloading._named(["/a/b.py", "/a/c/d.py", "/a/b.py"], "/a") == "b.py and 1 more"
+    assert reloading._file_summary(["/a/b.py"], "/a") == "b.py"
+    assert reloading._file_summary(["/a/b.py", "/a/c/d.py", "/a/b.py"], "/a") == "b.py and 1 more"
 
 
 class Looked:
@@ -389,8 +389,8 @@ class Nowhere:
 def test_a_worker_is_started_at_the_beginning_and_for_each_change_and_no_more(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reloading, "_LOOK", 0.001)
-    monkeypatch.setattr(reloading, "_SETTLE", 0.001)
+    monkeypatch.setattr(reloading, "_WATCH_INTERVAL_S", 0.001)
+    monkeypatch.setattr(reloading, "_SETTLE_INTERVAL_S", 0.001)
     # The second change is one with the first: it came before the files had settled.
     watch = Looked([], [], ["/a/b.py"], ["/a/c.py"], [], [], ["/a/d.py"])
     begun: list[int] = []
@@ -398,7 +398,7 @@ def test_a_worker_is_started_at_the_beginning_and_for_each_change_and_no_more(
     async def attempt(supervisor: Supervisor) -> None:
         begun.append(watch.looks)
 
-    monkeypatch.setattr(Supervisor, "_try", attempt)
+    monkeypatch.setattr(Supervisor, "_attempt_reload", attempt)
 
     async def script() -> None:
         played: Any = SimpleNamespace(folder="/a"), watch, Nowhere()
