@@ -216,7 +216,7 @@ def test_an_address_in_use_is_a_sentence(file: Path) -> None:
         for words in ([], ["--reload"]):
             with serving(file, "--tcp", port, *words) as server:
                 assert server.wait() == 2
-                assert f"tcp://127.0.0.1:{port} cannot be listened on" in server.log()
+                assert f"tcp://127.0.0.1:{port} cannot listen on" in server.log()
                 assert "Traceback" not in server.log()
 
 
@@ -399,7 +399,7 @@ def test_what_cannot_be_finished_is_answered(file: Path, tmp_path: Path) -> None
         error = server.answer(first)["error"]
         assert error == {
             "code": INTERNAL_ERROR,
-            "message": "the server was reloaded; ask again",
+            "message": "the server was reloaded; send the request again",
         }
         assert text_of(server.answer(server.call("version"))) == "two"
 
@@ -513,9 +513,9 @@ def test_a_server_that_ends_is_reported_and_started_again(file: Path, tmp_path: 
         server.handshake()
         server_call(server, "vanish", 1, path=str(gate))
         assert server.answer(1)["error"]["code"] == INTERNAL_ERROR
-        told(server, "the server ended with status 7; waiting for a change")
+        told(server, "the server exited with status 7; waiting for a change")
         server_call(server, "version", 2)
-        assert "started again" in server.answer(2)["error"]["message"]
+        assert "it is restarted when" in server.answer(2)["error"]["message"]
         file.write_text(source("two"))
         told(server, "trunkline serve: reloaded")
         server_call(server, "version", 3)
@@ -547,7 +547,7 @@ def test_a_file_that_is_broken_from_the_start_can_be_mended(file: Path) -> None:
     file.write_text("import missing_part")
     with serving(file, "--reload") as server:
         told(server, "the server could not be loaded; waiting for a change")
-        assert "started again" in server.answer(server.call("version"))["error"]["message"]
+        assert "it is restarted when" in server.answer(server.call("version"))["error"]["message"]
         file.with_name("missing_part.py").write_text(source("two"))
         told(server, "has no global Server")
         file.write_text("from missing_part import app")
@@ -704,7 +704,7 @@ def test_a_client_is_heard_again_when_a_worker_dies_that_did_not_read(
         os.kill(worker, signal.SIGKILL)
         answers = {each["id"]: each for each in (server.read(), server.read())}
         assert {answers[id]["error"]["code"] for id in (first, second)} == {INTERNAL_ERROR}
-        assert "started again" in server.answer(server.call("version"))["error"]["message"]
+        assert "it is restarted when" in server.answer(server.call("version"))["error"]["message"]
         file.write_text(source("two"))
         told(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
@@ -750,7 +750,7 @@ def test_answers_of_a_worker_that_died_reach_a_client_that_reads_later(file: Pat
         # It begins to be handed on, and there is no room for more.
         assert select.select([server.process.stdout], [], [], WAIT)[0]
         last = server.call("last_words")
-        told(server, "the server ended with status 7")
+        told(server, "the server exited with status 7")
         # Longer than is waited for a worker that has nothing to say.
         time.sleep(1.5)
         assert len(text_of(server.answer(first))) == 6_000_000
@@ -870,7 +870,7 @@ def test_who_connects_to_a_server_that_ended_waits_for_the_next(
             with pytest.raises(Exception, match=r"closed|lost|ended"):
                 async with Client(address) as client:
                     await client.call_tool("vanish", {"path": str(gate)})
-            until(lambda: "ended with status 7; waiting for a change" in server.log())
+            until(lambda: "exited with status 7; waiting for a change" in server.log())
             waiting = asyncio.create_task(asked(address, "version"))
             await asyncio.sleep(0.1)
             file.write_text(source("two"))

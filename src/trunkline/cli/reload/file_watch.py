@@ -1,11 +1,11 @@
-"""Whether files have changed, by looking at them now and then.
+"""Detects changed files by polling their modification time, size and inode.
 
 The rules that live here, and only here:
 
-* What is watched is what a server has loaded from its own folder, and the folders that somebody
-  named. What others have written, such as an environment in `.venv`, is not.
-* A server that did not load may lack a file, so then a new one in its folder is a change too.
-* A change that came while a server was being loaded is not missed.
+* Watched are the files that a server has loaded from its own folder, and the Python files in
+  the folders of `--reload-dir`; not installed packages such as those in `.venv`.
+* After a failed load, new files in the folder of the server count as changes too.
+* A change during a load is not missed.
 """
 
 from __future__ import annotations
@@ -16,69 +16,66 @@ from typing import Final, NamedTuple
 
 __all__ = ["FileWatch", "is_own"]
 
-# Folders that are not somebody's own work, besides those whose names begin with a dot.
+# Folders of other authors, besides those whose names begin with a dot.
 _FOREIGN_FOLDERS: Final = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
-# Files in the folders that were named; more of them would take too long to look at.
+# In one folder of `--reload-dir`: polling more would take too long.
 _MAX_FILES: Final = 5000
 
 
 class _FileStamp(NamedTuple):
-    """What tells one state of a file from the next."""
-
-    time: int
+    mtime_ns: int
     size: int
-    # A file that was put in the place of another has another.
-    number: int
+    inode: int
 
 
 def is_own(path: str, folder: str) -> bool:
-    """Say whether a file lies in a folder, and in none of those in it that are others' work."""
+    """Return True if a file is in a folder, but not in a sub-folder of other authors."""
     inside = os.path.relpath(path, folder).split(os.sep)
     return not any(part in _FOREIGN_FOLDERS or part.startswith(".") for part in inside)
 
 
 class FileWatch:
-    """The files that are watched, and how they were when they were last looked at."""
+    """The watched files, and their state at the last poll."""
 
     def __init__(self, folder: str, trees: Sequence[str] = ()) -> None:
-        """Watch what `expect` will name in `folder`, and all Python files in the `trees`."""
+        """Watch the files in `folder` that `expect` names, and all Python files in `trees`."""
         self._folder = folder
         self._trees = [os.path.abspath(each) for each in trees]
         self._files: set[str] = set()
-        # Whether new files in the folder count.
+        # True if new files in the folder count.
         self._watches_folder = False
-        self._seen = self._look()
+        self._seen = self._poll()
 
     def expect(self, files: Iterable[str], since: int, *, is_complete: bool) -> None:
-        """Watch these files from here on, which were read after `since`, in nanoseconds.
+        """Watch these files, which were loaded after `since`, in nanoseconds.
 
-        One that has changed since then is found to have changed at the next look. If the list
-        may be short of some, the other files in the folder are watched too.
+        A file modified since then counts as changed at the next poll. If the list may be
+        incomplete, the other files in the folder are watched too.
         """
         own = {path for path in map(os.path.abspath, files) if is_own(path, self._folder)}
         self._files = own if is_complete else self._files | own
         self._watches_folder = not is_complete
-        now = self._look()
-        # How a file was that nobody has looked at since says nothing.
+        now = self._poll()
+        # Drop the state of files that are no longer watched.
         self._seen = {
             path: stamp
             for path, stamp in self._seen.items()
             if path in now or self._is_in_tree(path)
         }
         for path, stamp in now.items():
-            if path not in self._seen and (stamp is None or stamp.time <= since):
+            if path not in self._seen and (stamp is None or stamp.mtime_ns <= since):
                 self._seen[path] = stamp
 
     def changes(self) -> list[str]:
-        """Return the files that are not as they were at the last look."""
-        before, now = self._seen, self._look()
-        # What was there and is not looked at any more is nobody's concern.
+        """Return the files that have changed since the last poll."""
+        before, now = self._seen, self._poll()
+        # Only a file missing from a tree was deleted; others are no longer watched.
         gone = {path: None for path in before if path not in now and self._is_in_tree(path)}
         now |= gone
         self._seen = {**before, **now}
         return sorted(path for path in now if path not in before or before[path] != now[path])
 
-    def _look(self) -> dict[str, _FileStamp | None]:
+    def _poll(self) -> dict[str, _FileStamp | None]:
         found = dict.fromkeys(self._files)
         for tree in self._trees:
             found.update(dict.fromkeys(_python_files(tree)))
@@ -94,7 +91,7 @@ def _stamp(path: str) -> _FileStamp | None:
     try:
         found = os.stat(path)
     except OSError:
-        return None  # it is gone, or about to be put there anew
+        return None  # deleted, or being replaced
     return _FileStamp(found.st_mtime_ns, found.st_size, found.st_ino)
 
 

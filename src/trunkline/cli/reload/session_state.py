@@ -1,13 +1,11 @@
-"""What is read of the messages that `standing_in` hands on, and what is remembered of a client.
-
-Messages are read only as far as it takes to know whose they are. Nothing is sent from here.
+"""Session of a client across reloads, and the parts of messages that routing needs.
 
 The rules that live here, and only here:
 
-* Ids are found by type and value: 1, "1" and true are three.
-* What cannot be read is nobody's in particular: whoever it is for says what is wrong with it.
-* Of a session is remembered what every later server has to be told: the handshake, that the
-  client is ready, and of its log level and subscriptions what still holds.
+* Ids match by type and value: 1, "1" and true are three.
+* An unreadable frame is forwarded to the current worker, which answers with the error.
+* A session keeps what each later worker must be told: the handshake, notifications/initialized,
+  and the current log level and subscriptions.
 """
 
 from __future__ import annotations
@@ -33,15 +31,15 @@ __all__ = [
     "request_key",
 ]
 
-# Subscriptions that are repeated for a client; a server takes no more by itself.
-_SUBSCRIPTIONS: Final = 10_000
+# Replayed for a client; a server accepts no more by itself.
+_MAX_SUBSCRIPTIONS: Final = 10_000
 
 
-# What is read of a message
+# Reading
 
 
 class MessageHead(Struct):
-    """A message, of which only so much is read as says whose it is."""
+    """The members of a message that routing needs."""
 
     id: Any = UNSET
     method: Any = UNSET
@@ -58,7 +56,7 @@ class _Subscription(Struct):
 
 
 class NegotiatedFields(Struct):
-    """The result of `initialize`."""
+    """The result of `initialize`, in part."""
 
     protocolVersion: Any = UNSET
     capabilities: dict[str, Any] = {}
@@ -71,32 +69,32 @@ _several: Final = Decoder(list[MessageHead]).decode
 
 
 def parse_heads(frame: bytes) -> tuple[list[MessageHead], bool]:
-    """Return what is read of each message in a frame, and whether they are a batch."""
+    """Return the head of each message in a frame, and True for a batch."""
     try:
         if frame.lstrip()[:1] == b"[":
             return _several(frame), True
         return [_one(frame)], False
     except (DecodeError, UnicodeDecodeError, RecursionError):
-        return [], False  # whoever it is for will say what is wrong with it
+        return [], False  # the worker answers with the error
 
 
 def request_key(id: object) -> RequestKey | None:
-    """Return what an id is found by: 1 and "1" are two, and so are 1 and true."""
+    """Return an id with its type, so that 1, "1" and true differ."""
     return (type(id), id) if isinstance(id, str | int) else None
 
 
 def is_method(head: MessageHead, method: str) -> bool:
-    """Say whether a message is of this method."""
+    """Return True if a message has this method."""
     return bool(head.method == method)
 
 
 def cancelled_request(head: MessageHead) -> RequestKey | None:
-    """Return what a notification of that name cancels."""
+    """Return the request that a notifications/cancelled names."""
     return request_key(decode_as(head.params, _Cancelled).requestId)
 
 
 def decode_as(params: Raw | UnsetType, kind: Any) -> Any:
-    """Return params or a result as a struct; an empty one where they are something else."""
+    """Return params or a result as a struct; an empty one if they do not fit."""
     try:
         return kind() if params is UNSET else decode(params, type=kind)
     except (DecodeError, UnicodeDecodeError):
@@ -104,48 +102,45 @@ def decode_as(params: Raw | UnsetType, kind: Any) -> Any:
 
 
 def owned(raw: Raw | UnsetType) -> Raw | UnsetType:
-    """Return what was read in a form that outlives the frame it stood in."""
+    """Return a copy that does not keep its frame alive."""
     return raw if raw is UNSET else raw.copy()
 
 
-# What is said
+# Writing
 
 
 def message(**members: Any) -> bytes:
-    """Return a frame with these members, without those that are UNSET."""
+    """Return a frame with these members, except UNSET ones."""
     given = {name: value for name, value in members.items() if value is not UNSET}
     return encode({"jsonrpc": "2.0", **given})
 
 
 def error_response(id: Any, code: int, message: str) -> dict[str, Any]:
-    """Return the answer that a request could not be served."""
+    """Return an error response."""
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
 
-# The handshake that was made
+# The session
 
 
 class ReplayedSession:
-    """What a client has told the first server, and every later one has to know.
-
-    Requests are owned as they came: what an envelope holds besides belongs to them.
-    """
+    """The messages of a client that are replayed to each later worker, as they came."""
 
     def __init__(self, key: RequestKey | None, opening: bytes) -> None:
         self.key = key
         self.opening = opening
-        # What the first server agreed to; None until it has.
+        # As negotiated by the first worker; None until then.
         self.revision: Any = None
         self.capabilities: dict[str, Any] = {}
-        # Whether it has, or never will.
+        # Set when initialize was answered, or never will be.
         self.is_over = asyncio.Event()
-        # The notification that the client is ready.
+        # The frame of notifications/initialized.
         self.ready: bytes | None = None
         self._level: bytes | None = None
         self._subscriptions: dict[str, bytes] = {}
 
     def track(self, head: MessageHead, frame: bytes) -> None:
-        """Remember what a client says that has to be said again."""
+        """Record a message that has to be replayed."""
         method = head.method
         if method == "notifications/initialized":
             self.ready = frame
@@ -155,16 +150,19 @@ class ReplayedSession:
             uri = decode_as(head.params, _Subscription).uri
             if isinstance(uri, str):
                 self._subscriptions.pop(uri, None)
-                if method == "resources/subscribe" and len(self._subscriptions) < _SUBSCRIPTIONS:
+                if (
+                    method == "resources/subscribe"
+                    and len(self._subscriptions) < _MAX_SUBSCRIPTIONS
+                ):
                     self._subscriptions[uri] = frame
 
     def requests_to_replay(self) -> list[bytes]:
-        """Return the requests that still hold."""
+        """Return the requests that are still in effect."""
         level = [] if self._level is None else [self._level]
         return [*level, *self._subscriptions.values()]
 
     def changed_lists(self) -> list[str]:
-        """Return the notifications by which a client is told that there may be something new."""
+        """Return the list_changed notifications that the client may receive."""
         if self.ready is None:
             return []
         found = []

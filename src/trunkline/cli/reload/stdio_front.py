@@ -1,19 +1,19 @@
-"""The client of a server on standard streams, owned while servers come and go behind it.
+"""Keeps the client of a stdio server connected while workers are replaced.
 
-The client started one process and talks to it; that process is us. Frames are handed on as they
-are, both ways. What is read of them, and what is remembered of the client, is in `remembered`.
+The client has started the supervisor and talks to its standard streams. Frames are forwarded
+unchanged in both directions; `session_state` reads as much of them as routing needs.
 
 The rules that live here, and only here:
 
-* What was asked of one worker is answered by that worker, or by us in its name: nothing that a
-  client asks stays without an answer.
-* A client that has made a handshake makes it once. Its later servers are told of it by us, with
-  the log level and the subscriptions it asked for, and what they answer is ours.
-* A server that does not agree on the same revision is not put in the place of one that did.
-* What can be told of the change in the client's revision is told: that lists may have changed.
-* The client is read exactly while there is room for what it says, and that is looked at anew
-  whenever it may have changed: a worker that goes away takes the reason to wait with it.
-* What a worker wrote before it was gone reaches a client that reads, however slowly.
+* A request is answered by the worker that received it, or with an error when that worker ends:
+  no request stays without an answer.
+* A client initializes once. For each later worker its handshake, log level and subscriptions are
+  replayed, and the answers are consumed here.
+* A worker that negotiates another revision is rejected.
+* After a reload the client is sent list_changed notifications, where it may receive them.
+* The client is read only while there is room for its messages. Flow control is updated on every
+  change: a worker that exits must not leave the client paused.
+* What a worker wrote before it exited reaches the client, however slowly that reads.
 """
 
 from __future__ import annotations
@@ -62,41 +62,40 @@ __all__ = ["StdioFront"]
 
 _INTERNAL_ERROR: Final = -32603
 _PARSE_ERROR: Final = -32700
-_RELOADED: Final = "the server was reloaded; ask again"
+_RELOADED: Final = "the server was reloaded; send the request again"
 _STOPPED: Final = "the server was stopped"
-_ENDED: Final = "the server has ended; it is started again when one of its files changes"
-# How long a new worker may take to answer what is asked on the client's behalf, in seconds. It
-# has been loaded by then; what is left is its lifespan.
+_ENDED: Final = "the server has exited; it is restarted when one of its files changes"
+# For a new worker to answer a replayed request. It is loaded by then; its lifespan is not.
 _REPLY_TIMEOUT_S: Final = 30.0
-# How long the worker before may take to have read what it was sent: a handler may hold it up.
+# For an old worker to have read its input: a handler may block its event loop.
 _PING_TIMEOUT_S: Final = 5.0
-# How long what a worker wrote may take to be read, once it is gone: what it has started may keep
-# the pipe open. The time in which the client does not take it does not count.
+# For the output of a worker that has exited to end: its children may keep the pipe open. Time
+# in which the client does not read is not counted.
 _DRAIN_TIMEOUT_S: Final = 1.0
-# How often that is waited for when we are to end: a client may read slowly for ever.
+# Rounds of that timeout at shutdown, because the client may never finish reading.
 _MAX_DRAIN_ROUNDS: Final = 10
-# How long a worker may go on when the client has gone; its own bound is far shorter.
+# For a worker to end after the client has gone; its own limit is far shorter.
 _CLIENT_GONE_TIMEOUT_S: Final = 10.0
-# How long a worker may be waited for that does not take the rest of what was sent to it.
+# For a worker to take the rest of its input.
 _FLUSH_TIMEOUT_S: Final = 1.0
-# Frames that are held back while a worker is put in another's place, in bytes.
+# Frames held back while one worker replaces another.
 _MAX_HELD_BYTES: Final = HIGH_WATER
 
 
-# A worker, as the client's other side
+# A worker
 
 
 class _WorkerPipes(FramedTransport):
-    """Frames to and from a worker."""
+    """Transport to a worker: frames over two pipes."""
 
     def __init__(self, policy: Policy, pipes: tuple[int, int]) -> None:
         super().__init__(policy, "stdio")
         self._fds = list(pipes)
-        # Done when the worker writes no more.
+        # Done when the worker has closed its output.
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def connect(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         loop = asyncio.get_running_loop()
         self._reader = FdReader(loop, self._fds[0], self._receive, self._input_ended)
         self._writer = FdWriter(loop, self._fds[1], self._drained, self._output_broke)
@@ -109,7 +108,7 @@ class _WorkerPipes(FramedTransport):
         self._report(None)
 
     def _output_broke(self, error: OSError) -> None:
-        self._drained()  # what was left is dropped, and that it has ended comes from elsewhere
+        self._drained()  # the rest is dropped; `Worker.ended` reports the exit
 
     def _output(self) -> int:
         return self._fds[1] if len(self._fds) > 1 else -1
@@ -133,35 +132,35 @@ class _WorkerPipes(FramedTransport):
 
 
 class _WorkerConnection:
-    """A worker, and what is open between it and the client."""
+    """A worker, and the open requests between it and the client."""
 
     def __init__(self, worker: Worker, pipes: _WorkerPipes) -> None:
         self.worker = worker
         self.pipes = pipes
-        # What the client has asked of it, and which batch that was part of.
+        # Requests of the client, with their id and batch number.
         self.client_requests: dict[RequestKey | None, tuple[Any, int | None]] = {}
-        # What it has asked of the client.
+        # Requests to the client.
         self.server_requests: set[RequestKey | None] = set()
-        # What we have asked of it ourselves.
+        # Replayed requests and pings.
         self.own_requests: dict[str, asyncio.Future[MessageHead]] = {}
-        # Whether it is not read because the client is slow, and how often that was so.
+        # Paused while the client is slow to read; `pauses` counts how often.
         self.is_paused = False
         self.pauses = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether it has more to read than it should be sent."""
+        """True if it has not read enough of its input."""
         return self.pipes.backlog > HIGH_WATER
 
     def pause(self) -> None:
-        """Leave what it says where it is."""
+        """Stop reading its output."""
         if not self.is_paused:
             self.is_paused = True
             self.pauses += 1
             self.pipes.pause()
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue reading its output."""
         if self.is_paused:
             self.is_paused = False
             self.pipes.resume()
@@ -170,10 +169,10 @@ class _WorkerConnection:
         self.pipes.send(frame)
 
     async def request(self, frame: bytes, id: str, seconds: float) -> MessageHead:
-        """Ask something of our own, by a request with this id, and return the answer.
+        """Send a request of our own with this id, and return the answer.
 
         Raises:
-            WorkerRejected: there was none.
+            WorkerRejected: no answer came.
         """
         answer: asyncio.Future[MessageHead] = asyncio.get_running_loop().create_future()
         self.own_requests[id] = answer
@@ -184,15 +183,15 @@ class _WorkerConnection:
         if answer.done():
             return answer.result()
         if ended.done():
-            raise WorkerRejected(f"the server ended with status {ended.result()}")
+            raise WorkerRejected(f"the server exited with status {ended.result()}")
         raise WorkerRejected(f"the server did not answer within {seconds:g} s")
 
 
-# Standing in
+# The client
 
 
 class StdioFront:
-    """Keeps the client, and hands what it says to the worker whose turn it is."""
+    """Keeps the client connected and forwards its messages to the current worker."""
 
     listen: list[socket.socket] | None = None
 
@@ -202,13 +201,13 @@ class StdioFront:
         self.on_end: Callable[[int], object] = ignore
         self._host: StdioServer | None = None
         self._current: _WorkerConnection | None = None
-        # Those that have still something to say, though it is another's turn or nobody's.
+        # Replaced or exited workers whose output has not ended.
         self._retiring: set[_WorkerConnection] = set()
-        # The one that is about to take over.
+        # The worker that is about to take over.
         self._next: _WorkerConnection | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._session: ReplayedSession | None = None
-        # While one worker is put in the place of another: what came for whichever it will be.
+        # Frames of the client while one worker replaces another.
         self._held: list[bytes] | None = None
         self._held_size = 0
         self._is_client_paused = False
@@ -219,14 +218,14 @@ class StdioFront:
 
     @property
     def is_served(self) -> bool:
-        """Whether there is a worker."""
+        """True if a worker serves."""
         return self._current is not None
 
     async def open(self) -> None:
-        """Wait: how the client's messages are told apart is for the first worker to say."""
+        """Do nothing: the first worker reports the framing."""
 
     async def serve_without_worker(self) -> None:
-        """Take the client on though there is no worker; it is told so."""
+        """Connect the client without a worker; its requests are answered with an error."""
         await self._connect_client(self._framing or "detect", Limits().stdio)
 
     async def _connect_client(self, framing: str, size: int | None) -> None:
@@ -240,20 +239,19 @@ class StdioFront:
         try:
             await host.connect()
         except TransportError as error:
-            # There is no client, and never will be.
             notify(str(error))
             self.on_end(USAGE_ERROR)
 
-    # -- one worker after the other --------------------------------------------------------
+    # -- replacing workers -----------------------------------------------------------------
 
     async def adopt(self, worker: Worker, report: WorkerReport) -> None:
-        """Let a worker take over, when it knows what the one before it knew.
+        """Let a worker take over after the session was replayed to it.
 
         Raises:
-            WorkerRejected: it cannot; the one before goes on.
+            WorkerRejected: it cannot take over; the one before continues.
         """
         if worker.pipes is None or worker.ended.done():
-            raise WorkerRejected("the server has ended")
+            raise WorkerRejected("the server has exited")
         self._next = connection = await self._connect_worker(worker, worker.pipes, report)
         try:
             session = await self._initialize_worker(connection)
@@ -261,9 +259,9 @@ class StdioFront:
             if session is not None:
                 await self._replay(connection, session)
             if worker.ended.done():
-                # While it gave its last answer: nobody will say so again.
-                raise WorkerRejected(f"the server ended with status {worker.ended.result()}")
-        except BaseException:  # rejected, or whoever reloads was told to end
+                # It exited after its last answer, which `request` cannot see.
+                raise WorkerRejected(f"the server exited with status {worker.ended.result()}")
+        except BaseException:  # rejected, or cancelled
             self._next = None
             self._release_held()
             await connection.pipes.close()
@@ -281,7 +279,7 @@ class StdioFront:
     async def _connect_worker(
         self, worker: Worker, pipes: tuple[int, int], report: WorkerReport
     ) -> _WorkerConnection:
-        # Who detects hears connections from us. What a worker may write is for it to know.
+        # A worker that detects the framing gets newlines. The size of its output is not limited.
         framing: Any = "newline" if report.framing == "detect" else report.framing
         worker.pipes = None
         way = _WorkerPipes(Policy(framing=framing, limits=Limits(stdio=None)), pipes)
@@ -292,12 +290,12 @@ class StdioFront:
         return connection
 
     async def _initialize_worker(self, connection: _WorkerConnection) -> ReplayedSession | None:
-        """See that a worker serves, which takes as long as its lifespan; return the session.
+        """Wait until a worker serves, and replay the handshake; return the session.
 
-        Nothing is held back meanwhile: the worker before serves.
+        Meanwhile the worker before serves.
         """
         if self._session is None and self._current is not None:
-            # Any answer will do.
+            # Any answer shows that it serves.
             await connection.request(
                 message(id=(id := self._next_id()), method="ping"), id, _REPLY_TIMEOUT_S
             )
@@ -308,31 +306,30 @@ class StdioFront:
             return None
         answer = await connection.request(*self._as_own_request(session.opening), _REPLY_TIMEOUT_S)
         if answer.result is UNSET:
-            raise WorkerRejected("the server refuses the handshake that the client has made")
+            raise WorkerRejected("the server refuses the handshake of the client")
         agreed = decode_as(answer.result, NegotiatedFields).protocolVersion
         if agreed != session.revision:
             raise WorkerRejected(
-                f"the server speaks {agreed!r}, and the client was promised {session.revision!r}"
+                f"the server negotiates {agreed!r}, and the client speaks {session.revision!r}"
             )
         return session
 
     async def _wait_for_handshake(self, session: ReplayedSession) -> None:
-        """Wait until a handshake that has begun is over: its answer is what has to be agreed on."""
+        """Wait for the answer to an open initialize: it names the revision."""
         try:
             async with asyncio.timeout(_REPLY_TIMEOUT_S):
                 await session.is_over.wait()
         except TimeoutError:
-            raise WorkerRejected("the server before has not answered initialize") from None
+            raise WorkerRejected("the previous worker has not answered initialize") from None
 
     async def _replay(self, connection: _WorkerConnection, session: ReplayedSession) -> None:
-        """Tell a worker what else the client has told the one before."""
         if session.ready is not None:
             connection.send(session.ready)
         for frame in session.requests_to_replay():
             await connection.request(*self._as_own_request(frame), _REPLY_TIMEOUT_S)
 
     def _as_own_request(self, frame: bytes) -> tuple[bytes, str]:
-        """Return a request of the client's as one of our own, and its id."""
+        """Return a request of the client with an id of our own, and that id."""
         id = self._next_id()
         members = decode(frame, type=dict[str, Raw])
         members["id"] = Raw(encode(id))
@@ -343,7 +340,7 @@ class StdioFront:
         return f"trunkline-reload-{self._ids}"
 
     def _release_held(self) -> None:
-        """Hand on what was held back, to whoever is there now."""
+        """Forward the held frames to the current worker."""
         held, self._held = self._held, None
         self._held_size = 0
         for frame in held or ():
@@ -351,19 +348,19 @@ class StdioFront:
         self._update_flow_control()
 
     async def _retire(self, connection: _WorkerConnection) -> None:
-        """Have a worker finish what it has begun, then answer what it could not."""
+        """Let a worker finish its open requests, then stop it."""
         try:
-            # What was sent to it before is begun when it has read this, and so is not refused.
+            # Once it has read this, its earlier requests have started and finish.
             await connection.request(
                 message(id=(id := self._next_id()), method="ping"), id, _PING_TIMEOUT_S
             )
         except WorkerRejected:
-            pass  # it is at work in its event loop, or gone
+            pass  # its event loop is blocked, or it has exited
         connection.worker.stop()
         await self._finish_worker(connection, _RELOADED)
 
     async def _finish_worker(self, connection: _WorkerConnection, why: str) -> None:
-        """Wait until a worker has ended, track the rest, and answer in its name."""
+        """Wait for a worker to exit, forward its last output, fail its open requests."""
         await connection.worker.end()
         await self._drain_worker(connection)
         self._retiring.discard(connection)
@@ -371,24 +368,24 @@ class StdioFront:
         await connection.pipes.close()
 
     async def _drain_worker(self, connection: _WorkerConnection) -> None:
-        """Hear what a worker wrote before it was gone, as fast as the client takes it."""
-        spells = _MAX_DRAIN_ROUNDS
-        while not connection.pipes.ended.done() and spells:
+        """Forward the rest of a worker's output, as fast as the client reads it."""
+        rounds = _MAX_DRAIN_ROUNDS
+        while not connection.pipes.ended.done() and rounds:
             pauses, left = connection.pauses, self._client_backlog
             await asyncio.wait((connection.pipes.ended,), timeout=_DRAIN_TIMEOUT_S)
             if not connection.is_paused and connection.pauses == pauses:
-                return  # somebody else keeps the pipe open
+                return  # a child of the worker keeps the pipe open
             if self._is_closing:
                 is_stuck = (
                     connection.is_paused
                     and connection.pauses == pauses
                     and self._client_backlog >= left
                 )
-                spells = 0 if is_stuck else spells - 1
+                rounds = 0 if is_stuck else rounds - 1
 
     @property
     def _client_backlog(self) -> int:
-        """How much the client has still to take, in bytes."""
+        """Bytes that the client has not read yet."""
         return 0 if self._host is None else self._host.backlog
 
     def _spawn(self, work: Any) -> None:
@@ -397,7 +394,7 @@ class StdioFront:
         task.add_done_callback(self._tasks.discard)
 
     def on_worker_exit(self, worker: Worker, status: int) -> bool:
-        """Take note that a worker has ended; say whether that leaves nobody to serve."""
+        """Handle the exit of a worker; return True if none is left."""
         connection = self._current
         if connection is None or connection.worker is not worker:
             return False
@@ -409,7 +406,7 @@ class StdioFront:
         return True
 
     async def close(self) -> None:
-        """End all workers in order, give the client the rest, and leave it."""
+        """Stop all workers, send the client their last output, and close."""
         self._is_closing = True
         connection, self._current = self._current, None
         if connection is not None:
@@ -421,11 +418,11 @@ class StdioFront:
         if self._host is not None:
             await self._host.close()
 
-    # -- what the client says ----------------------------------------------------------------
+    # -- messages of the client --------------------------------------------------------------
 
     def _receive_from_client(self, frame: Frame, _: Any) -> None:
         if isinstance(frame, Oversize):
-            # Too large for the worker too, which knows how to say so. Only its head is known.
+            # Padded to be too large for the worker as well, which answers with the error.
             frame = frame.head.ljust(frame.limit + 1)
         elif not isinstance(frame, bytes):
             self._send_to_client(encode(error_response(None, _PARSE_ERROR, "Parse error")))
@@ -435,7 +432,6 @@ class StdioFront:
         self._forward(frame)
 
     def _forward(self, frame: bytes) -> None:
-        """Hand a frame to the worker it is for."""
         heads, is_batch = parse_heads(frame)
         connections = self._recipients(heads)
         if self._held is not None and self._current in connections:
@@ -452,7 +448,7 @@ class StdioFront:
         self._update_flow_control()
 
     def _recipients(self, heads: list[MessageHead]) -> list[_WorkerConnection | None]:
-        """Return whom a frame is for: who asked, who was asked, or whose turn it is."""
+        """Return the workers for a frame: a reply goes to the worker that sent the request."""
         head = heads[0] if len(heads) == 1 else None
         if head is not None and self._retiring:
             if head.method is UNSET:
@@ -460,7 +456,7 @@ class StdioFront:
             elif is_method(head, "notifications/cancelled"):
                 key = cancelled_request(head)
             elif is_method(head, "notifications/progress"):
-                # Nobody waits for one that does not read: it can do without.
+                # Progress is dropped for a worker that does not read.
                 return [self._current, *(each for each in self._retiring if not each.is_full)]
             else:
                 return [self._current]
@@ -474,7 +470,7 @@ class StdioFront:
         return [self._current]
 
     def _track(self, heads: list[MessageHead], frame: bytes, is_batch: bool) -> None:
-        """Take note of what a client asks, and of what later workers have to be told."""
+        """Record open requests, and what has to be replayed to later workers."""
         self._batches += is_batch
         connection = self._current
         for head in heads:
@@ -500,7 +496,7 @@ class StdioFront:
         return [*([] if self._current is None else [self._current]), *self._retiring]
 
     def _refuse(self, heads: list[MessageHead], is_batch: bool) -> None:
-        """Answer what is asked while there is no worker."""
+        """Answer requests with an error while no worker serves."""
         asked = [head.id for head in heads if head.method is not UNSET and head.id is not UNSET]
         answers = [error_response(id, _INTERNAL_ERROR, _ENDED) for id in asked if request_key(id)]
         if answers:
@@ -508,28 +504,28 @@ class StdioFront:
 
     def _client_gone(self, why: TransportError | None) -> None:
         if why is not None:
-            self._client_drained()  # what it did not take is dropped
+            self._client_drained()  # what it did not read is dropped
         self._spawn(self._end_with_client())
 
     async def _end_with_client(self) -> None:
-        """Let the worker end as its client has, and end with it."""
+        """Close the input of the worker, and end when it has exited."""
         connection = self._current
         if connection is not None:
             connection.worker.is_stopping = True
             self._spawn(connection.pipes.finish())
-            # By itself: it still answers what was asked before.
+            # It still answers earlier requests, then exits by itself.
             await asyncio.wait((connection.worker.ended,), timeout=_CLIENT_GONE_TIMEOUT_S)
             if connection.worker.ended.done():
                 self._last_status = connection.worker.ended.result()
         for each in self._retiring:
-            each.worker.stop()  # nobody waits for what they have still to say
+            each.worker.stop()  # their answers cannot be delivered
         self.on_end(self._last_status)
 
-    # -- what workers say --------------------------------------------------------------------
+    # -- messages of workers -----------------------------------------------------------------
 
     def _receive_from_worker(self, connection: _WorkerConnection, frame: Frame) -> None:
         if not isinstance(frame, bytes):
-            return  # its last words were cut short
+            return  # a last frame that was cut off
         heads, is_batch = parse_heads(frame)
         for head in heads:
             if head.method is not UNSET:
@@ -558,13 +554,13 @@ class StdioFront:
         if session is not None and session.key == key and not session.is_over.is_set():
             session.is_over.set()
             if head.result is UNSET:
-                self._session = None  # it was refused: the client may try again
+                self._session = None  # the client may initialize again
                 return
             agreed = decode_as(head.result, NegotiatedFields)
             session.revision, session.capabilities = agreed.protocolVersion, agreed.capabilities
 
     def _fail_open_requests(self, connection: _WorkerConnection, why: str) -> None:
-        """Answer what a worker has left open when it ended."""
+        """Answer the open requests of a worker that has exited with an error."""
         batches: dict[int, list[dict[str, Any]]] = {}
         session = self._session
         for key, (id, batch) in connection.client_requests.items():
@@ -580,7 +576,7 @@ class StdioFront:
             self._send_to_client(encode(answers))
         connection.client_requests.clear()
 
-    # -- the two together --------------------------------------------------------------------
+    # -- flow control ------------------------------------------------------------------------
 
     def _send_to_client(self, frame: bytes) -> None:
         if self._host is not None:
@@ -593,12 +589,12 @@ class StdioFront:
 
     @property
     def _has_room(self) -> bool:
-        """Whether what the client says next finds room."""
+        """True if the next message of the client can be forwarded or held."""
         connection = self._current
         return self._held_size <= _MAX_HELD_BYTES and (connection is None or not connection.is_full)
 
     def _update_flow_control(self) -> None:
-        """Read the client, or leave what it says where it is; for whenever there is a change."""
+        """Pause or resume reading the client; called after every change."""
         host, is_to_pause = self._host, not self._has_room
         if host is not None and is_to_pause != self._is_client_paused:
             self._is_client_paused = is_to_pause

@@ -1,17 +1,16 @@
-"""`serve --reload`: a server in a process of its own, and another in its place when a file changes.
+"""Supervisor of `serve --reload`: runs the server in a worker process, restarted on file changes.
 
-This process loads nothing of the server. It watches files, starts workers, and keeps what has
-to last: the listening sockets here, the client on standard streams in `standing_in`.
+The supervisor loads nothing of the server. It watches files, starts workers and owns what
+outlives them: the listening sockets here, the client on standard streams in `stdio_front`.
 
 The rules that live here, and only here:
 
-* A worker takes over only after it has reported that it is ready. One that cannot be loaded
-  leaves everything as it was, and its author reads why.
-* Nobody who connects is refused meanwhile: the sockets are bound once, for all workers. The one
-  before lets nobody in as soon as the next does, and is given a moment for those whom it has let
-  in last. After that its connections end in order, whatever they were about to ask.
-* Workers lead sessions of their own: Ctrl-C is for this process, which ends them in order, on
-  the second time at once, on the third by force. None outlives it.
+* A worker takes over after it has reported ready. If it cannot be loaded, the one before
+  continues, and the error is printed.
+* No connection is refused during a reload: the sockets are bound once, for all workers. The old
+  worker stops accepting when the new one starts, and is stopped 1 s later.
+* Each worker leads a session of its own, so Ctrl-C reaches only the supervisor: the first stops
+  the workers gracefully, the second at once, the third kills them. None outlives it.
 """
 
 from __future__ import annotations
@@ -50,25 +49,25 @@ __all__ = [
     "run_reloading",
 ]
 
-# How often files are looked at, and how long they have to be left alone before it counts: an
-# editor writes in several steps, and a tool writes several files. In seconds.
+# Files are polled, and have to be unchanged for the second interval: editors write in several
+# steps, and tools write several files.
 _WATCH_INTERVAL_S: Final = 0.3
 _SETTLE_INTERVAL_S: Final = 0.1
 _MAX_SETTLE_ROUNDS: Final = 20
-# What a worker may take beyond its own grace to end, before it is made to.
+# Added to a worker's own grace period before it is killed.
 _EXIT_TIMEOUT_S: Final = 3.0
-# How long a worker that lets nobody in any more goes on before it is told to end, in seconds: who
-# has just connected has not asked anything yet, and may take a handshake or two to.
+# Between the last accept of an old worker and its stop: a new client may still be in its
+# handshake.
 _LINGER_S: Final = 1.0
-# The report of a worker, in bytes: it names files.
+# A report lists files.
 _MAX_REPORT_BYTES: Final = 16 * 1024 * 1024
-# Not all systems have all of them, and this can be imported on all.
+# Not every platform has all of them.
 _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
 )
-# What a worker runs. It finds modules where we do, and nothing in the current folder before
-# that: a server may be called `trunkline.py`.
-_START: Final = """\
+# The program of a worker. It has our `sys.path`, without the current folder in front: a server
+# may be called `trunkline.py`.
+_WORKER_PROGRAM: Final = """\
 import sys
 orders, sys.path[:] = sys.argv[1], sys.argv[2:]
 from trunkline.cli.reload.worker import main
@@ -77,42 +76,42 @@ sys.exit(main(orders))
 
 
 class WorkerRejected(Exception):
-    """A worker that was ready cannot take over after all; the text says why."""
+    """A worker that was ready cannot take over; the text says why."""
 
 
 def notify(text: str) -> None:
-    """Tell whoever develops the server what is going on."""
+    """Print a line on standard error."""
     try:
         print(f"trunkline serve: {text}", file=sys.stderr, flush=True)
     except OSError:
-        pass  # nobody reads it any more
+        pass  # a closed stderr must not end the server
 
 
 # A worker
 
 
 class Worker:
-    """One process that serves; `start` makes one."""
+    """One process that runs the server; see `start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
         self._process = process
         self._control = control
         self.pid = process.pid
-        # The pipes to it, where it serves standard streams.
+        # The pipes to it, if it serves standard streams.
         self.pipes: tuple[int, int] | None = None
-        # What it reports; None if it ended before.
+        # Its report; None if it ended before.
         self.report: asyncio.Task[WorkerReport | None] = _task(self._read_report())
-        # Done when it is gone; its exit status is the result.
+        # Done when it has exited; the result is its exit status.
         self.ended: asyncio.Task[int] = _task(self._wait())
         self.is_stopping = False
         self._grace = 0.0
 
     @classmethod
     async def start(cls, orders: WorkerOrders, listen: Sequence[socket.socket] | None) -> Worker:
-        """Start a process: one that listens on sockets, or one that is spoken to by pipes.
+        """Start a process that listens on sockets, or serves pipes if `listen` is None.
 
         Raises:
-            OSError: the system cannot start one.
+            OSError: the process cannot be started.
         """
         ours, theirs = socket.socketpair()
         pipes = _pipes() if listen is None else None
@@ -120,13 +119,18 @@ class Worker:
         try:
             process = await asyncio.create_subprocess_exec(
                 *_python(),
-                *("-c", _START, encode(_with_descriptors(orders, fds)).decode(), *sys.path),
+                *(
+                    "-c",
+                    _WORKER_PROGRAM,
+                    encode(_with_descriptors(orders, fds)).decode(),
+                    *sys.path,
+                ),
                 stdin=asyncio.subprocess.DEVNULL if pipes is None else pipes[0],
                 stdout=None if pipes is None else pipes[3],
                 pass_fds=fds,
                 start_new_session=True,
             )
-        except BaseException:  # a cancelled task too: nothing may be left open
+        except BaseException:  # also a cancellation: no descriptor may leak
             ours.close()
             if pipes is not None:
                 os.close(pipes[1])
@@ -162,40 +166,40 @@ class Worker:
 
     async def _wait(self) -> int:
         status = await self._process.wait()
-        # What it has started, and left, ends with it.
+        # Children that it left behind end with it.
         self._signal_group(signal.SIGTERM)
         return status if status >= 0 else 128 - status
 
     def stop_accepting(self) -> None:
-        """Have it accept no more connections, and go on with those there are."""
+        """Make it accept no more connections, and keep the open ones."""
         try:
             self._control.send(b"\n")
         except OSError:
-            pass  # it has ended by itself
+            pass  # it has already exited
 
     def stop(self) -> None:
-        """Have it end in order; the second time, at once."""
+        """Send SIGTERM: the first ends it gracefully, the second at once."""
         self.is_stopping = True
         if not self.ended.done():
             try:
                 self._process.send_signal(signal.SIGTERM)
             except ProcessLookupError:
-                pass  # it has ended by itself
+                pass  # it has already exited
 
     def kill(self) -> None:
-        """End it by force."""
+        """Send SIGKILL."""
         self.is_stopping = True
         if not self.ended.done():
             self._signal_group(signal.SIGKILL)
 
     async def end(self) -> int:
-        """Wait until it has ended, having been told to, but not for ever; return its status."""
+        """Wait for a stopped worker to exit, kill it after a timeout; return its status."""
         try:
             await asyncio.wait((self.ended,), timeout=self._grace + _EXIT_TIMEOUT_S)
         finally:
-            # Also when whoever waits is cancelled.
+            # Also when the waiting task is cancelled.
             if not self.ended.done():
-                notify("the server does not end: it is made to")
+                notify("the worker did not exit in time: killing it")
                 self.kill()
         status = await self.ended
         self.report.cancel()
@@ -207,27 +211,24 @@ class Worker:
         try:
             os.killpg(self.pid, number)
         except (ProcessLookupError, PermissionError):
-            pass  # nobody is left
+            pass  # no process of the group is left
 
 
 def _with_descriptors(orders: WorkerOrders, fds: list[int]) -> WorkerOrders:
-    """Return orders that name the descriptors a process will find."""
     return WorkerOrders(orders.options, fds[0], fds[1:] or None, orders.generation)
 
 
 def _pipes() -> tuple[int, int, int, int]:
-    """Return two pipes, each with its end to read first."""
     first = os.pipe()
     try:
         return *first, *os.pipe()
-    except OSError:  # there is no descriptor left
+    except OSError:  # out of descriptors
         os.close(first[0])
         os.close(first[1])
         raise
 
 
 def _python() -> list[str]:
-    """Return how this interpreter is started again."""
     words = [sys.executable, "-P"]
     words += [f"-W{each}" for each in sys.warnoptions]
     for name, value in sys._xoptions.items():
@@ -239,47 +240,47 @@ def _task(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     return asyncio.get_running_loop().create_task(work)
 
 
-# What workers serve
+# What outlives the workers
 
 
 class WorkerFront(Protocol):
-    """What lasts while workers come and go."""
+    """Owns the side of the clients while workers are replaced."""
 
-    # What they listen on, if they do.
+    # The sockets that workers listen on, or None.
     listen: list[socket.socket] | None
 
     async def open(self) -> None:
-        """Begin."""
+        """Open the sockets or streams."""
         ...
 
     async def adopt(self, worker: Worker, report: WorkerReport) -> None:
-        """Let a worker that is ready take over, and the one before it end.
+        """Let a ready worker take over, and stop the one before it.
 
         Raises:
-            WorkerRejected: it cannot; the one before goes on.
+            WorkerRejected: it cannot take over; the one before continues.
         """
         ...
 
     async def serve_without_worker(self) -> None:
-        """Go on though the first worker could not be started."""
+        """Continue although the first worker could not be started."""
         ...
 
     def on_worker_exit(self, worker: Worker, status: int) -> bool:
-        """Take note that a worker has ended; say whether that leaves nobody to serve."""
+        """Handle the exit of a worker; return True if none is left."""
         ...
 
     @property
     def is_served(self) -> bool:
-        """Whether there is a worker."""
+        """True if a worker serves."""
         ...
 
     async def close(self) -> None:
-        """End all workers in order, and leave nothing."""
+        """Stop all workers and release everything."""
         ...
 
 
 class SocketFront:
-    """Listening sockets that are bound here and served by one worker after the other."""
+    """Listening sockets, bound once and served by one worker after the other."""
 
     def __init__(self, address: Tcp | Unix, options: dict[str, Any]) -> None:
         self._address = address
@@ -292,31 +293,31 @@ class SocketFront:
 
     @property
     def is_served(self) -> bool:
-        """Whether there is a worker."""
+        """True if a worker serves."""
         return self._current is not None
 
     async def open(self) -> None:
-        """Bind the sockets and say where.
+        """Bind the sockets and print the address.
 
         Raises:
-            TransportError: that is not possible; the text says why.
+            TransportError: an address cannot be bound.
         """
         from ...server.settings import SocketLimits
         from ...transports.addresses import Unix
 
         address, backlog = self._address, SocketLimits().backlog
         if isinstance(address, Unix):
-            # Imported here: it is for POSIX alone.
+            # Imported here: only POSIX has it.
             from ...transports.sockets.unix_path import SocketFile
 
             self._file = SocketFile(address, backlog=backlog)
             self.listen = [self._file.socket]
         else:
             self.listen = await _bound(address)
-            # The next worker is to find the same port.
+            # The next worker uses the same port.
             host = f"[{address.host}]" if ":" in address.host else address.host
             self._options["tcp"] = f"{host}:{self.listen[0].getsockname()[1]}"
-            # From now on whoever connects is kept waiting, not refused.
+            # From now on connections wait in the backlog.
             for each in self.listen:
                 each.listen(backlog)
         self._print_address()
@@ -328,20 +329,20 @@ class SocketFront:
         print(f"listening on {where}", file=sys.stderr, flush=True)
 
     async def adopt(self, worker: Worker, report: WorkerReport) -> None:
-        """Have the worker before, if any, let nobody in any more, and soon finish.
+        """Make the worker before stop accepting, and stop it soon.
 
         Raises:
-            WorkerRejected: it has ended meanwhile.
+            WorkerRejected: the new worker has exited.
         """
         if worker.ended.done():
-            raise WorkerRejected(f"the server ended with status {worker.ended.result()}")
+            raise WorkerRejected(f"the server exited with status {worker.ended.result()}")
         before, self._current = self._current, worker
         if before is not None:
             before.stop_accepting()
             self._spawn(self._retire(before))
 
     async def _retire(self, worker: Worker) -> None:
-        """Have a worker go on for a moment, then end in order; at once when all is to end."""
+        """Stop a worker after `_LINGER_S`, or at once if the supervisor ends."""
         closing = _task(self._closing.wait())
         await asyncio.wait(
             (closing, worker.ended), timeout=_LINGER_S, return_when=asyncio.FIRST_COMPLETED
@@ -356,10 +357,10 @@ class SocketFront:
         task.add_done_callback(self._retiring.discard)
 
     async def serve_without_worker(self) -> None:
-        """Go on: who connects waits."""
+        """Do nothing: connections wait in the backlog."""
 
     def on_worker_exit(self, worker: Worker, status: int) -> bool:
-        """Take note that a worker has ended; say whether that leaves nobody to serve."""
+        """Handle the exit of a worker; return True if none is left."""
         if worker is not self._current:
             return False
         self._current = None
@@ -367,7 +368,7 @@ class SocketFront:
         return True
 
     async def close(self) -> None:
-        """End all workers in order, close the sockets and remove their file."""
+        """Stop all workers, close the sockets and remove their file."""
         self._closing.set()
         if self._current is not None:
             self._current.stop()
@@ -376,27 +377,26 @@ class SocketFront:
         while self._retiring:
             await asyncio.wait(self._retiring)
         if self._file is not None:
-            # Before the socket, so that who finds the file finds somebody.
+            # Before the socket closes: a file without a listener refuses connections.
             self._file.remove()
         for each in self.listen or ():
             each.close()
 
 
 async def _bound(address: Tcp) -> list[socket.socket]:
-    """Return sockets bound to all of a host's addresses, as a server has them without us."""
     from ...transports.sockets.listener import bound
 
     try:
         return await bound(asyncio.get_running_loop(), address)
     except OSError as error:
-        raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
+        raise TransportError(f"cannot listen on {address}: {error.strerror}") from None
 
 
 # The supervisor
 
 
 class Supervisor:
-    """Starts workers when files change, until a signal or `finish` ends it."""
+    """Starts a worker on each file change, until a signal or `finish` ends it."""
 
     def __init__(
         self, options: dict[str, Any], target: AppTarget, watch: FileWatch, front: WorkerFront
@@ -406,22 +406,22 @@ class Supervisor:
         self._watch = watch
         self._front = front
         self._generation = 0
-        self._workers: set[Worker] = set()  # all that have not ended
+        self._workers: set[Worker] = set()  # all that have not exited
         self._attempt: asyncio.Task[None] | None = None
         self._is_adopting = False
         self._signals = 0
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def finish(self, status: int) -> None:
-        """End in order, with this exit status."""
+        """End with this exit status."""
         if not self._over.done():
             self._over.set_result(status)
 
     async def run(self) -> int:
-        """Serve, and start anew as often as it takes; return the exit status.
+        """Serve and reload until the end; return the exit status.
 
         Raises:
-            TransportError: there is nothing to listen on.
+            TransportError: the address cannot be listened on.
         """
         loop = asyncio.get_running_loop()
         for each in _SIGNALS:
@@ -433,7 +433,7 @@ class Supervisor:
             watching = _task(self._watch_files())
             await asyncio.wait((self._over, watching), return_when=asyncio.FIRST_COMPLETED)
             if not self._over.done():
-                watching.result()  # it never ends but by a fault of ours
+                watching.result()  # it returns only by raising
         finally:
             await self._end(watching)
             for each in _SIGNALS:
@@ -457,7 +457,6 @@ class Supervisor:
                 worker.kill()
 
     async def _watch_files(self) -> None:
-        """Start a worker each time something has changed."""
         while True:
             await asyncio.sleep(_WATCH_INTERVAL_S)
             changed = self._watch.changes()
@@ -474,7 +473,7 @@ class Supervisor:
             self._begin()
 
     async def _cancel_attempt(self) -> None:
-        """End an attempt whose files are no longer what they were."""
+        """Cancel an attempt whose files have changed again."""
         attempt = self._attempt
         if attempt is not None and not attempt.done():
             if not self._is_adopting:
@@ -487,10 +486,9 @@ class Supervisor:
 
     def _log_fault(self, attempt: asyncio.Task[None]) -> None:
         if not attempt.cancelled() and (error := attempt.exception()) is not None:
-            notify(f"no worker could be started: {error!r}")
+            notify(f"a worker could not be started: {error!r}")
 
     async def _attempt_reload(self) -> None:
-        """Start a worker, and let it take over if it is ready to."""
         since = time.time_ns()
         orders = WorkerOrders(self._options, -1, None, self._generation)
         self._generation += 1
@@ -505,7 +503,7 @@ class Supervisor:
             is_ready = report is not None and report.is_ready
             self._watch.expect(files, since, is_complete=is_ready)
             if report is None or not report.is_ready:
-                # It says why itself, and that comes first.
+                # The worker prints the reason, which comes first.
                 await asyncio.wait((worker.ended,), timeout=_EXIT_TIMEOUT_S)
                 raise WorkerRejected("the server could not be loaded")
             await self._front.adopt(worker, report)
@@ -513,7 +511,7 @@ class Supervisor:
             await self._discard(worker, f"{error}; {self._outlook()}")
             if is_first:
                 await self._front.serve_without_worker()
-        except BaseException:  # most likely somebody has ended the attempt
+        except BaseException:  # most likely the attempt was cancelled
             await self._discard(worker)
             raise
         else:
@@ -523,10 +521,13 @@ class Supervisor:
             self._is_adopting = False
 
     def _outlook(self) -> str:
-        return "the server before goes on" if self._front.is_served else "waiting for a change"
+        return (
+            "still serving the previous version"
+            if self._front.is_served
+            else "waiting for a change"
+        )
 
     async def _discard(self, worker: Worker, why: str = "") -> None:
-        """End a worker that serves nobody."""
         if why:
             notify(why)
         worker.stop()
@@ -538,11 +539,11 @@ class Supervisor:
         if ended.cancelled() or worker.is_stopping:
             return
         if self._front.on_worker_exit(worker, ended.result()):
-            notify(f"the server ended with status {ended.result()}; waiting for a change")
+            notify(f"the server exited with status {ended.result()}; waiting for a change")
 
 
 def close_pipes(worker: Worker) -> None:
-    """Close the pipes to a worker that nobody has taken over."""
+    """Close the pipes of a worker that was not adopted."""
     if worker.pipes is not None:
         for fd in worker.pipes:
             os.close(fd)
@@ -550,7 +551,6 @@ def close_pipes(worker: Worker) -> None:
 
 
 def _file_summary(paths: list[str], folder: str) -> str:
-    """Return what to call some files: the first, and how many others."""
     names = [os.path.relpath(path, folder) for path in dict.fromkeys(paths)]
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
@@ -558,10 +558,10 @@ def _file_summary(paths: list[str], folder: str) -> str:
 def run_reloading(
     options: argparse.Namespace, target: AppTarget, address: Tcp | Unix | None
 ) -> int:
-    """Serve a file, and serve it anew when it changes; return the exit status."""
+    """Serve a file and reload it when it changes; return the exit status."""
     for folder in options.reload_dir:
         if not os.path.isdir(folder):
-            notify(f"--reload-dir takes a folder, and {folder!r} is none")
+            notify(f"--reload-dir: {folder!r} is not a folder")
             return USAGE_ERROR
     try:
         check_platform()
@@ -580,7 +580,7 @@ async def _supervise(
     if address is not None:
         front = SocketFront(address, given)
         return await Supervisor(given, target, watch, front).run()
-    # Imported here: a socket needs nobody to stand in.
+    # Imported here: only stdio needs it.
     from .stdio_front import StdioFront
 
     front = StdioFront(options.framing)

@@ -1,11 +1,10 @@
-"""A server that is started by `reloading`, in a process of its own: that process' end of it.
+"""The worker process of `serve --reload`; `supervisor` starts it.
 
 The rules that live here, and only here:
 
-* Before it serves anybody it reports: that it could be loaded, or not, and from which files.
-* It ends when whoever started it does.
-* It lets nobody in any more when it is told that another does: by a word on the same socket that
-  its report went by.
+* Before it serves it reports whether the server could be loaded, and from which files.
+* It ends when the supervisor does.
+* It stops accepting connections when a byte arrives on the control socket.
 """
 
 from __future__ import annotations
@@ -32,45 +31,44 @@ __all__ = ["WorkerOrders", "WorkerReport", "main"]
 
 
 class WorkerOrders(Struct, frozen=True):
-    """What a process is told by whoever started it."""
+    """What the supervisor tells a worker."""
 
-    # Those of `trunkline serve`, by name.
+    # The options of `trunkline serve`.
     options: dict[str, Any]
-    # The descriptor to report to.
+    # The descriptor of the control socket.
     control: int
-    # The descriptors to listen on; None is standard streams.
+    # The descriptors to listen on; None for standard streams.
     listen: list[int] | None
-    # How many were started before this one, for the same client.
+    # The number of workers started before.
     generation: int
 
 
 class WorkerReport(Struct, frozen=True):
-    """What a process says of itself."""
+    """What a worker tells the supervisor."""
 
-    # Whether it is ready to serve.
     is_ready: bool
-    # What it loaded from its own folder.
+    # Files loaded from the folder of the server.
     files: list[str]
     framing: str = "newline"
-    # The largest message that it takes, in bytes.
+    # The largest message it accepts, in bytes.
     size: int | None = None
-    # How long it may take to end, in seconds.
+    # Seconds it may take to stop.
     grace: float = 0.0
 
 
-# So many numbers belong to one generation, so that what two of them ask is not mixed up.
-_NUMBERS_EACH: Final = 2**32
+# Request ids of each generation, so that those of two workers do not collide.
+_IDS_PER_GENERATION: Final = 2**32
 
 
 def main(text: str) -> int:
-    """Do as ordered, in JSON; return the exit status."""
+    """Run the worker by its orders, in JSON; return the exit status."""
     orders = decode(text, type=WorkerOrders)
-    # What the server starts has no business with it.
+    # Children of the server must not inherit it.
     os.set_inheritable(orders.control, False)
     reporter = _Reporter(socket.socket(fileno=orders.control))
     options: Any = SimpleNamespace(**orders.options)
-    # A compiled file counts as current if it is of the same second and size as its source, which
-    # after an edit it may be without being so.
+    # A compiled file counts as current if second and size match its source, which can be wrong
+    # after an edit.
     sys.dont_write_bytecode = True
     try:
         target = parse_app_target(options.target)
@@ -86,8 +84,8 @@ def main(text: str) -> int:
         print(f"{options.prog}: {error}", file=sys.stderr)
         return USAGE_ERROR
     finally:
-        # Whatever it was: a file that does not load, a port, a lifespan.
-        reporter.tell_failure()
+        # For any failure: the file, the port or the lifespan.
+        reporter.report_failure()
     return SUCCESS
 
 
@@ -99,14 +97,14 @@ def _serve(app: Server, orders: WorkerOrders, options: Any, reporter: _Reporter)
     begin_log(options)
     address = parse_listen_address(options)
     if address is None or orders.listen is None:
-        _number(app, orders.generation)
-        reporter.tell_ready(app)
+        _set_first_id(app, orders.generation)
+        reporter.report_ready(app)
         run_stdio(app)
         return
 
     def ready(_: object) -> None:
-        reporter.tell_ready(app)
-        _heed(reporter.control, app)
+        reporter.report_ready(app)
+        _follow_control(reporter.control, app)
 
     for each in orders.listen:
         os.set_inheritable(each, False)
@@ -115,71 +113,66 @@ def _serve(app: Server, orders: WorkerOrders, options: Any, reporter: _Reporter)
 
 
 class _Reporter:
-    """Says once how it went."""
+    """Sends one report."""
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.folder = os.getcwd()
-        # Besides those of the modules: a file that could not be loaded is no module.
+        # Besides those of the modules: a file that failed to load is not a module.
         self.files: list[str] = []
-        self._has_told = False
+        self._has_reported = False
 
-    def tell_ready(self, app: Server) -> None:
-        """Say that the server is ready, and what there is to know of it."""
-        policy = app._core.policy
+    def report_ready(self, app: Server) -> None:
+        """Report that the server is ready."""
+        policy = app.policy
         size = policy.limits.message_size("stdio")
-        self._tell(
-            WorkerReport(True, self._own_files(), policy.framing, size, app._core.limits.grace)
-        )
+        self._send(WorkerReport(True, self._own_files(), policy.framing, size, app.limits.grace))
 
-    def tell_failure(self) -> None:
-        """Say that it is not, unless it was said that it is."""
-        if not self._has_told:
-            self._tell(WorkerReport(False, self._own_files()))
+    def report_failure(self) -> None:
+        """Report a failure, unless the server was reported ready."""
+        if not self._has_reported:
+            self._send(WorkerReport(False, self._own_files()))
 
-    def _tell(self, report: WorkerReport) -> None:
-        self._has_told = True
+    def _send(self, report: WorkerReport) -> None:
+        self._has_reported = True
         try:
             self.control.sendall(encode(report) + b"\n")
         except OSError:
-            # Whoever started us has ended, and so do we.
+            # The supervisor has ended.
             sys.exit(SUCCESS)
 
     def _own_files(self) -> list[str]:
-        """Return the files of modules that lie in the folder, and are its author's own."""
         found = [getattr(each, "__file__", None) for each in list(sys.modules.values())]
         paths = {os.path.abspath(each) for each in found if isinstance(each, str)}
         return sorted(each for each in paths | {*self.files} if is_own(each, self.folder))
 
 
-def _number(app: Server, generation: int) -> None:
-    """Have a server number its requests as no other does that the same client talks to."""
-    policy = app._core.policy
-    first = policy.first_id + generation * _NUMBERS_EACH
+def _set_first_id(app: Server, generation: int) -> None:
+    policy = app.policy
+    first = policy.first_id + generation * _IDS_PER_GENERATION
     if first < policy.max_id:
         app._core.policy = policy.replace(first_id=first)
 
 
-def _heed(control: socket.socket, app: Server) -> None:
-    """Let nobody in any more when we are told so; stop when whoever started us is gone."""
+def _follow_control(control: socket.socket, app: Server) -> None:
+    """Stop accepting at a byte on the control socket; stop the server at its end."""
     import asyncio
 
     loop = asyncio.get_running_loop()
 
-    def hear() -> None:
+    def on_readable() -> None:
         try:
-            is_word = bool(control.recv(64))
+            has_byte = bool(control.recv(64))
         except BlockingIOError:
             return
         except OSError:
-            is_word = False
-        if is_word:
-            # There is one thing to be told.
-            for each in app._core.listeners:
-                each.stop_accepting()
+            has_byte = False
+        if has_byte:
+            for each in app.listeners:
+                each.let_in_nobody()
             return
         loop.remove_reader(control)
         app.stop()
 
     control.setblocking(False)
-    loop.add_reader(control, hear)
+    loop.add_reader(control, on_readable)

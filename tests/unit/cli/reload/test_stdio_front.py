@@ -209,7 +209,7 @@ def test_a_client_does_not_wait_for_a_worker_that_is_gone(monkeypatch: pytest.Mo
         pipes.ended.set_result(None)
         await until_async(lambda: 1 in scene.host.answers)
         scene.call(2)
-        assert "started again" in scene.host.answers[2]["error"]["message"]
+        assert "it is restarted when" in scene.host.answers[2]["error"]["message"]
 
     run(monkeypatch, script)
 
@@ -270,7 +270,7 @@ def test_what_was_held_back_goes_to_the_worker_before_if_the_next_fails(
         await until_async(lambda: after.methods[-1] == "logging/setLevel")
         scene.call(1, MUCH)
         worker.finish(3)
-        with pytest.raises(WorkerRejected, match="ended with status 3"):
+        with pytest.raises(WorkerRejected, match="exited with status 3"):
             await adopting
         assert before.sent[-1]["id"] == 1
         before.drain()
@@ -461,7 +461,7 @@ def test_a_worker_that_ends_with_its_last_answer_does_not_take_over(
         after.answer()
         worker.finish(4)
         assert not scene.front.on_worker_exit(worker, 4)
-        with pytest.raises(WorkerRejected, match="ended with status 4"):
+        with pytest.raises(WorkerRejected, match="exited with status 4"):
             await adopting
         scene.call(1)
         assert before.sent[-1]["id"] == 1

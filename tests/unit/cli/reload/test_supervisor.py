@@ -116,7 +116,7 @@ def test_a_worker_that_does_not_heed_signals_is_ended_by_force(
         assert await worker.end() == 128 + signal.SIGKILL
 
     run(script)
-    assert "does not end: it is made to" in capsys.readouterr().err
+    assert "did not exit in time: killing it" in capsys.readouterr().err
 
 
 def test_what_a_worker_has_started_ends_with_it(file: Path) -> None:
@@ -337,7 +337,7 @@ def test_a_port_in_use_is_a_sentence() -> None:
     async def script() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             front = SocketFront(Tcp("127.0.0.1", taken.getsockname()[1]), {})
-            with pytest.raises(TransportError, match="cannot be listened on"):
+            with pytest.raises(TransportError, match="cannot listen on"):
                 await front.open()
             await front.close()
 
@@ -352,7 +352,7 @@ def test_a_worker_that_has_ended_does_not_take_over(file: Path) -> None:
         close_pipes(worker)
         await worker.end()
         front = SocketFront(Unix("s"), {})
-        with pytest.raises(reloading.WorkerRejected, match="ended with status 5"):
+        with pytest.raises(reloading.WorkerRejected, match="exited with status 5"):
             await front.adopt(worker, WorkerReport(True, []))
         assert not front.is_served
 
