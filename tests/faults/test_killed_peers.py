@@ -120,4 +120,4 @@ def test_a_server_whose_output_nobody_reads_any_more_exits_with_0_at_its_next_an
         server.call("echo", text="nobody hears this")
         # Its input is still open.
         assert server.wait() == 0
-        server.has_logged("the client does not read any more")
+        server.has_logged("the client stopped reading")

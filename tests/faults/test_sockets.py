@@ -189,7 +189,7 @@ def test_an_address_that_cannot_be_listened_on_is_one_sentence(path: Path) -> No
     with piped("socket_server.py", f"unix:{path}") as server:
         assert server.rest() == []
         assert server.wait() == 1
-        assert f"sockets: unix:{path} is a file that is no socket" in server.log()
+        assert f"sockets: unix:{path} is a file that is not a socket" in server.log()
         assert "Traceback" not in server.log()
     assert path.read_text() == "precious"
 

@@ -69,7 +69,7 @@ def assert_gone(pid: int) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the waits that such a child makes us wait to the end."""
-    monkeypatch.setattr(stdio_client, "_REST_WAIT", 0.1)
+    monkeypatch.setattr(stdio_client, "_REST_TIMEOUT_S", 0.1)
 
 
 ECHO = """
@@ -251,7 +251,7 @@ def test_a_server_ends_when_its_client_dies() -> None:
     client = f"""
 import asyncio, os, sys
 from trunkline.jsonrpc import Policy
-from trunkline.transports import Stdio, stdio_client
+from trunkline.transports import Stdio
 async def main():
     wire = Stdio([sys.executable, "-c", {ECHO!r}]).transport(Policy())
     await wire.connect()

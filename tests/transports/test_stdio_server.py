@@ -240,7 +240,7 @@ def test_a_large_answer_passes_through_a_terminal() -> None:
 def test_a_terminal_that_takes_nothing_does_not_hold_up_the_closing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stdio_server, "_PATIENCE", 0.05)
+    monkeypatch.setattr(stdio_server, "_CLOSE_TIMEOUT_S", 0.05)
 
     async def script() -> None:
         with terminal() as (_, theirs):
@@ -315,7 +315,7 @@ def test_a_client_that_reads_no_more_is_an_error_told_once() -> None:
 def test_a_client_that_takes_nothing_does_not_hold_up_the_closing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stdio_server, "_PATIENCE", 0.05)
+    monkeypatch.setattr(stdio_server, "_CLOSE_TIMEOUT_S", 0.05)
 
     async def script() -> None:
         server, read, write = piped()

@@ -1,8 +1,8 @@
-"""How frames travel: one module per way, and the rules that all of them keep.
+"""Transports: memory, stdio, TCP, TLS and Unix sockets.
 
-`base` states the rules; `trunkline.testing.transport_contract` checks them for any transport. Only
-this package touches the outside world, and it knows neither servers nor clients. A transport
-is imported when its name is first used.  [PEP 562]
+`base` states the contract; `trunkline.testing.transport_contract` checks it for any transport.
+Only this package does I/O, and it imports neither servers nor clients. A transport is imported
+when its name is first used.  [PEP 562]
 """
 
 from .._lazy_exports import lazy_exports

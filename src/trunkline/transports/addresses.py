@@ -1,4 +1,4 @@
-"""Where sockets are: addresses as values, and as the texts that people type.
+"""Socket addresses as values, and their text form.
 
     tcp://127.0.0.1:9000    tls://mcp.example.org:9443    unix:/run/weather.sock
 
@@ -6,12 +6,12 @@ A server listens on the same value that a client connects to. Nothing is opened 
 
 The rules that live here, and only here:
 
-* An address says all of where: a host and a port, or a path. None of it is guessed, so that
-  nobody listens on every network by leaving something out.
-* Who is at the other end is checked by the system's store of authorities, and by the name that
-  was dialled, unless another store or name is given. To check nothing takes a context of
-  one's own: no option says so.
-* A password of a key is in no repr.
+* An address is complete: a host and a port, or a path. There are no defaults, so that a server
+  does not listen on every network because a part was left out.
+* A client verifies the certificate against the system's trust store and the host name it
+  dialled, unless another store or name is given. No option disables verification; an
+  `ssl.SSLContext` of the caller can.
+* The password of a key appears in no repr.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ __all__ = ["SCHEMES", "Tcp", "Tls", "Unix", "is_exposed", "parse_address"]
 # How an address of each kind is written.
 SCHEMES: Final = ("tcp://HOST:PORT", "tls://HOST:PORT", "unix:PATH")
 
-_LAST_PORT: Final = 65_535
-# What is in other parts of a URL, and in no host.
-_NO_HOST: Final = " /\\?#@[]"
-# What the system has room for, with the byte that ends it: 108 on Linux, 104 elsewhere.
-_LONGEST_PATH: Final = 103
+_MAX_PORT: Final = 65_535
+# Delimiters of other parts of a URL, which no host contains.
+_NOT_IN_HOST: Final = " /\\?#@[]"
+# The system's limit, with the terminating byte, is 108 on Linux and 104 elsewhere.
+_MAX_PATH_BYTES: Final = 103
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Tls:
-    """How the two ends of a connection prove who they are.
+    """Certificates and trust of a TLS connection.
 
     A client trusts the system's store, or the authorities in the file `ca`, expects a
-    certificate for the host it dials, or for `server_name`, and shows its own `cert`. A server
-    shows its `cert`, and with `ca` takes only clients that show one of those authorities'.
-    Files are PEM; `key` may be in the file of `cert`. TLS 1.2 is the least.
+    certificate for the host it dials, or for `server_name`, and presents its own `cert`. A
+    server presents its `cert`, and with `ca` accepts only clients with a certificate of those
+    authorities. Files are PEM; `key` may be in the file of `cert`. The minimum is TLS 1.2.
     """
 
     ca: str | os.PathLike[str] | None = None
@@ -75,11 +75,11 @@ class Tls:
 class Tcp:
     """A server at a host and a port; with `tls` the connection is encrypted.
 
-    `tls` is True, a `Tls`, or an `ssl.SSLContext` of one's own. Port 0 is for servers: the
-    system chooses one. A client gives each of a host's addresses its turn.
+    `tls` is True, a `Tls`, or an `ssl.SSLContext`. Port 0 is for servers: the system chooses
+    one. A client tries each address of a host in turn.
     """
 
-    # The server is there before and after a connection: one that it ended can be made anew.
+    # The server exists before and after a connection, so a client can reconnect.
     outlives_connections: ClassVar[bool] = True
 
     host: str
@@ -89,9 +89,9 @@ class Tcp:
 
     def __post_init__(self) -> None:
         if not _is_host(self.host):
-            raise ValueError(f"Tcp.host is a name or a number of a host, not {show(self.host)}")
-        if type(self.port) is not int or not 0 <= self.port <= _LAST_PORT:
-            raise ValueError(f"Tcp.port is from 0 to {_LAST_PORT}, not {show(self.port)}")
+            raise ValueError(f"Tcp.host is a host name or an IP address, not {show(self.host)}")
+        if type(self.port) is not int or not 0 <= self.port <= _MAX_PORT:
+            raise ValueError(f"Tcp.port is from 0 to {_MAX_PORT}, not {show(self.port)}")
         if not isinstance(self.tls, bool | Tls) and not _is_context(self.tls):
             raise ValueError(f"Tcp.tls is a bool, a Tls or an SSLContext, not {show(self.tls)}")
 
@@ -115,8 +115,8 @@ class Tcp:
 class Unix:
     """A server at a path of this machine.
 
-    `mode` is for servers: who may connect, as the permissions of the file. Unless told
-    otherwise that is who started the server, and nobody else.
+    `mode` is for servers: the permissions of the file, which say who may connect. The default,
+    0o600, is the user who started the server.
     """
 
     outlives_connections: ClassVar[bool] = True  # as of a `Tcp`
@@ -127,13 +127,13 @@ class Unix:
 
     def __post_init__(self) -> None:
         path = os.fspath(self.path) if isinstance(self.path, os.PathLike) else self.path
-        # Not `isprintable`: a name of a file may be bytes of any encoding.
+        # Not `isprintable`: a file name may be bytes of any encoding.
         if not isinstance(path, str) or not path or any(c < " " or c == "\x7f" for c in path):
             raise ValueError(f"Unix.path is the path of a socket, not {show(path)}")
-        if len(os.fsencode(path)) > _LONGEST_PATH:
+        if len(os.fsencode(path)) > _MAX_PATH_BYTES:
             raise ValueError(
-                f"Unix.path has {len(os.fsencode(path))} bytes, and the system has room for "
-                f"{_LONGEST_PATH}: choose a shorter one, or a relative one"
+                f"Unix.path has {len(os.fsencode(path))} bytes, and the limit of the system is "
+                f"{_MAX_PATH_BYTES}: use a shorter or a relative path"
             )
         if type(self.mode) is not int or self.mode & ~0o777:
             raise ValueError(f"Unix.mode is permissions such as 0o600, not {show(self.mode)}")
@@ -155,10 +155,10 @@ class Unix:
 
 
 def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix:
-    """Return the address that a text names; `tls` says more about a `tls://` one.
+    """Return the address that a text names; `tls` is used for a `tls://` address.
 
     Raises:
-        ValueError: it names none; the sentence says how one is written.
+        ValueError: the text is not an address; the message shows the forms.
     """
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
@@ -170,7 +170,7 @@ def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix:
             raise ValueError("unix: needs a path, as in unix:/run/weather.sock")
         if path.startswith("@"):
             raise ValueError(
-                "unix:@NAME is a name without a file, which anybody on this machine may use: "
+                "unix:@NAME is an abstract socket, which every user of this machine can open: "
                 "give a path, as in unix:/run/weather.sock"
             )
         return Unix(path)
@@ -180,28 +180,28 @@ def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix:
             if scheme == "tcp":
                 return Tcp(host, port)
             return Tcp(host, port, tls=tls or True)
-    raise ValueError(f"{show(text)} is no address; there are {', '.join(SCHEMES)}")
+    raise ValueError(f"{show(text)} is not an address; expected {', '.join(SCHEMES)}")
 
 
 def is_exposed(address: Tcp | Unix) -> bool:
-    """Say whether somebody on another machine could use an address without being asked who."""
+    """Return True if other machines can connect to an address without authentication."""
     if not isinstance(address, Tcp) or address.host == "localhost":
         return False
     if isinstance(address.tls, Tls) and address.tls.ca is not None:
         return False
     if not isinstance(address.tls, bool | Tls):
-        return False  # a context of the author's own: what it asks for is known to whoever made it
-    # Imported here: a client has no use for it.
+        return False  # a context of the author's, who decides what it verifies
+    # Imported here: a client does not need it.
     from ipaddress import ip_address
 
     try:
         return not ip_address(address.host).is_loopback
     except ValueError:
-        return True  # a name may be anything's
+        return True  # a name may resolve to anything
 
 
 def _host_and_port(text: str, rest: str) -> tuple[str, int]:
-    """Return the two parts of `HOST:PORT`, where a host with colons stands in brackets."""
+    """Return the two parts of `HOST:PORT`; a host with colons is in brackets."""
     host, colon, port = rest.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -210,19 +210,19 @@ def _host_and_port(text: str, rest: str) -> tuple[str, int]:
     if not colon or not host:
         advice = "127.0.0.1 for this machine alone, 0.0.0.0 for every network"
         raise ValueError(f"{show(text)} needs a host and a port: {advice}")
-    # Not `isdecimal` alone: digits of other scripts are no port.
-    if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) <= _LAST_PORT):
-        raise ValueError(f"{show(text)} needs a port from 0 to {_LAST_PORT} after its last colon")
+    # Not `isdecimal` alone: it accepts digits of other scripts.
+    if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) <= _MAX_PORT):
+        raise ValueError(f"{show(text)} needs a port from 0 to {_MAX_PORT} after its last colon")
     return host, int(port)
 
 
 def _is_host(host: object) -> bool:
     if not isinstance(host, str) or not host:
         return False
-    return host.isprintable() and not any(each in _NO_HOST for each in host)
+    return host.isprintable() and not any(each in _NOT_IN_HOST for each in host)
 
 
 def _is_context(tls: object) -> bool:
-    # Whoever has a context has imported what it is of; an address alone does not need it.
+    # A context cannot exist before `ssl` is imported; an address alone does not load it.
     ssl = sys.modules.get("ssl")
     return ssl is not None and isinstance(tls, ssl.SSLContext)

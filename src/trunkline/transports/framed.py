@@ -1,8 +1,8 @@
-"""Frames over a stream of bytes: what transports on pipes, files and sockets have in common.
+"""Frames over a byte stream: the base of the transports on pipes, files and sockets.
 
-Knows where a frame begins and ends, by a framing, and keeps the promises of `base` that are
-about order: no frame after the end, one end, one ending that all who close wait for. Where
-the bytes come from and what ending means is the subclass's.
+Splits bytes into frames, and keeps the rules of `base` about order: no frame after the end, one
+end, one closing task that all callers of `close` wait for. The subclass opens the stream and
+takes it down.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 __all__ = ["FramedTransport"]
 
-# From here on a frame and its mark are written as two parts: to copy so much costs more.
-_LARGE: Final = 64 * 1024
-# How often `finish` looks whether the connection is being closed meanwhile, in seconds.
-_LOOK_AGAIN: Final = 1.0
+# A larger frame and its delimiter are written as two parts: a copy would cost more.
+_MAX_COPIED_BYTES: Final = 64 * 1024
+# How often `finish` checks whether the connection is being closed meanwhile.
+_POLL_INTERVAL_S: Final = 1.0
 
 _log: Final = logging.getLogger("trunkline.transports")
 
 
 class FramedTransport:
-    """The half of a transport that is the same on every stream.
+    """The part of a transport that is the same on every stream.
 
     A subclass sets `_reader`, `_writer` and `_is_open` when it connects, calls `_receive` and
-    `_receive_end`, and says in `_end` how the connection is taken down.
+    `_receive_end`, and takes the connection down in `_end`.
     """
 
     def __init__(self, policy: Policy, name: TransportName) -> None:
@@ -52,7 +52,7 @@ class FramedTransport:
         self._reader: FdReader | ThreadReader | None = None
         self._writer: FdWriter | ThreadWriter | TlsChannel | None = None
         self._is_open = False  # frames can be sent
-        self._is_reported = False  # the end was, and no frame may follow
+        self._is_reported = False  # the end was reported, and no frame may follow
         self._ending: asyncio.Task[None] | None = None
 
     @property
@@ -62,7 +62,7 @@ class FramedTransport:
 
     @property
     def backlog(self) -> int:
-        """How many bytes were sent and are not written yet."""
+        """The number of bytes sent and not written yet."""
         return 0 if self._writer is None else self._writer.backlog
 
     def send(self, frame: bytes, route: Any = None) -> None:
@@ -72,47 +72,43 @@ class FramedTransport:
             LocalProtocolError: the framing cannot carry it; nothing was sent.
         """
         if self._is_open and self._writer is not None:
-            if len(frame) < _LARGE:
+            if len(frame) < _MAX_COPIED_BYTES:
                 self._writer.write(self._framing.frame(frame))
             else:
                 for part in self._framing.parts(frame):
                     self._writer.write(part)
 
     def pause(self) -> None:
-        """Read nothing more until `resume`, so that whoever sends has to wait.
-
-        For who hands frames on and finds the way blocked. What had been read may still come.
-        """
+        """Stop reading until `resume`; frames that were read already may still be delivered."""
         if self._reader is not None:
             self._reader.pause()
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue to read."""
         if self._reader is not None:
             self._reader.resume()
 
     def is_abandoned(self) -> bool:
-        """Say whether nobody can read any more what is sent, as far as the system tells.
+        """Return True if the other side cannot read any more, as far as the system knows.
 
-        Of who has ended its input that is not told by itself: it may still want its answers.
+        The end of the input does not tell: the other side may still read answers.
         """
         fd = self._output()
         return fd >= 0 and is_abandoned(fd)
 
     async def finish(self) -> None:
-        """Write what was sent, however long that takes, and say that nothing more will come.
+        """Write what was sent, without a timeout, and end the output.
 
-        For who hands on the end of an input. What the other side sends is still read, until it
-        ends too; nothing can be sent any more.
+        Nothing can be sent any more. The input is still read until the other side ends it.
         """
         writer = self._writer
         if not self._is_open or writer is None:
             return
         self._is_open = False
-        # Once at least: with TLS that is what says so.
-        await writer.finish(_LOOK_AGAIN)
+        # Once at least: with TLS this sends the close_notify alert.
+        await writer.finish(_POLL_INTERVAL_S)
         while writer.backlog and self._ending is None:
-            await writer.finish(_LOOK_AGAIN)
+            await writer.finish(_POLL_INTERVAL_S)
         if self._ending is None:
             self._end_output()
 
@@ -121,7 +117,7 @@ class FramedTransport:
         if self._ending is None:
             self._begin_to_end(self._end())
         if self._ending is not None:
-            # A task of its own, so that it goes on when one of those who wait is cancelled.
+            # A task of its own, so that it continues when a caller is cancelled.
             await asyncio.shield(self._ending)
 
     def _begin_to_end(self, ending: Coroutine[Any, Any, None]) -> None:
@@ -129,42 +125,41 @@ class FramedTransport:
         self._ending = asyncio.get_running_loop().create_task(ending)
 
     async def _end(self) -> None:
-        """Take the connection down, so that nothing is left of it, and report the end."""
+        """Release everything the connection holds, and report the end."""
         raise NotImplementedError
 
     def _output(self) -> int:
-        """Return the descriptor that is written to, or -1."""
+        """Return the descriptor for output, or -1."""
         return -1
 
     def _end_output(self) -> None:
-        """Say that nothing more will come, where that can be said before the end of all."""
+        """End the output, where a stream can do that before its input ends."""
 
     def _drained(self) -> None:
-        # Looked up when it is called: who uses the transport may set it late.
+        # Looked up when it is called: the user of the transport may set it late.
         self.on_drained()
 
     def _receive(self, data: bytes) -> None:
-        """Hand up the frames that `data` completes."""
-        self._hand_up(self._framing.feed(data))
+        self._deliver(self._framing.feed(data))
 
     def _receive_end(self) -> None:
-        """Hand up what the end of the stream completes or cuts short."""
-        self._hand_up(self._framing.end())
+        """Deliver the frame that the end of the stream completes or truncates."""
+        self._deliver(self._framing.end())
 
-    def _hand_up(self, frames: Iterable[Frame]) -> None:
+    def _deliver(self, frames: Iterable[Frame]) -> None:
         for frame in frames:
             if self._is_reported:
                 return
             try:
                 self.on_message(frame, None)
-            except Exception:  # noqa: BLE001  # the frames behind this one did no wrong
-                _log.exception("on_message raised")
+            except Exception:  # noqa: BLE001  # a failed callback does not stop later frames
+                _log.exception("%s transport: on_message raised, frame dropped", self.name)
 
     def _report(self, error: TransportError | None) -> None:
-        """Say that the connection has ended, unless that was said."""
+        """Report the end of the connection, once."""
         if not self._is_reported:
             self._is_reported = True
             try:
                 self.on_error(error)
-            except Exception:  # noqa: BLE001  # there is still something to clear away
-                _log.exception("on_error raised")
+            except Exception:  # noqa: BLE001  # the connection is still to be released
+                _log.exception("%s transport: on_error raised", self.name)

@@ -1,16 +1,15 @@
-"""Two transports joined in one process: what one sends, the other is called with.
+"""A pair of transports joined in memory: what one sends, the other receives.
 
-For a server and a client in one program, and for tests. Nothing is copied, framed or limited,
-and no tick of the event loop passes: `send` calls the other end's `on_message` before it
-returns. Both ends belong to one loop, and to the thread that runs it.
+For a server and a client in one program, and for tests. Frames are not copied, framed or
+limited, and `send` calls the other end's `on_message` before it returns, in the same tick of the
+event loop. Both ends belong to one loop, and to the thread that runs it.
 
 The rules that live here, and only here:
 
-* A frame sent while another is being delivered waits for its turn, and whoever began to
-  deliver goes on until nothing waits. So order is kept, and two ends that answer each other
-  do not call each other deeper and deeper.
-* Nothing is delivered before both ends are connected; until then frames wait. An end that
-  leaves without having connected is told to the other, now or when that one connects.
+* A frame sent while another is being delivered is queued, and the outermost `send` delivers the
+  queue. So order is kept, and two ends that answer each other do not recurse.
+* Frames are delivered once both ends are connected. If one end closes without having connected,
+  the other reports the end, now or when it connects.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ __all__ = ["MemoryTransport", "memory_pair"]
 
 _log: Final = logging.getLogger("trunkline.transports")
 
-# Two ends that answer each other without end would keep the loop from everything else; after
-# so many frames in one go it gets a turn.
-_AT_ONCE: Final = 1000
+# After so many frames the event loop gets a turn: two ends that answer each other for ever would
+# block it.
+_MAX_FRAMES_PER_TURN: Final = 1000
 
 
 def memory_pair() -> tuple[MemoryTransport, MemoryTransport]:
-    """Return two ends that are joined to each other, neither connected yet."""
+    """Return two joined transports, neither connected yet."""
     wire = _Wire()
     one, other = MemoryTransport(wire), MemoryTransport(wire)
     one._other, other._other = other, one
@@ -69,7 +68,7 @@ class MemoryTransport:
         self.on_message: Callable[[Frame, Any], object] = ignore
         self.on_error: Callable[[TransportError | None], object] = ignore
         self.on_drained: Callable[[], object] = ignore
-        # The bytes that wait for the other end to connect, or for their turn.
+        # Bytes that are queued until the other end connects, or for their turn.
         self.backlog = 0
         self._wire = wire
         self._connected = False
@@ -82,12 +81,13 @@ class MemoryTransport:
         return self._connected and not self._ended
 
     async def connect(self) -> None:
-        """Take part, and receive what the other end has sent so far."""
+        """Connect this end, and receive what the other end has sent so far."""
         if self._connected or self._ended:
             raise TransportError("a transport connects once")
         self._connected = True
         if self._other._connected or self._other._ended:
-            self._wire.open(asyncio.get_running_loop())
+            self._wire.is_open = True
+            self._wire.start(asyncio.get_running_loop())
 
     def send(self, frame: bytes, route: Any = None) -> None:
         """Deliver one frame to the other end, now or in its turn."""
@@ -96,8 +96,8 @@ class MemoryTransport:
             wire.is_idle = False
             try:
                 self._other.on_message(frame, None)
-            except Exception:  # noqa: BLE001  # not the fault of who sent
-                _log.exception("on_message raised")
+            except Exception:  # noqa: BLE001  # the sender did not fail
+                _log.exception("memory transport: on_message raised, frame dropped")
             finally:
                 if wire.waiting:
                     wire.deliver()
@@ -109,7 +109,7 @@ class MemoryTransport:
             wire.waiting.append((self._other, frame))
 
     async def close(self) -> None:
-        """End both ends; the other one is told after it has received what was sent."""
+        """Close both ends; the other end reports it after it has received what was sent."""
         if self._ended:
             return
         wire = self._wire
@@ -117,7 +117,7 @@ class MemoryTransport:
         if not self._connected:
             self._end(report=False)
             if self._other._connected:
-                wire.give_up(asyncio.get_running_loop())
+                wire.start(asyncio.get_running_loop())
             return
         if wire.is_idle:
             wire.deliver()
@@ -126,19 +126,18 @@ class MemoryTransport:
             self._end()
 
     def _end(self, *, report: bool = True) -> None:
-        """Receive nothing more, send nothing more, and say so."""
         self._ended = True
-        self._wire.end()
+        self._wire.is_open = self._wire.is_idle = False
         if not report:
             return
         try:
             self.on_error(None)
-        except Exception:  # noqa: BLE001  # not the fault of who closed
-            _log.exception("on_error raised")
+        except Exception:  # noqa: BLE001  # the caller of `close` did not fail
+            _log.exception("memory transport: on_error raised")
 
 
 class _Wire:
-    """What lies between two ends: who is delivering, and what waits for delivery."""
+    """The queue between two ends, and whether it is being delivered."""
 
     __slots__ = ("_loop", "is_idle", "is_open", "waiting")
 
@@ -146,31 +145,20 @@ class _Wire:
         self._loop: asyncio.AbstractEventLoop | None = None
         # Both ends are connected and neither has ended.
         self.is_open = False
-        # Open, nothing waits, and nobody is delivering: a frame goes straight through.
+        # Open, the queue is empty, and no delivery runs: a frame is delivered directly.
         self.is_idle = False
-        # For whom, and what; None is the end.
+        # The receiver and the frame; None is the end.
         self.waiting: deque[tuple[MemoryTransport, bytes | None]] = deque()
 
-    def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to deliver: both ends have connected, or one came and went."""
-        self._loop = loop
-        self.is_open = True
-        self.deliver()
-
-    def give_up(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell an end that waits that the other one will not come."""
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.deliver()
-
-    def end(self) -> None:
-        """Let nothing go straight through any more."""
-        self.is_open = self.is_idle = False
 
     def deliver(self) -> None:
-        """Hand out what waits, and what is sent meanwhile."""
+        """Deliver the queue, and what is sent meanwhile."""
         self.is_idle = False
         waiting = self.waiting
-        left = _AT_ONCE
+        left = _MAX_FRAMES_PER_TURN
         try:
             while waiting and left:
                 left -= 1
@@ -187,10 +175,10 @@ class _Wire:
                     continue
                 try:
                     end.on_message(frame, None)
-                except Exception:  # noqa: BLE001  # not the fault of who sent
-                    _log.exception("on_message raised")
+                except Exception:  # noqa: BLE001  # the sender did not fail
+                    _log.exception("memory transport: on_message raised, frame dropped")
         finally:
-            # Also after a KeyboardInterrupt: what is left has its turn before anything new.
+            # Also after a KeyboardInterrupt: what is left is delivered before new frames.
             if waiting and self._loop is not None:
                 self._loop.call_soon(self.deliver)
             else:

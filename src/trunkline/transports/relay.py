@@ -1,20 +1,20 @@
-"""Two transports joined: what arrives at one is sent by the other, both ways.
+"""A relay between two transports: it forwards frames both ways.
 
-    ending = await Relay(source, target).run()
+    end = await Relay(source, target).run()
 
-The source is where a client is, the target where its server is. Frames pass as they are, each
-by the framing of the way it goes; what they say is read by nobody here. `hear(sender, frame)`
-is called with each before it is passed on, and what it raises changes nothing.
+The source leads to a client, the target to its server. Frames are forwarded unchanged and not
+parsed, each in the framing of its transport. `hear(sender, frame)` is called with each frame
+before it is forwarded; the exceptions it raises are logged and change nothing.
 
 The rules that live here, and only here:
 
-* Order is kept, and nothing is made up or left out. A frame that cannot be passed on as it is
-  ends the connection: one that could not be read, or that the other framing cannot carry.
-* Whoever sends faster than the other side reads has to wait: a transport is not read from while
-  more than HIGH_WATER is to be written to the other. One that cannot be paused is not.
-* When the client has said all it has to say the server is told, and its answers still pass. When
-  the server has, there is nothing left to wait for, and all ends.
-* What was passed on is written before the end of it, for as long as somebody takes it.
+* Frames are forwarded in order; none is added or left out. A frame that cannot be forwarded ends
+  the relay: one that could not be read, or that the other framing cannot carry.
+* Backpressure: a transport is paused while more than HIGH_WATER is to be written to the other.
+  One without `pause` is not paused.
+* When the client ends its input the server's input is ended, and its answers are still
+  forwarded. When the server ends, the relay ends.
+* What was forwarded is written before the end, for as long as the other side reads it.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from .base import HIGH_WATER, ignore
 if TYPE_CHECKING:
     from .base import Frame, Transport
 
-__all__ = ["Ending", "Relay"]
+__all__ = ["Relay", "RelayEnd"]
 
 _log: Final = logging.getLogger("trunkline.transports")
 
 Hear: TypeAlias = "Callable[[Literal['client', 'server'], Frame], object]"
 
-# How long a server may take to end whose client is gone, once it was told, in seconds.
-_PARTING: Final = 5.0
-# How often it is looked whether a client that has said all is still there for the answers.
-_LOOK_AGAIN: Final = 1.0
+# How long a server may take to end after its client is gone and its input has ended.
+_SERVER_END_TIMEOUT_S: Final = 5.0
+# How often a client that has ended its input is checked for still reading the answers.
+_POLL_INTERVAL_S: Final = 1.0
 
 
-class Ending(NamedTuple):
-    """How it ended: who was first, and what went wrong, if anything did.
+class RelayEnd(NamedTuple):
+    """The side that ended first, and the error, if any.
 
-    It is the relay itself that ends what it cannot pass on.
+    It is `"relay"` if a frame could not be forwarded.
     """
 
     by: Literal["source", "target", "relay"]
@@ -54,11 +54,11 @@ class Ending(NamedTuple):
 
 
 class Relay:
-    """A client's transport and its server's, to be joined once; neither is connected yet.
+    """Forwards frames between a client's transport and its server's; neither is connected yet.
 
-    `linger` is for how many seconds a server may say nothing while it still answers a client
-    that has said all it has to say, and for how many a client may take nothing of the last
-    that was sent to it. None waits for both, as a pipe does.
+    `linger` is an idle timeout in seconds: for a server that sends nothing after the client has
+    ended its input, and for a client that reads nothing of the last answers. None waits without
+    a limit, as a pipe does.
     """
 
     def __init__(
@@ -74,21 +74,21 @@ class Relay:
         self._hear = hear
         self._has_failed = False  # `hear` has, and that was logged: once is enough
         self._linger = linger
-        # What came of a client before there was a server; None once there is.
+        # Frames of a client whose server is not connected yet; None once it is.
         self._early: list[Frame] | None = []
-        self._late = 0.0  # when the last answer came to a client that has said all
-        # Made by `run`: how each has ended, and what could not be passed on.
+        self._late = 0.0  # time of the last answer after the client has ended its input
+        # Made by `run`: how each side has ended, and what could not be forwarded.
         self._source_end: asyncio.Future[TransportError | None]
         self._target_end: asyncio.Future[TransportError | None]
         self._spoilt: asyncio.Future[TransportError]
 
-    async def run(self) -> Ending:
-        """Connect both, pass frames until it ends, and close both.
+    async def run(self) -> RelayEnd:
+        """Connect both sides, forward frames until one ends, and close both.
 
-        Cancelled, it closes both in order, the server first: what that still says is passed on.
+        When cancelled it closes both, the server first, and still forwards what the server sends.
 
         Raises:
-            TransportError: there is no connecting to one of them; neither is left open.
+            TransportError: one side cannot be connected; neither is left open.
         """
         loop = asyncio.get_running_loop()
         self._source_end, self._target_end = loop.create_future(), loop.create_future()
@@ -97,44 +97,43 @@ class Relay:
         source.on_error = lambda error: _settle(self._source_end, error)
         target.on_error = lambda error: _settle(self._target_end, error)
         source.on_message = self._keep
-        target.on_message = self._passing("server", target, source)
+        target.on_message = self._forwarder("server", target, source)
         source.on_drained = getattr(target, "resume", ignore)
         target.on_drained = getattr(source, "resume", ignore)
         try:
             await source.connect()
             await target.connect()
             self._begin()
-            return await self._until_the_end()
+            return await self._wait_for_end()
         finally:
             try:
                 await target.close()
             finally:
                 await source.close()
 
-    # Passing on
+    # Forwarding
 
     def _keep(self, frame: Frame, route: Any) -> None:
-        """Keep what comes before there is a server; no more is read than had arrived."""
+        """Keep what arrives before the server is connected, and stop reading."""
         if self._early is not None:
             self._early.append(frame)
         getattr(self._source, "pause", ignore)()
 
     def _begin(self) -> None:
         early, self._early = self._early or [], None
-        self._source.on_message = pass_on = self._passing("client", self._source, self._target)
+        self._source.on_message = forward = self._forwarder("client", self._source, self._target)
         for frame in early:
-            pass_on(frame, None)
+            forward(frame, None)
         if self._target.backlog <= HIGH_WATER:
             getattr(self._source, "resume", ignore)()
 
-    def _passing(
+    def _forwarder(
         self, sender: Literal["client", "server"], here: Transport, there: Transport
     ) -> Callable[[Frame, Any], None]:
-        """Return what hands frames on from one transport to the other."""
-        send, hear = there.send, self._tell if self._hear is not None else None
+        send, hear = there.send, self._observe if self._hear is not None else None
         pause: Callable[[], object] = getattr(here, "pause", ignore)
 
-        def pass_on(frame: Frame, route: Any) -> None:
+        def forward(frame: Frame, route: Any) -> None:
             if hear is not None:
                 hear(sender, frame)
             if type(frame) is not bytes:
@@ -148,81 +147,81 @@ class Relay:
             if there.backlog > HIGH_WATER:
                 pause()
 
-        return pass_on
+        return forward
 
-    def _tell(self, sender: Literal["client", "server"], frame: Frame) -> None:
+    def _observe(self, sender: Literal["client", "server"], frame: Frame) -> None:
         try:
             if self._hear is not None:
                 self._hear(sender, frame)
-        except Exception:  # noqa: BLE001  # a fault in listening changes no connection
+        except Exception:  # noqa: BLE001  # a failed observer does not end the connection
             if not self._has_failed:
                 self._has_failed = True
-                _log.exception("hear raised; its further faults are not logged")
+                _log.exception("relay: hear raised; its further exceptions are not logged")
 
     def _spoil(self, here: Transport, why: str) -> None:
-        # What comes behind it would not be what was sent. The other way goes on until the end.
+        # Later frames would follow a gap. The other direction goes on until the end.
         here.on_message = ignore
         _settle(self._spoilt, TransportError(why))
 
     # The end
 
-    async def _until_the_end(self) -> Ending:
+    async def _wait_for_end(self) -> RelayEnd:
         ends = (self._source_end, self._target_end, self._spoilt)
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if not self._target_end.done() and not self._spoilt.done():
-            await self._let_answer()
+            await self._finish_target()
         if self._spoilt.done():
-            return Ending("relay", self._spoilt.result())
-        await self._write_out()
+            return RelayEnd("relay", self._spoilt.result())
+        await self._finish_source()
         lost = self._target_end.result() if self._target_end.done() else None
         if self._source_end.done() and lost is None:
-            return Ending("source", self._source_end.result())
-        return Ending("target", lost)
+            return RelayEnd("source", self._source_end.result())
+        return RelayEnd("target", lost)
 
-    async def _let_answer(self) -> None:
-        """Tell the server that nothing more comes, and let it answer what did."""
+    async def _finish_target(self) -> None:
+        """End the server's input, and forward its answers until it ends."""
         finish = getattr(self._target, "finish", None)
         if finish is None:
             return  # it can only be closed
         loop = asyncio.get_running_loop()
-        pass_on, self._late = self._target.on_message, loop.time()
+        forward, self._late = self._target.on_message, loop.time()
 
-        def pass_late(frame: Frame, route: Any) -> None:
+        def forward_late(frame: Frame, route: Any) -> None:
             self._late = loop.time()
-            pass_on(frame, route)
+            forward(frame, route)
 
-        self._target.on_message = pass_late
+        self._target.on_message = forward_late
         finishing = loop.create_task(finish())
         try:
             gone_since: float | None = None
             while not self._target_end.done() and not self._spoilt.done():
                 now = loop.time()
-                if gone_since is None and not self._is_there():
+                if gone_since is None and not self._can_answer():
                     gone_since = now
-                if gone_since is not None and now - gone_since > _PARTING:
+                if gone_since is not None and now - gone_since > _SERVER_END_TIMEOUT_S:
                     return
                 is_slow = self._source.backlog or self._target.backlog
                 if self._linger is not None and not is_slow and now - self._late > self._linger:
                     return
                 await asyncio.wait(
                     (self._target_end, self._spoilt),
-                    timeout=_LOOK_AGAIN,
+                    timeout=_POLL_INTERVAL_S,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
         finally:
             finishing.cancel()
 
-    def _is_there(self) -> bool:
-        """Say whether the client, which has said all, can still be sent something."""
+    def _can_answer(self) -> bool:
+        """Return True if the client, which has ended its input, may still read answers."""
         source = self._source
         if self._source_end.result() is not None or not source.is_connected:
             return False
-        # Asked again and again: the input of one that is killed may end a moment before the rest.
+        # Polled: when a client is killed its input may end a moment before its output.
         is_abandoned: Callable[[], bool] = getattr(source, "is_abandoned", lambda: False)
         return not is_abandoned()
 
-    async def _write_out(self) -> None:
-        """Wait until a client has taken what was sent to it."""
+    async def _finish_source(self) -> None:
+        """Wait until the client has read what was sent to it."""
         finish = getattr(self._source, "finish", None)
         if finish is None:
             return
@@ -243,10 +242,9 @@ def _settle(future: asyncio.Future[Any], value: object) -> None:
 
 
 def _fault(fault: object) -> str:
-    """Return what was sent in the place of a frame that could not be read."""
     if isinstance(fault, Oversize):
         size = "" if fault.size is None else f" of {fault.size} bytes"
-        return f"a message{size} where {fault.limit} bytes are the most"
+        return f"a message{size}, over the limit of {fault.limit} bytes"
     if isinstance(fault, BadHeader):
-        return "a header that does not say how long its message is"
-    return "a message that was cut short"
+        return "a header without a valid Content-Length"
+    return "a truncated message"

@@ -1,9 +1,9 @@
-"""Listening to a connection without changing it: for recordings, demonstrations and tests.
+"""Observe the frames of a connection without changing it: for recordings and tests.
 
     Client(Tapped(Stdio("python", ["server.py"]), hear))
 
-`hear(sender, frame)` is called with every frame, before it is sent or handed up. What it
-raises changes nothing either: the first fault is logged, and it is called on.
+`hear(sender, frame)` is called with every frame, before it is sent or delivered. The first
+exception it raises is logged; the connection goes on, and so do the calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Hear: TypeAlias = "Callable[[Side, Frame], object]"
 
 
 class Tapped:
-    """An address of a server, all of whose connections are listened to."""
+    """An address whose connections are observed."""
 
     def __init__(self, address: Address, hear: Hear) -> None:
         self._address = address
@@ -40,21 +40,21 @@ class Tapped:
 
     @property
     def outlives_connections(self) -> bool:
-        """Whether the server is there before and after a connection."""
+        """Whether the server exists before and after a connection."""
         return getattr(self._address, "outlives_connections", False) is True
 
     def transport(self, policy: Policy) -> TappedTransport:
-        """Make one connection, with an ear on it."""
+        """Return a new transport to the address, observed by `hear`."""
         return TappedTransport(self._address.transport(policy), self._hear)
 
 
 class TappedTransport:
-    """A connection that is listened to; `our_side` is the side that sends by it."""
+    """An observed transport; `our_side` is the role of the side that calls `send`."""
 
     def __init__(self, inner: Transport, hear: Hear, *, our_side: Side = "client") -> None:
         self._inner = inner
         self._hear = hear
-        self._has_failed = False  # and that was logged: once, or each frame would be a line
+        self._has_failed = False  # logged once: else each frame would log a line
         self._ours = our_side
         self._theirs: Side = "server" if our_side == "client" else "client"
         self.name: TransportName = inner.name
@@ -69,11 +69,11 @@ class TappedTransport:
 
     @property
     def backlog(self) -> int:
-        """How many bytes were sent and are not written yet."""
+        """The number of bytes sent and not written yet."""
         return self._inner.backlog
 
     async def connect(self) -> None:
-        """Open the connection, and begin to call `on_message`."""
+        """Open the connection, and start to call `on_message`."""
         inner = self._inner
         inner.on_message = self._receive
         inner.on_error = lambda error: self.on_error(error)
@@ -96,7 +96,7 @@ class TappedTransport:
     def _tell(self, sender: Side, frame: Frame) -> None:
         try:
             self._hear(sender, frame)
-        except Exception:  # noqa: BLE001  # a fault in listening changes no connection
+        except Exception:  # noqa: BLE001  # a failed observer does not end the connection
             if not self._has_failed:
                 self._has_failed = True
-                _log.exception("hear raised; its further faults are not logged")
+                _log.exception("tap: hear raised; its further exceptions are not logged")

@@ -78,16 +78,16 @@ def test_one_string_is_no_list_of_arguments() -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Stdio(7), "Stdio.command is a text or a path, not of type int"),
-        (lambda: Stdio(b"python"), "Stdio.command is a text or a path, not of type bytes"),
-        (lambda: Stdio(["python", 7]), "Stdio.command is a text or a path, not of type int"),
-        (lambda: Stdio("x", ["-p", 80]), "Stdio.args[1] is a text or a path, not of type int"),
-        (lambda: Stdio("x", [None]), "Stdio.args[0] is a text or a path, not None"),
+        (lambda: Stdio(7), "Stdio.command is a string or a path, not of type int"),
+        (lambda: Stdio(b"python"), "Stdio.command is a string or a path, not of type bytes"),
+        (lambda: Stdio(["python", 7]), "Stdio.command is a string or a path, not of type int"),
+        (lambda: Stdio("x", ["-p", 80]), "Stdio.args[1] is a string or a path, not of type int"),
+        (lambda: Stdio("x", [None]), "Stdio.args[0] is a string or a path, not None"),
         (lambda: Stdio("x", b"ab"), "Stdio.args is a sequence of arguments, not one string"),
-        (lambda: Stdio("x", env={"PORT": 80}), "Stdio.env['PORT'] is a text, not of type int"),
-        (lambda: Stdio("x", env={"HOME": None}), "Stdio.env['HOME'] is a text, not None"),
-        (lambda: Stdio("x", env={b"A": "1"}), "Stdio.env has texts for names, not of type bytes"),
-        (lambda: Stdio("x", cwd=7), "Stdio.cwd is a text or a path, not of type int"),
+        (lambda: Stdio("x", env={"PORT": 80}), "Stdio.env['PORT'] is a string, not of type int"),
+        (lambda: Stdio("x", env={"HOME": None}), "Stdio.env['HOME'] is a string, not None"),
+        (lambda: Stdio("x", env={b"A": "1"}), "Stdio.env has strings for names, not of type bytes"),
+        (lambda: Stdio("x", cwd=7), "Stdio.cwd is a string or a path, not of type int"),
     ],
 )
 def test_what_is_no_text_is_refused_where_it_is_written(

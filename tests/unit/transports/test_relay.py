@@ -17,8 +17,8 @@ from trunkline.testing.transport_contract import Observed, leftovers
 from trunkline.transports import Stdio, Transport, memory_pair, relay
 from trunkline.transports.addresses import Unix
 from trunkline.transports.base import HIGH_WATER
-from trunkline.transports.io.fd import READ_BUFFER
-from trunkline.transports.relay import Ending, Relay
+from trunkline.transports.io.fd import READ_BUFFER_BYTES
+from trunkline.transports.relay import Relay, RelayEnd
 from trunkline.transports.sockets import connection
 from trunkline.transports.sockets.connection import AcceptedSocket
 
@@ -65,7 +65,7 @@ async def joint(policy: Policy) -> tuple[AcceptedSocket, Far]:
 class Scene:
     """A client, a server, and what joins them."""
 
-    def __init__(self, client: Far, server: Far, running: asyncio.Task[Ending]) -> None:
+    def __init__(self, client: Far, server: Far, running: asyncio.Task[RelayEnd]) -> None:
         self.client, self.server, self.running = client, server, running
 
 
@@ -110,7 +110,7 @@ def test_frames_pass_both_ways_as_they_are_and_in_order() -> None:
             scene.client.end()
             assert await scene.server.rest() == b""
             scene.server.leave()
-            assert await scene.running == Ending("source")
+            assert await scene.running == RelayEnd("source")
 
     play(script)
 
@@ -151,7 +151,7 @@ def test_a_client_that_has_said_all_gets_its_answers() -> None:
             scene.server.leave()
             # A last line that lacks its end is a frame all the same.
             assert await scene.client.rest() == b"2\n3\n"
-            assert await scene.running == Ending("source")
+            assert await scene.running == RelayEnd("source")
 
     play(script)
 
@@ -162,7 +162,7 @@ def test_the_end_of_a_server_ends_it_all_after_what_it_said() -> None:
             scene.server.say(b"bye\n")
             scene.server.end()
             assert await scene.client.rest() == b"bye\n"
-            assert await scene.running == Ending("target")
+            assert await scene.running == RelayEnd("target")
 
     play(script)
 
@@ -171,8 +171,8 @@ def test_the_end_of_a_server_ends_it_all_after_what_it_said() -> None:
 def test_a_server_whose_client_is_gone_is_told_and_given_a_while(
     monkeypatch: pytest.MonkeyPatch, seems_there: bool
 ) -> None:
-    monkeypatch.setattr(relay, "_PARTING", 0.2)
-    monkeypatch.setattr(relay, "_LOOK_AGAIN", 0.05)
+    monkeypatch.setattr(relay, "_SERVER_END_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(relay, "_POLL_INTERVAL_S", 0.05)
 
     async def script() -> None:
         async with joined() as scene:
@@ -184,7 +184,7 @@ def test_a_server_whose_client_is_gone_is_told_and_given_a_while(
             scene.client.leave()
             assert await scene.server.rest() == b""
             # It never ends by itself, and says nothing that could not be written.
-            assert await scene.running == Ending("source")
+            assert await scene.running == RelayEnd("source")
 
     play(script)
 
@@ -192,14 +192,14 @@ def test_a_server_whose_client_is_gone_is_told_and_given_a_while(
 def test_a_server_that_is_silent_after_the_end_of_its_input_is_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(relay, "_LOOK_AGAIN", 0.02)
+    monkeypatch.setattr(relay, "_POLL_INTERVAL_S", 0.02)
 
     async def script() -> None:
         async with joined(linger=0.1) as scene:
             scene.client.end()
             assert await scene.server.rest() == b""
             assert await scene.client.rest() == b""
-            assert await scene.running == Ending("source")
+            assert await scene.running == RelayEnd("source")
 
     play(script)
 
@@ -209,15 +209,15 @@ SPOILT: list[tuple[str, Policy, bytes, str]] = [
         "long",
         Policy(limits=Limits(unix=10)),
         b"12345678901\n",
-        "a message where 10 bytes are the most",
+        "a message, over the limit of 10 bytes",
     ),
     (
         "declared",
         Policy(framing="length-prefix", limits=Limits(unix=10)),
         b"\0\0\0\x0b12345678901",
-        "a message of 11 bytes where 10 bytes are the most",
+        "a message of 11 bytes, over the limit of 10 bytes",
     ),
-    ("headless", framed("content-length"), b"{}\n\n", "a header that does not say how long"),
+    ("headless", framed("content-length"), b"{}\n\n", "a header without a valid Content-Length"),
     (
         "two lines",
         framed("length-prefix"),
@@ -253,7 +253,7 @@ def test_a_frame_that_is_cut_short_is_not_passed_on() -> None:
             ending = await scene.running
             assert (ending.by, str(ending.error)) == (
                 "relay",
-                "the server sent a message that was cut short",
+                "the server sent a truncated message",
             )
 
     play(script)
@@ -290,7 +290,7 @@ def test_nobody_is_read_faster_than_the_other_side_takes_it() -> None:
         while taken < total // size * size:
             taken += len(await client.reader.read(MIB))
         await sending
-        assert HIGH_WATER < peak <= HIGH_WATER + size + READ_BUFFER
+        assert HIGH_WATER < peak <= HIGH_WATER + size + READ_BUFFER_BYTES
         for each in (server, client):
             each.leave()
         await running
@@ -362,7 +362,7 @@ def test_what_comes_before_the_server_is_there_waits_for_it() -> None:
         far.may_connect.set()
         assert await server.rest() == b"one\ntwo\nthree\n"
         server.leave()
-        assert await running == Ending("source")
+        assert await running == RelayEnd("source")
         client.leave()
 
     play(script)
@@ -403,7 +403,7 @@ def test_transports_that_have_no_more_than_they_must_are_joined_too() -> None:
         await ours.received(1)
         await client.close()
         await theirs.ended()
-        assert await running == Ending("source")
+        assert await running == RelayEnd("source")
         assert (ours.frames, theirs.frames) == ([b"two"], [b"one"])
         assert before == [0, 1]
 
@@ -425,7 +425,7 @@ def test_a_process_is_told_of_the_end_and_ends_in_order() -> None:
         client.say(b"one\ntwo\n")
         client.end()
         assert await client.rest() == b"ONE\nTWO\nbye\n"
-        assert await running == Ending("source")
+        assert await running == RelayEnd("source")
         client.leave()
         await client.writer.wait_closed()
         del client, near, running
@@ -472,7 +472,7 @@ def test_nothing_of_a_process_is_lost_whose_client_reads_late(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     # Far longer than who closes waits for one that takes nothing.
-    monkeypatch.setattr(connection, "_PATIENCE", 0.1)
+    monkeypatch.setattr(connection, "_CLOSE_TIMEOUT_S", 0.1)
     # Less than makes a relay wait, and more than that and every pipe hold. The process is gone
     # long before it is read.
     flood = f"import os\nos.write(1, b'x' * ({size} - 1) + b'\\n' + b'end\\n')"
@@ -496,13 +496,13 @@ def test_nothing_of_a_process_is_lost_whose_client_reads_late(
 def test_a_client_that_takes_nothing_at_the_end_is_not_waited_for_longer_than_linger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "_PATIENCE", 0.1)
+    monkeypatch.setattr(connection, "_CLOSE_TIMEOUT_S", 0.1)
 
     async def script() -> None:
         async with joined(linger=0.1) as scene:
             # Less than makes a relay wait, and more than the buffers between it and a client hold.
             scene.server.say(b"x" * (3 * MIB) + b"\n")
             scene.server.end()
-            assert await scene.running == Ending("target")
+            assert await scene.running == RelayEnd("target")
 
     play(script)

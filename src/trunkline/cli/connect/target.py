@@ -324,7 +324,7 @@ def _started(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
     if options.target is not None or not hasattr(os, "killpg"):
         yield None
         return
-    from ...transports.stdio.launching import discard, launch
+    from ...transports.stdio.process import discard, launch
 
     command, env = _command_of(options)
     process = None
@@ -428,10 +428,10 @@ def _client(
     else:
         address = command = _stdio(options, console.server_line if options.verbose else None)
         if process is not None:
-            from ...transports.stdio.client import Begun
+            from ...transports.stdio.client import StartedServer
 
-            address = Begun(command, process)
-    if on_frame is not None:
+            address = StartedServer(command, process)
+    if hear is not None:
         from ...transports.tap import Tapped
 
         address = Tapped(address, on_frame)

@@ -199,7 +199,7 @@ class ServerListener:
         for connection in list(self._connections):
             connection.stop(at_once=at_once)
         for transport in self._transports:
-            transport.give_up()  # connections still in setup have no open requests
+            transport.cancel_connect()
         if self._stopping is not None:
             self._stopping.set()
 

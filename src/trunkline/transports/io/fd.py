@@ -1,18 +1,16 @@
-"""Read and write a descriptor that the event loop can watch: a pipe or a socket.
+"""Non-blocking reads and writes of a descriptor that the event loop can watch: a pipe or a socket.
 
-Bytes only: where a frame begins is the business of who is called with them. The loop never
-waits for a descriptor, and nothing here opens or closes one.
+Nothing here opens or closes a descriptor, or knows of frames.
 
 The rules that live here, and only here:
 
-* Bytes are read into one buffer per loop, and what arrived is copied out. A fresh buffer for
+* Bytes are read into one buffer per loop, and what arrived is copied out. A new buffer for
   every read costs several times as much as the read itself.
-* What is written in one tick of the loop goes out in one system call, or in few where it is
-  much. A byte is copied at most once on its way, however large the message and however little
-  the pipe takes at a time.
-* O_NONBLOCK belongs to the open file, which other processes may share: it is put back by
-  `close`. Close in the opposite order of opening: two descriptors may be one open file.
-* Terminals, files, and whatever is also our stderr are not for this module: see `blocking`.
+* What is written in one tick of the loop goes out in one system call, or few for large data. A
+  byte is copied at most once, however large the message and however little the pipe takes.
+* O_NONBLOCK belongs to the open file, which other processes may share: `close` restores it.
+  Close in the opposite order of opening: two descriptors may be one open file.
+* Terminals, files, and a descriptor that is also stderr are handled by `thread`.
 """
 
 from __future__ import annotations
@@ -34,42 +32,40 @@ if TYPE_CHECKING:
 
 __all__ = ["Backlog", "FdReader", "FdWriter", "check_platform", "is_abandoned", "is_watchable"]
 
-# A pipe holds 64 KiB unless asked for more, which makes 16 wake-ups of both sides for 1 MiB.
-# 1 MiB is what Linux grants everybody.
-PIPE_SIZE: Final = 1024 * 1024
-READ_BUFFER: Final = 256 * 1024
+# A pipe holds 64 KiB by default: 16 wake-ups of both sides for 1 MiB. 1 MiB is the most that
+# Linux grants an unprivileged process.
+PIPE_BYTES: Final = 1024 * 1024
+READ_BUFFER_BYTES: Final = 256 * 1024
 # Small parts are gathered into writes of about this size; larger ones are written as they are.
-_GATHERED: Final = 64 * 1024
-# How much one turn of the loop writes: a reader as fast as we are must not keep it busy.
-_TURN: Final = 1024 * 1024
-# Waiting for a slow reader ends after so many times the patience with one that takes nothing.
-_SPELLS: Final = 10
+_GATHER_BYTES: Final = 64 * 1024
+# The bound of one turn of the loop: a fast reader must not keep it busy.
+_MAX_BYTES_PER_TURN: Final = 1024 * 1024
+# `finish` waits for a slow reader at most so many times its timeout.
+_MAX_FINISH_WAITS: Final = 10
 
-# What only POSIX has.
-_NEEDED: Final = ((os, "readv"), (os, "set_blocking"), (os, "killpg"), (select, "poll"))
+_POSIX_CALLS: Final = ((os, "readv"), (os, "set_blocking"), (os, "killpg"), (select, "poll"))
 
 _buffers: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, bytearray]] = WeakKeyDictionary()
 
 
 def check_platform() -> None:
-    """Refuse a platform without the calls that standard streams are used by.
+    """Reject a platform without POSIX calls before anything is opened or started.
 
-    Before anything is opened or started: on Windows the modules load, and nothing else works.
+    On Windows the modules can be imported, and nothing else works.
 
     Raises:
-        TransportError: the text names what is missing.
+        TransportError: the text names the missing call.
     """
-    for module, name in _NEEDED:
+    for module, name in _POSIX_CALLS:
         if not hasattr(module, name):
             raise TransportError(f"not on this platform: stdio needs {module.__name__}.{name}")
 
 
 def is_watchable(fd: int) -> bool:
-    """Say whether the loop can watch `fd`, and O_NONBLOCK on it would trouble nobody.
+    """Return True if the loop can watch `fd` and O_NONBLOCK on it has no side effects.
 
-    Not a file, which epoll refuses. Not a terminal: its open file is that of the shell and of
-    everybody else on it. And not what is our stderr too, as after `2>&1`: whoever logs does
-    not expect to be told to try again later.
+    Not a file: epoll rejects it. Not a terminal: the shell shares its open file. And not a
+    descriptor that is also stderr, as after `2>&1`: logging does not handle EAGAIN.
     """
     found = os.fstat(fd)
     if not (stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)):
@@ -77,19 +73,19 @@ def is_watchable(fd: int) -> bool:
     try:
         stderr = os.fstat(2)
     except OSError:
-        return True  # there is none
+        return True  # stderr is closed
     return (found.st_dev, found.st_ino) != (stderr.st_dev, stderr.st_ino)
 
 
 def is_abandoned(fd: int) -> bool:
-    """Say whether nobody can read any more what is written to `fd`."""
+    """Return True if the reader of `fd` is gone."""
     watch = select.poll()
     watch.register(fd, 0)
     return any(found & (select.POLLERR | select.POLLHUP) for _, found in watch.poll(0))
 
 
 class FdReader:
-    """Calls `on_bytes` with what arrives, and at last `on_end`, once: with what failed, or None.
+    """Calls `on_bytes` with what arrives, then `on_end` once: with the error, or None.
 
     After `close` neither is called.
     """
@@ -125,17 +121,17 @@ class FdReader:
         loop.add_reader(fd, self._read)
 
     def pause(self) -> None:
-        """Leave what arrives where it is, until `resume`: whoever sends has to wait."""
+        """Stop reading until `resume`."""
         if self._is_open and not self._is_over:
             self._loop.remove_reader(self._fd)
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue to read."""
         if self._is_open and not self._is_over:
             self._loop.add_reader(self._fd, self._read)
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._is_open:
             self._is_open = False
             self._loop.remove_reader(self._fd)
@@ -145,7 +141,7 @@ class FdReader:
         try:
             size = os.readv(self._fd, (self._buffer,))
         except BlockingIOError:
-            return  # somebody else who reads here was faster
+            return  # another process that reads here was faster
         except OSError as error:
             self._stop(error)
             return
@@ -155,31 +151,31 @@ class FdReader:
             self._stop(None)
 
     def _stop(self, error: OSError | None) -> None:
-        # The rest is left to `close`: the flag may be that of a descriptor still written to.
+        # `close` restores the flag: the output may share it, and may still be in use.
         self._is_over = True
         self._loop.remove_reader(self._fd)
         self._on_end(error)
 
 
 class Backlog:
-    """Counts what is still to be written, for writers of any kind."""
+    """Counts the bytes still to be written, for any writer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_drained: Callable[[], object]) -> None:
         self.backlog = 0
-        self.written = 0  # bytes, in all
+        self.written = 0  # bytes in total
         self._loop = loop
         self._on_drained = on_drained
         self._is_high = False  # on_drained is owed
         self._finishing: asyncio.Future[None] | None = None
 
-    async def finish(self, patience: float) -> None:
-        """Wait until all is written, or nothing was for `patience` seconds, or ten times that."""
-        for _ in range(_SPELLS):
+    async def finish(self, timeout: float) -> None:
+        """Wait until all is written, nothing was for `timeout` seconds, or ten times that."""
+        for _ in range(_MAX_FINISH_WAITS):
             before = self.backlog
             if not before:
                 return
             self._finishing = self._loop.create_future()
-            await asyncio.wait((self._finishing,), timeout=patience)
+            await asyncio.wait((self._finishing,), timeout=timeout)
             if self.backlog == before:
                 return
 
@@ -193,14 +189,13 @@ class Backlog:
         self.written += size
         if self._is_high and self.backlog < LOW_WATER:
             self._is_high = False
-            # By the loop, so that whatever it does or raises does not stop the writing.
+            # Called by the loop, so that an exception does not stop the writing.
             self._loop.call_soon(self._on_drained)
         if not self.backlog:
             self._finish()
 
     def _drop(self) -> None:
-        """Count nothing any more: what is left will not be written."""
-        self.backlog = 0
+        self.backlog = 0  # what is left will not be written
         self._finish()
 
     def _finish(self) -> None:
@@ -209,9 +204,9 @@ class Backlog:
 
 
 class FdWriter(Backlog):
-    """Writes what it is given, in order, as the descriptor takes it.
+    """Writes bytes in order, as the descriptor takes them.
 
-    `on_broken` is called once if that fails, and what is left and what comes later is dropped.
+    `on_broken` is called once if that fails; what is left and what is written later is dropped.
     """
 
     def __init__(
@@ -225,9 +220,9 @@ class FdWriter(Backlog):
         self._fd = fd
         self._on_broken = on_broken
         self._parts: deque[bytes] = deque()
-        self._rest: bytes | memoryview = b""  # of what was begun to be written
-        self._is_due = False  # a flush is on its way
-        self._is_watched = False  # the descriptor was full: it comes when there is room
+        self._rest: bytes | memoryview = b""  # of a part that was written in part
+        self._is_due = False  # a flush is scheduled
+        self._is_watched = False  # the descriptor was full: the loop flushes when it is writable
         _grow(fd)
         self._was_blocking = os.get_blocking(fd)
         os.set_blocking(fd, False)
@@ -246,7 +241,7 @@ class FdWriter(Backlog):
             self._loop.call_soon(self._flush)
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         if self._is_open:
             self._stop()
         if self._was_blocking:
@@ -254,8 +249,7 @@ class FdWriter(Backlog):
             os.set_blocking(self._fd, True)
 
     def _flush(self) -> None:
-        """Write what there is, up to what is taken and what one turn may cost."""
-        left = _TURN
+        left = _MAX_BYTES_PER_TURN
         while left > 0 and self._is_open:
             data = self._rest or self._next()
             if not data:
@@ -281,13 +275,13 @@ class FdWriter(Backlog):
             self._loop.add_writer(self._fd, self._flush)
 
     def _next(self) -> bytes:
-        """Return what is to be written next: one large part, or small ones in one piece."""
+        """Return the next bytes to write: one large part, or several small ones joined."""
         parts = self._parts
-        if len(parts) <= 1 or len(parts[0]) >= _GATHERED:
+        if len(parts) <= 1 or len(parts[0]) >= _GATHER_BYTES:
             return parts.popleft() if parts else b""
         gathered: list[bytes] = []
         size = 0
-        while parts and size < _GATHERED:
+        while parts and size < _GATHER_BYTES:
             size += len(parts[0])
             gathered.append(parts.popleft())
         return b"".join(gathered)
@@ -306,23 +300,19 @@ class FdWriter(Backlog):
 
 
 def _buffer_of(loop: asyncio.AbstractEventLoop) -> bytearray:
-    """Return the one buffer of a loop, which is filled and emptied in one step.
-
-    Not one per process: two loops in two threads may read at the same moment.
-    """
+    # Not one buffer per process: two loops in two threads may read at the same moment.
     buffer = _buffers.get(loop)
     if buffer is None:
-        buffer = _buffers[loop] = bytearray(READ_BUFFER)
+        buffer = _buffers[loop] = bytearray(READ_BUFFER_BYTES)
     return buffer
 
 
 def _grow(fd: int) -> None:
-    """Let a pipe hold more, where the system does that."""
     if sys.platform == "linux":
         from fcntl import F_GETPIPE_SZ, F_SETPIPE_SZ, fcntl
 
         try:
-            if fcntl(fd, F_GETPIPE_SZ) < PIPE_SIZE:
-                fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE)
+            if fcntl(fd, F_GETPIPE_SZ) < PIPE_BYTES:
+                fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES)
         except OSError:
-            pass  # no pipe, or the user's share of pipe memory is used up
+            pass  # not a pipe, or the user's share of pipe memory is used up

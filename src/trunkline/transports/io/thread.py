@@ -1,20 +1,20 @@
-"""Read and write a descriptor that the event loop cannot watch, from a thread of its own.
+"""Reads and writes of a descriptor that the event loop cannot watch, on a thread of its own.
 
-A terminal, a file, `/dev/null`, a pipe that is our stderr too: `pipes.is_watchable` says which.
-The readers and writers have the members of those in `pipes`. They are slower by a thread hop
-and made for a person at a keyboard or a file of requests, not for load.
+For terminals, files, `/dev/null`, and a pipe that is also stderr: `fd.is_watchable` decides. The
+readers and writers have the interface of those in `fd`. They are slower by a thread switch, and
+meant for a person at a keyboard or a file of requests, not for load.
 
 The rules that live here, and only here:
 
-* O_NONBLOCK is never set: it would reach everybody who shares the open file.
-* So that a thread can be stopped it does not wait in `read` or `write`, but in `poll`, for the
-  descriptor or for a pipe of its own. One that hangs all the same, say in a write to a
-  terminal that was stopped with Ctrl-S, is left behind after a moment; it is a daemon.
-* The reader is at most READ_AHEAD chunks ahead of the loop.
-* A terminal whose other side is gone says EIO, which is its way to say that nothing will come.
+* O_NONBLOCK is never set: it would affect every process that shares the open file.
+* A thread waits in `poll`, for the descriptor or for a pipe that stops it, and not in `read` or
+  `write`. One that blocks all the same, say in a write to a terminal that was stopped with
+  Ctrl-S, is abandoned after `_JOIN_TIMEOUT_S`; it is a daemon.
+* The reader is at most MAX_CHUNKS_AHEAD chunks ahead of the loop.
+* EIO from a terminal means that its other side is gone, and is reported as the end.
 
-A file takes and gives its bytes at once, and could do without a thread. It has one for the
-sake of a single rule, and because a file may lie on a network.
+A file could be read without a thread. It has one to keep a single rule, and because it may be
+on a network.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ThreadReader", "ThreadWriter"]
 
-READ_CHUNK: Final = 64 * 1024
-# In chunks: 2 MiB. The other side may be a file of any size.
-READ_AHEAD: Final = 32
-# What `poll` calls writable has room for so much (PIPE_BUF), so that a write of it returns.
-# Where there is no such constant nothing is written, but this module is loaded.
-_WRITE_CHUNK: Final[int] = getattr(select, "PIPE_BUF", 512)
-# How long a closing loop waits for a thread; those that can stop do so in microseconds.
-_JOIN_WAIT: Final = 0.5
+READ_CHUNK_BYTES: Final = 64 * 1024
+# 2 MiB in all. The other side may be a file of any size.
+MAX_CHUNKS_AHEAD: Final = 32
+# A descriptor that `poll` reports as writable takes PIPE_BUF bytes without blocking. Platforms
+# without the constant only import this module.
+_WRITE_CHUNK_BYTES: Final[int] = getattr(select, "PIPE_BUF", 512)
+# How long `close` waits for a thread; one that can stop does so in microseconds.
+_JOIN_TIMEOUT_S: Final = 0.5
 
 
-class _Worker:
-    """A thread that waits for one descriptor, and can be told to stop."""
+class _FdThread:
+    """A thread that waits for one descriptor, and can be stopped."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, event: int) -> None:
         self._loop = loop
@@ -60,15 +60,15 @@ class _Worker:
         )
 
     def close(self) -> None:
-        """Stop, and wait a moment for the thread to be gone."""
+        """Stop the thread, and wait for its end for a bounded time."""
         if not self._is_open:
             return
         self._is_open = False
         os.write(self._stop_write, b"x")
         self._wake()
-        self._thread.join(_JOIN_WAIT)
-        # A thread that hangs is inside a call for the descriptor itself, and looks at
-        # `_is_open` before it makes another; these it does not touch again.
+        self._thread.join(_JOIN_TIMEOUT_S)
+        # A thread that still runs is blocked on the descriptor itself, and checks `_is_open`
+        # before its next call; it does not use these two again.
         os.close(self._stop_read)
         os.close(self._stop_write)
 
@@ -76,29 +76,29 @@ class _Worker:
         raise NotImplementedError
 
     def _wake(self) -> None:
-        """End any wait of the thread that is not for a descriptor."""
+        """Release the semaphore that the thread may wait for."""
         raise NotImplementedError
 
     def _is_ready(self) -> bool:
-        """Wait for the descriptor; say whether to go on."""
+        """Wait for the descriptor; return False if the thread has to stop."""
         if self._is_open:
             self._poll.poll()
         return self._is_open
 
-    def _tell(self, callback: Callable[..., object], *args: object) -> None:
-        """Have the loop call back, unless we are closed by then."""
+    def _post(self, callback: Callable[..., object], *args: object) -> None:
+        """Call back on the loop, unless closed by then."""
         try:
-            self._loop.call_soon_threadsafe(self._told, callback, args)
+            self._loop.call_soon_threadsafe(self._call, callback, args)
         except RuntimeError:
-            self._is_open = False  # the loop is closed, and nobody closed us
+            self._is_open = False  # the loop was closed before this reader or writer
 
-    def _told(self, callback: Callable[..., object], args: tuple[object, ...]) -> None:
+    def _call(self, callback: Callable[..., object], args: tuple[object, ...]) -> None:
         if self._is_open:
             callback(*args)
 
 
-class ThreadReader(_Worker):
-    """Calls `on_bytes` with what arrives, and at last `on_end`; see `pipes.FdReader`."""
+class ThreadReader(_FdThread):
+    """Calls `on_bytes` with what arrives, then `on_end`; see `fd.FdReader`."""
 
     def __init__(
         self,
@@ -110,36 +110,34 @@ class ThreadReader(_Worker):
         super().__init__(loop, fd, select.POLLIN)
         self._on_bytes = on_bytes
         self._on_end = on_end
-        self._ahead = threading.Semaphore(READ_AHEAD)
+        self._ahead = threading.Semaphore(MAX_CHUNKS_AHEAD)
         self._is_paused = False
         self._held: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
         self._thread.start()
 
     def pause(self) -> None:
-        """Hand on nothing more until `resume`; the thread is soon as far ahead as it may be."""
+        """Deliver nothing until `resume`; the thread stops MAX_CHUNKS_AHEAD chunks ahead."""
         self._is_paused = True
 
     def resume(self) -> None:
-        """Hand on what has come meanwhile, and go on."""
+        """Deliver what was read meanwhile, and continue to read."""
         self._is_paused = False
-        self._loop.call_soon(self._hand_on)
+        self._loop.call_soon(self._deliver_held)
 
-    def _hand_on(self) -> None:
-        """Hand on the first of what was held, and the rest in turns of its own.
-
-        Not one within the other, whoever resumes, and none is held up by one that fails.
-        """
+    def _deliver_held(self) -> None:
+        # One per turn of the loop: `resume` may be called from a callback, and a callback that
+        # raises must not delay the others.
         if self._held and not self._is_paused and self._is_open:
             callback, args = self._held.popleft()
             if self._held:
-                self._loop.call_soon(self._hand_on)
+                self._loop.call_soon(self._deliver_held)
             callback(*args)
 
-    def _told(self, callback: Callable[..., object], args: tuple[object, ...]) -> None:
+    def _call(self, callback: Callable[..., object], args: tuple[object, ...]) -> None:
         if self._is_paused or self._held:
             self._held.append((callback, args))
         else:
-            super()._told(callback, args)
+            super()._call(callback, args)
 
     def _run(self) -> None:
         failure: OSError | None = None
@@ -148,13 +146,13 @@ class ThreadReader(_Worker):
                 self._ahead.acquire()
                 if not self._is_ready():
                     return
-                chunk = os.read(self._fd, READ_CHUNK)
+                chunk = os.read(self._fd, READ_CHUNK_BYTES)
                 if not chunk:
                     break
-                self._tell(self._arrived, chunk)
+                self._post(self._arrived, chunk)
         except OSError as error:
             failure = None if error.errno == errno.EIO else error
-        self._tell(self._on_end, failure)
+        self._post(self._on_end, failure)
 
     def _wake(self) -> None:
         self._ahead.release()
@@ -166,8 +164,8 @@ class ThreadReader(_Worker):
             self._ahead.release()
 
 
-class ThreadWriter(Backlog, _Worker):
-    """Writes what it is given, in order, as the descriptor takes it; see `pipes.FdWriter`."""
+class ThreadWriter(Backlog, _FdThread):
+    """Writes bytes in order, as the descriptor takes them; see `fd.FdWriter`."""
 
     def __init__(
         self,
@@ -177,11 +175,11 @@ class ThreadWriter(Backlog, _Worker):
         on_broken: Callable[[OSError], object],
     ) -> None:
         Backlog.__init__(self, loop, on_drained)
-        _Worker.__init__(self, loop, fd, select.POLLOUT)
+        _FdThread.__init__(self, loop, fd, select.POLLOUT)
         self._on_broken = on_broken
         self._parts: deque[bytes] = deque()
         self._is_broken = False
-        self._filled = threading.Semaphore(0)  # counts what is in `_parts`
+        self._filled = threading.Semaphore(0)  # counts the items of `_parts`
         self._thread.start()
 
     def write(self, data: bytes) -> None:
@@ -192,7 +190,7 @@ class ThreadWriter(Backlog, _Worker):
             self._filled.release()
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         super().close()
         self._drop()
 
@@ -204,13 +202,13 @@ class ThreadWriter(Backlog, _Worker):
                     return
                 self._write_out(memoryview(self._parts.popleft()))
         except OSError as error:
-            self._tell(self._broke, error)
+            self._post(self._broke, error)
 
     def _write_out(self, data: memoryview) -> None:
         while data and self._is_ready():
-            size = os.write(self._fd, data[:_WRITE_CHUNK])
+            size = os.write(self._fd, data[:_WRITE_CHUNK_BYTES])
             data = data[size:]
-            self._tell(self._count_down, size)
+            self._post(self._count_down, size)
 
     def _wake(self) -> None:
         self._filled.release()

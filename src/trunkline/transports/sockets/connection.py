@@ -1,15 +1,15 @@
-"""A connection over a socket: dialled by a client, or accepted by a `Listener`.
+"""The socket transport: a TCP or Unix connection, dialled by a client or accepted by a `Listener`.
 
-Frames end at a newline unless the policy says otherwise; both sides must say the same.
+Frames end at a newline unless the policy names another framing; both sides must use the same.
 
 The rules that live here, and only here:
 
-* The directions end one by one: a client that has said all it has to say still gets answers. A
-  server that has is done, and the client ends too.
-* Nothing that was written is lost by the ending. The other side is told that nothing more comes
-  and is given a moment to say the same; to close a socket with something unread in it throws
-  away what the other side has not read yet.                              [RFC 1122, 4.2.2.13]
-* What fails is told after what had arrived: a reason may be among it.
+* The two directions end separately: a client that has shut down its output still gets answers.
+  When the server ends its output, the client closes.
+* Closing loses nothing that was written: it shuts down the output and waits up to 0.5 s for the
+  other side to do the same. Closing a socket with unread input resets the connection, which
+  discards what the other side has not read yet.                         [RFC 1122, 4.2.2.13]
+* A write error is reported after the input that had arrived, which may hold the reason.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from ...concurrency.backoff import backoff
 from ...errors import TransportError
 from ..addresses import Tcp, Tls
 from ..framed import FramedTransport
@@ -33,49 +34,49 @@ if TYPE_CHECKING:
 
 __all__ = ["AcceptedSocket", "DialledSocket", "SocketTransport", "resolve", "tune"]
 
-# How long `close` waits for another side that is there and takes nothing.
-_PATIENCE: Final = 5.0
-# How long the other side may take to end, when we have. One that is gone says so at once.
-_PARTING: Final = 0.5
-# How long what arrived may take to be read, once writing has failed.
-_LAST_WORDS: Final = 1.0
-# How long one of a host's addresses may take before the next is tried, in seconds.
-_EACH: Final = 10.0
-# How long one waits before a path whose queue is full is tried again: ever longer.
-_FIRST_PAUSE: Final = 0.001
-_LONGEST_PAUSE: Final = 0.1
+# How long `close` waits for another side that is connected and reads nothing.
+_CLOSE_TIMEOUT_S: Final = 5.0
+# How long the other side may take to shut down its output after we have.
+_SHUTDOWN_TIMEOUT_S: Final = 0.5
+# How long what arrived may take to be read after a write has failed.
+_REST_TIMEOUT_S: Final = 1.0
+# For each address of a host.
+_CONNECT_TIMEOUT_S: Final = 10.0
+# Backoff between attempts to connect to a path whose queue is full.
+_FIRST_DELAY_S: Final = 0.001
+_LONGEST_DELAY_S: Final = 0.1
 
 
 class SocketTransport(FramedTransport):
-    """One connected socket, and how it ends."""
+    """One connected socket."""
 
     def __init__(self, policy: Policy, address: Tcp | Unix) -> None:
         super().__init__(policy, "tcp" if isinstance(address, Tcp) else "unix")
-        # Bytes, for whoever asks now and then whether anything still comes.
+        # Bytes in total; the keepalive of a server reads them.
         self.received = 0
         self._socket: socket.socket | None = None
         self._is_used = False
         self._connecting: asyncio.Task[None] | None = None
-        self._ended: asyncio.Future[None] | None = None  # the other side has
-        self._telling: asyncio.TimerHandle | None = None
+        self._ended: asyncio.Future[None] | None = None  # the other side has ended its output
+        self._report_timer: asyncio.TimerHandle | None = None
 
     @property
     def written(self) -> int:
-        """How many bytes the other side has taken, for whoever asks whether it reads."""
+        """Bytes written in total."""
         return 0 if self._writer is None else self._writer.written
 
     async def connect(self) -> None:
-        """Open the connection, and begin to call `on_message`.
+        """Open the connection, and start to call `on_message`.
 
         Raises:
-            TransportError: there is nothing to connect to, or the two do not trust each other.
+            TransportError: the address does not answer, or the TLS handshake failed.
         """
         if self._is_used or self._ending is not None:
             raise TransportError("a transport connects once")
         self._is_used = True
         loop = asyncio.get_running_loop()
         self._ended = loop.create_future()
-        # A task, so that `close` can end it however long a host takes to answer.
+        # A task, so that `close` can cancel it.
         self._connecting = loop.create_task(self._connect(loop))
         try:
             await asyncio.wait((self._connecting,))
@@ -92,8 +93,8 @@ class SocketTransport(FramedTransport):
             self._clear_away()
             raise error
 
-    def give_up(self) -> None:
-        """Have `connect` fail, if it is still waiting for the other side."""
+    def cancel_connect(self) -> None:
+        """Make `connect` fail, if it still waits for the other side."""
         if self._connecting is not None:
             self._connecting.cancel()
 
@@ -101,14 +102,18 @@ class SocketTransport(FramedTransport):
         raise NotImplementedError
 
     async def _use(
-        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, secured: _Secured | None
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        context: ssl.SSLContext | None,
+        server_name: str | None = None,
     ) -> None:
-        """Begin to read and write a connected socket, which is ours from here on."""
+        """Start to read and write a connected socket, which this transport closes from now on."""
         self._socket = sock
         fd = sock.fileno()
-        # From the first byte on: what it asks may be answered before `connect` returns.
+        # From the first byte on: a request may be answered before `connect` returns.
         self._is_open = True
-        if secured is None:
+        if context is None:
             self._writer = FdWriter(loop, fd, self._drained, self._output_broke)
             self._reader = FdReader(loop, fd, self._receive, self._input_ended)
             return
@@ -116,18 +121,18 @@ class SocketTransport(FramedTransport):
         from .tls import TlsChannel
 
         channel = TlsChannel(
-            secured.context,
-            server_side=secured.name is None,
-            server_name=secured.name,
+            context,
+            server_side=server_name is None,
+            server_name=server_name,
             on_bytes=self._receive,
             on_end=self._input_ended,
         )
         self._writer = channel
         writer = FdWriter(loop, fd, self._drained, self._output_broke)
         self._reader = FdReader(loop, fd, channel.feed, channel.feed_end)
-        await channel.shake(writer, loop)
+        await channel.handshake(writer, loop)
 
-    # What the other side does
+    # Events of the socket
 
     def _receive(self, data: bytes) -> None:
         self.received += len(data)
@@ -146,11 +151,11 @@ class SocketTransport(FramedTransport):
     def _output_broke(self, error: OSError) -> None:
         self._is_open = False
         lost = TransportError(f"the connection was lost: {_words(error)}")
-        # What it sent before it went is still to be read, and then comes its end by itself.
+        # What had arrived is still to be read, and its end is then reported by the reader.
         loop = asyncio.get_running_loop()
-        self._telling = loop.call_later(_LAST_WORDS, self._report, lost)
+        self._report_timer = loop.call_later(_REST_TIMEOUT_S, self._report, lost)
 
-    # How it ends
+    # Closing
 
     def _output(self) -> int:
         return -1 if self._socket is None else self._socket.fileno()
@@ -169,37 +174,37 @@ class SocketTransport(FramedTransport):
         was_connected = self._was_connected()
         try:
             if self._writer is not None:
-                await self._writer.finish(_PATIENCE)
+                await self._writer.finish(_CLOSE_TIMEOUT_S)
             if was_connected:
                 self._report(None)
-            await self._part()
+            await self._shut_down()
         finally:
-            # Also when the loop is being shut down and cancels us.
+            # Also when the loop shuts down and cancels this task.
             self._clear_away()
             if was_connected:
                 self._report(None)
 
     def _was_connected(self) -> bool:
-        """Say whether `connect` did not fail: who was told by that is not told of an end."""
+        # A failed `connect` has raised, so no end is reported.
         made = self._connecting
         return made is not None and not made.cancelled() and made.exception() is None
 
-    async def _part(self) -> None:
-        """Say that nothing more comes, and let the other side say so too."""
+    async def _shut_down(self) -> None:
+        """End the output, and wait for the other side to do the same."""
         if self._socket is None or self._ended is None or self._ended.done():
             return
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             return  # it is gone already
-        self.resume()  # whoever paused us is not waited for
-        await asyncio.wait((self._ended,), timeout=_PARTING)
+        self.resume()  # the end has to be read
+        await asyncio.wait((self._ended,), timeout=_SHUTDOWN_TIMEOUT_S)
 
     def _clear_away(self) -> None:
         self._is_open = False
-        if self._telling is not None:
-            self._telling.cancel()
-        # In this order: both are one open file, whose flags the reader found first.
+        if self._report_timer is not None:
+            self._report_timer.cancel()
+        # In this order: both are one open file, whose flags the reader saved first.
         if self._writer is not None:
             self._writer.close()
         if self._reader is not None:
@@ -207,14 +212,6 @@ class SocketTransport(FramedTransport):
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-
-
-class _Secured:
-    """How a connection is to be encrypted: by what, and for which name if we dial."""
-
-    def __init__(self, context: ssl.SSLContext, name: str | None) -> None:
-        self.context = context
-        self.name = name
 
 
 class DialledSocket(SocketTransport):
@@ -226,18 +223,21 @@ class DialledSocket(SocketTransport):
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> None:
         check_platform()
-        address, secured = self._address, None
-        if isinstance(address, Tcp):
-            if address.tls:
-                secured = _secured(address)
-            sock = await _dial_host(loop, address)
-        else:
-            sock = await _dial(loop, socket.AF_UNIX, str(address.path))
-        await self._use(loop, sock, secured)
+        address = self._address
+        if not isinstance(address, Tcp):
+            await self._use(loop, await _dial(loop, socket.AF_UNIX, str(address.path)), None)
+            return
+        context = None
+        if address.tls:
+            from .tls import client_context
+
+            context = client_context(address.tls)
+        name = address.tls.server_name if isinstance(address.tls, Tls) else None
+        await self._use(loop, await _dial_host(loop, address), context, name or address.host)
 
     def _input_ended(self, error: OSError | None) -> None:
         super()._input_ended(error)
-        # A server that has said all answers nothing more: there is no reason to keep it waiting.
+        # A server that has ended its output sends no more answers.
         if self._ending is None:
             self._begin_to_end(self._end())
 
@@ -256,23 +256,22 @@ class AcceptedSocket(SocketTransport):
         handshake: float = 10.0,
     ) -> None:
         super().__init__(policy, address)
-        # Who is at the other end, as far as the system tells.
+        # The remote address; empty for a Unix socket.
         self.peer = peer
-        # From the start, so that closing closes it however far we came.
+        # Set before `connect`, so that `close` closes it in any case.
         self._socket = self._accepted = sock
         self._context = context
         self._handshake = handshake
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> None:
-        secured = None if self._context is None else _Secured(self._context, None)
         try:
             async with asyncio.timeout(self._handshake):
-                await self._use(loop, self._accepted, secured)
+                await self._use(loop, self._accepted, self._context)
         except TimeoutError:
-            raise TransportError("TLS was not agreed on in time") from None
+            raise TransportError("TLS handshake timed out") from None
 
     async def refuse(self, frame: bytes) -> None:
-        """Connect, say one thing, and close."""
+        """Connect, send one frame, and close."""
         try:
             await self.connect()
         except TransportError:
@@ -281,35 +280,30 @@ class AcceptedSocket(SocketTransport):
         await self.close()
 
     def discard(self) -> None:
-        """Close a socket that nobody will connect."""
+        """Close a socket that will not be connected."""
         if not self._is_used:
             self._is_used = True
             self._accepted.close()
 
 
-def _secured(address: Tcp) -> _Secured:
-    from .tls import client_context
-
-    tls = address.tls
-    name = tls.server_name if isinstance(tls, Tls) else None
-    return _Secured(client_context(tls), name or address.host)
-
-
 async def _dial_host(loop: asyncio.AbstractEventLoop, address: Tcp) -> socket.socket:
     """Return a connection to the first of a host's addresses that answers."""
     if not address.port:
-        raise TransportError(f"{address} has port 0, which a server listens on and nobody dials")
+        raise TransportError(f"{address} has port 0, which a server can listen on but not dial")
     failures = []
     for family, where in await resolve(loop, address.host, address.port):
         try:
-            async with asyncio.timeout(_EACH):
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 sock = await _dial(loop, family, where)
         except TimeoutError:
-            failures.append(f"no answer within {_EACH:g} s")
+            failures.append(f"no answer within {_CONNECT_TIMEOUT_S:g} s")
         except TransportError as error:
             failures.append(error.reason)
         else:
-            _try_to_tune(sock)
+            try:
+                tune(sock)
+            except OSError:
+                pass  # the peer has left already, which the first read reports
             return sock
     raise TransportError(f"{address}: {'; '.join(dict.fromkeys(failures))}")
 
@@ -324,7 +318,7 @@ async def _dial(loop: asyncio.AbstractEventLoop, family: int, where: Any) -> soc
             await loop.sock_connect(sock, where)
     except OSError as error:
         sock.close()
-        # Not in the loop's own words, which are about calls.
+        # Not the text of the loop, which names its own calls.
         reason = _words(error) if error.errno is None else os.strerror(error.errno)
         if family == socket.AF_UNIX:
             reason = f"unix:{where}: {reason}"
@@ -336,20 +330,19 @@ async def _dial(loop: asyncio.AbstractEventLoop, family: int, where: Any) -> soc
 
 
 async def _dial_path(loop: asyncio.AbstractEventLoop, sock: socket.socket, path: str) -> None:
-    """Connect to a path, and wait for a server whose queue is full.
+    """Connect to a path, with exponential backoff while the queue of the server is full.
 
-    Where TCP would say that it has begun, a Unix socket says to try again, and nothing that could
-    be watched tells when. The loop takes the one for the other, and a socket for connected.
+    A Unix socket then fails with EAGAIN, and no event tells when to try again. `sock_connect` of
+    the loop treats EAGAIN as EINPROGRESS, and would report the socket as connected.
     """
-    deadline, pause = loop.time() + _EACH, _FIRST_PAUSE
-    while True:
+    deadline = loop.time() + _CONNECT_TIMEOUT_S
+    for delay in backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S):
         try:
             sock.connect(path)
         except BlockingIOError:
             if loop.time() > deadline:
                 raise
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            await asyncio.sleep(delay)
         else:
             return
 
@@ -360,7 +353,7 @@ async def resolve(
     """Return the families and addresses of a host.
 
     Raises:
-        TransportError: there is no such host.
+        TransportError: the host name cannot be resolved.
     """
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
@@ -374,7 +367,7 @@ async def resolve(
 async def _looked_up(
     loop: asyncio.AbstractEventLoop, host: str, port: int
 ) -> list[tuple[int, tuple[Any, ...]]]:
-    # On a thread of its own, which ends with it: those of the loop stay.
+    # On a thread of its own, which ends with the lookup; threads of the executor would stay.
     found: asyncio.Future[list[Any]] = loop.create_future()
 
     def look_up() -> None:
@@ -389,7 +382,7 @@ async def _looked_up(
         try:
             loop.call_soon_threadsafe(conclude, outcome)
         except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
+            pass  # the loop is closed
 
     def conclude(outcome: Any) -> None:
         if not found.done():
@@ -398,35 +391,27 @@ async def _looked_up(
     thread = threading.Thread(target=look_up, name="trunkline host", daemon=True)
     thread.start()
     rows: Any = await found
-    thread.join()  # it has said its last word
+    thread.join()
     if isinstance(rows, UnicodeError):
-        raise TransportError(f"{host}: no name of a host")
+        raise TransportError(f"{host}: not a valid host name")
     if isinstance(rows, OSError):
         raise TransportError(f"{host}: {rows.strerror or 'no such host'}") from None
     return list(dict.fromkeys((family, where) for family, _, _, _, where in rows))
 
 
 def tune(sock: socket.socket) -> None:
-    """Have messages leave at once, and a host that is gone be noticed."""
+    """Disable Nagle's algorithm, and enable TCP keepalive."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # First asked after a minute, then every 15 s; lost after four that drew no answer.
+    # The first probe after 60 s, then every 15 s; lost after four without an answer.
     for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
         option = getattr(socket, name, None)
         if option is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _try_to_tune(sock: socket.socket) -> None:
-    try:
-        tune(sock)
-    except OSError:
-        pass  # it has left already, as the first read will tell
-
-
 def _words(error: OSError) -> str:
-    """Return what the system says, or TLS."""
     reason = getattr(error, "reason", None)
     if isinstance(reason, str):
-        return f"TLS says {reason.replace('_', ' ').lower()}"
+        return f"TLS error: {reason.replace('_', ' ').lower()}"
     return error.strerror or os.strerror(error.errno or 0)

@@ -1,14 +1,14 @@
-"""Listening on an address: sockets that connections arrive at.
+"""Listening sockets of an address.
 
-Each connection is handed on as a transport that is not connected yet; what becomes of it, and
-how many there may be, is for who listens.
+Each accepted connection is passed on as a transport that is not connected yet; `on_connection`
+decides what to do with it, and how many there may be.
 
 The rules that live here, and only here:
 
-* A port that was in use a moment ago can be listened on again; one that is in use cannot.
-* A host with several addresses is listened on at all of them, and on one port.
-* Who runs out of descriptors stops accepting for a while instead of spinning: connections wait
-  in the queue of the system meanwhile.
+* A port that was closed a moment ago can be used again (SO_REUSEADDR); one that is in use cannot.
+* A host with several addresses is listened on at all of them, on one port.
+* When descriptors run out, accepting pauses for 1 s instead of spinning: connections wait in the
+  queue of the system meanwhile.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ __all__ = ["Listener", "bind_all", "bound"]
 
 _log: Final = logging.getLogger("trunkline.transports")
 
-# How many connections are taken in one turn of the loop, which has others to look after too.
-_AT_ONCE: Final = 64
-# How long nothing is accepted when the system has no room for it, in seconds.
-_PAUSE: Final = 1.0
-_NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-# Reasons for which one address of a host is left out, if there are others.
+# One turn of the loop accepts so many connections, so that others are served meanwhile.
+_MAX_ACCEPTS_PER_TURN: Final = 64
+# The pause after the system has run out of a resource.
+_ACCEPT_PAUSE_S: Final = 1.0
+_NO_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+# With these errors one address of a host is skipped, if there are others.
 _NOT_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-# How often a port is chosen that turns out to be taken at another address of the host.
-_CHOICES: Final = 5
+# For port 0: a port that is free at one address of the host may be in use at another.
+_MAX_PORT_CHOICES: Final = 5
 
 
 class Listener:
@@ -63,7 +63,7 @@ class Listener:
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> None:
         if isinstance(sock, Sequence) and not sock:
-            raise ValueError("there is no socket to listen on: sock is empty")
+            raise ValueError("sock is empty: give at least one bound socket, or None")
         self.address = address
         self._policy = policy
         self._on_connection = on_connection
@@ -77,10 +77,10 @@ class Listener:
         self._resuming: dict[socket.socket, asyncio.TimerHandle] = {}
 
     async def open(self) -> None:
-        """Begin to listen; from then on `address` says where, the port included.
+        """Start to listen; `address` then has the port that the system chose.
 
         Raises:
-            TransportError: that is not possible; the text says why, and nothing is left.
+            TransportError: the address cannot be used; the text has the reason, nothing is left.
         """
         check_platform()
         self._loop = loop = asyncio.get_running_loop()
@@ -108,13 +108,13 @@ class Listener:
             loop.add_reader(sock, self._accept, sock)
 
     def close(self) -> None:
-        """Listen no more; connections that were accepted go on."""
+        """Stop listening; accepted connections go on."""
         for timer in self._resuming.values():
             timer.cancel()
         self._resuming.clear()
         sockets, self._sockets = self._sockets, []
         if self._file is not None:
-            # Before the socket, so that who finds the file finds somebody.
+            # Before the socket: a client that finds the file finds a server.
             self._file.remove()
             self._file = None
         for sock in sockets:
@@ -126,7 +126,7 @@ class Listener:
         if self._given is not None:
             return [*self._given]
         if isinstance(self.address, Unix):
-            # Imported here: it is for POSIX alone.
+            # Imported here: it needs POSIX.
             from .unix_path import SocketFile
 
             self._file = SocketFile(self.address, backlog=self._backlog)
@@ -134,20 +134,20 @@ class Listener:
         return await bound(loop, self.address)
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(_MAX_ACCEPTS_PER_TURN):
             try:
                 sock, peer = listening.accept()
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in _NO_ROOM:
-                    self._wait(listening, error)
+                if error.errno in _NO_RESOURCES:
+                    self._pause(listening, error)
                     return
-                continue  # who had connected has left
+                continue  # the client has left already
             sock.setblocking(False)
-            self._hand_on(sock, peer)
+            self._deliver(sock, peer)
 
-    def _hand_on(self, sock: socket.socket, peer: object) -> None:
+    def _deliver(self, sock: socket.socket, peer: object) -> None:
         if isinstance(self.address, Tcp):
             try:
                 tune(sock)
@@ -164,50 +164,50 @@ class Listener:
         )
         try:
             self._on_connection(transport)
-        except Exception:  # noqa: BLE001  # not the fault of the next connection
-            _log.exception("on_connection raised")
+        except Exception:  # noqa: BLE001  # the next connection is not affected
+            _log.exception("%s: on_connection raised, connection closed", self.address)
             transport.discard()
 
-    def _wait(self, listening: socket.socket, error: OSError) -> None:
-        """Accept nothing for a while."""
-        _log.warning("no connection is accepted for %g s: %s", _PAUSE, error.strerror)
+    def _pause(self, listening: socket.socket, error: OSError) -> None:
+        _log.warning(
+            "%s: accepting paused for %g s: %s", self.address, _ACCEPT_PAUSE_S, error.strerror
+        )
         loop = cast(asyncio.AbstractEventLoop, self._loop)
         loop.remove_reader(listening)
 
-        def go_on() -> None:
+        def resume() -> None:
             self._resuming.pop(listening, None)
             loop.add_reader(listening, self._accept, listening)
 
-        self._resuming[listening] = loop.call_later(_PAUSE, go_on)
+        self._resuming[listening] = loop.call_later(_ACCEPT_PAUSE_S, resume)
 
 
 async def bound(loop: asyncio.AbstractEventLoop, address: Tcp) -> list[socket.socket]:
-    """Return a socket for each address of a host, all with one port, which 0 leaves open.
+    """Return a bound socket for each address of a host, all on one port.
 
     Raises:
-        TransportError: the name of the host cannot be resolved.
-        OSError: it cannot be bound to.
+        TransportError: the host name cannot be resolved.
+        OSError: an address cannot be bound.
     """
     rows = await resolve(loop, address.host, address.port)
-    for choice in range(_CHOICES):
+    for choice in range(_MAX_PORT_CHOICES):
         try:
             return bind_all(rows, address.port)
         except OSError as error:
             is_unlucky = address.port == 0 and error.errno == errno.EADDRINUSE
-            if not is_unlucky or choice == _CHOICES - 1:
+            if not is_unlucky or choice == _MAX_PORT_CHOICES - 1:
                 raise
     raise AssertionError  # the last choice returned or raised
 
 
 def bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[socket.socket]:
-    """Return a socket for each address of a host, all with one port."""
+    """Return a bound socket for each address of a host, all on one port."""
     bound: list[socket.socket] = []
     failure: OSError | None = None
     try:
         for family, where in rows:
             sock = socket.socket(family, socket.SOCK_STREAM)
             try:
-                # What was closed a moment ago does not count as in use.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -230,7 +230,6 @@ def bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[sock
 
 
 def _name(peer: object) -> str:
-    """Return who is at the other end; a Unix socket of a client has no name."""
     if isinstance(peer, tuple):
         host = str(peer[0])
         return f"[{host}]:{peer[1]}" if ":" in host else f"{host}:{peer[1]}"

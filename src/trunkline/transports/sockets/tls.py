@@ -1,8 +1,7 @@
-"""TLS between a socket and the framing: bytes in, bytes out, no I/O of its own.
+"""TLS between a socket and the framing, without I/O, and the contexts for a `Tls`.
 
-The event loop reads and writes the socket as it does without TLS, so everything that holds
-there about buffers, turns and backlogs holds here. Who is trusted is said by an address; the
-contexts that do the trusting are made here.
+The event loop reads and writes the socket as it does without TLS, so the rules of `io.fd` about
+buffers, turns and backlogs hold here too.
 """
 
 from __future__ import annotations
@@ -21,37 +20,37 @@ if TYPE_CHECKING:
 
 __all__ = ["TlsChannel", "client_context", "server_context"]
 
-# The most that one record of TLS holds is 16 KiB; several at a time cost fewer calls.
-_CHUNK: Final = 256 * 1024
+# A TLS record holds at most 16 KiB; reading several at a time takes fewer calls.
+_READ_BYTES: Final = 256 * 1024
 
 
 def client_context(tls: bool | Tls | ssl.SSLContext) -> ssl.SSLContext:
-    """Return what checks a server.
+    """Return the context of a client, which verifies the server.
 
     Raises:
-        TransportError: a file cannot be read or does not hold what it should; the text names it.
+        TransportError: a file cannot be read or used; the text names it.
     """
     if isinstance(tls, ssl.SSLContext):
         return tls
     given = tls if isinstance(tls, Tls) else Tls()
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
     if given.ca is not None:
-        # Only these: who names an authority does not mean all others too.
+        # Only these: the authorities of the system are not trusted as well.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         _load(given.ca, lambda: context.load_verify_locations(given.ca))
     return _finished(context, given)
 
 
 def server_context(tls: bool | Tls | ssl.SSLContext) -> ssl.SSLContext:
-    """Return what a server shows itself by, and checks clients with.
+    """Return the context of a server, with its certificate.
 
     Raises:
-        TransportError: there is no certificate to show, or a file cannot be read.
+        TransportError: there is no certificate, or a file cannot be read or used.
     """
     if isinstance(tls, ssl.SSLContext):
         return tls
     if not isinstance(tls, Tls) or tls.cert is None:
-        raise TransportError("a server of tls:// needs a certificate: Tls(cert=..., key=...)")
+        raise TransportError("a tls:// server needs a certificate: Tls(cert=..., key=...)")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if tls.ca is not None:
         context.verify_mode = ssl.CERT_REQUIRED
@@ -60,13 +59,12 @@ def server_context(tls: bool | Tls | ssl.SSLContext) -> ssl.SSLContext:
 
 
 def _finished(context: ssl.SSLContext, tls: Tls) -> ssl.SSLContext:
-    """Set what both sides have: a certificate, and what may be agreed on."""
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Else a write could have to wait for a read.
+    # With renegotiation a write could have to wait for a read.
     context.options |= ssl.OP_NO_RENEGOTIATION
     if tls.cert is not None:
         cert, key = tls.cert, tls.key
-        # Never asked for at the terminal, which OpenSSL would do by itself.
+        # Without a password OpenSSL would prompt for one at the terminal.
         password = tls.password or ""
         _load(cert, lambda: context.load_cert_chain(cert, key, password=lambda: password), key)
     return context
@@ -81,23 +79,21 @@ def _load(file: object, load: Callable[[], object], key: object = None) -> None:
     except OSError as error:
         raise TransportError(f"{named} cannot be read: {error.strerror}") from None
     except ValueError:
-        # What else it may complain of is a password longer than any.
+        # The only other cause is a password over the length limit of OpenSSL.
         raise TransportError(f"{named} cannot be used for TLS: bad password") from None
 
 
 def _reason(error: ssl.SSLError) -> str:
-    """Return what went wrong, in the words of the library and without its line numbers."""
+    """Return the text of OpenSSL without its line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message or "the certificate is not trusted"
-    reason = (error.reason or error.strerror or "unknown").replace("_", " ").lower()
-    return reason
+    return (error.reason or error.strerror or "unknown").replace("_", " ").lower()
 
 
 class TlsChannel:
-    """One connection's encryption: what is read goes in, what it means comes out.
+    """The encryption of one connection; it has the interface of a writer.
 
-    `on_bytes` is called with what the other side wrote, `on_end` once: with None at its proper
-    end, else with what went wrong. Has the members of a writer that a transport uses.
+    `on_bytes` is called with decrypted bytes, then `on_end` once: with the error, or None.
     """
 
     def __init__(
@@ -121,42 +117,42 @@ class TlsChannel:
             raise TransportError(f"TLS cannot be used: {error}") from None
         self._on_bytes = on_bytes
         self._on_end = on_end
-        self._has_ended = False  # nothing more comes
-        self._is_closed = False  # nothing more is written
-        self._shaken: asyncio.Future[None] | None = None
+        self._has_ended = False  # the input
+        self._is_closed = False  # the output
+        self._handshake_done: asyncio.Future[None] | None = None
         self._writer: FdWriter | None = None
 
     @property
     def backlog(self) -> int:
-        """How many bytes, encrypted, are not written yet."""
+        """The number of encrypted bytes not written yet."""
         return 0 if self._writer is None else self._writer.backlog
 
     @property
     def written(self) -> int:
-        """How many bytes, encrypted, were written in all."""
+        """The number of encrypted bytes written in total."""
         return 0 if self._writer is None else self._writer.written
 
-    async def shake(self, writer: FdWriter, loop: asyncio.AbstractEventLoop) -> None:
-        """Agree with the other side on who is who.
+    async def handshake(self, writer: FdWriter, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the TLS handshake.
 
         Raises:
-            TransportError: they do not agree, or it left; the text says why.
+            TransportError: it failed, or the other side left; the text has the reason.
         """
         self._writer = writer
-        self._shaken = loop.create_future()
+        self._handshake_done = loop.create_future()
         self._step()
-        await self._shaken
+        await self._handshake_done
 
     def feed(self, data: bytes) -> None:
-        """Take in what was read from the socket."""
+        """Decrypt bytes that were read from the socket."""
         self._incoming.write(data)
         self._step()
 
     def feed_end(self, error: OSError | None) -> None:
-        """Take in that nothing more will come."""
+        """End the input."""
         if error is None:
-            # Who was cut off says nothing, and who leaves in order says so inside TLS. Many do
-            # not; frames have ends of their own, so one that is cut is known by the framing.
+            # Many peers close without close_notify, which looks like truncation. Frames have
+            # delimiters of their own, so the framing detects a truncated one.
             self._incoming.write_eof()
             self._step()
         self._fail(error)
@@ -173,34 +169,34 @@ class TlsChannel:
             return
         self._flush()
 
-    async def finish(self, patience: float) -> None:
-        """Say that nothing more will come, and wait until all is written; see `Backlog`."""
+    async def finish(self, timeout: float) -> None:
+        """Send close_notify, and wait until all is written; see `Backlog`."""
         if self._writer is None:
             return
         self._is_closed = True
         try:
             self._tls.unwrap()
         except (ssl.SSLError, ValueError):
-            pass  # it waits for the other side's answer, which nobody needs; or never began
+            pass  # it waits for the other side's close_notify, or the handshake never began
         self._flush()
-        await self._writer.finish(patience)
+        await self._writer.finish(timeout)
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._has_ended = self._is_closed = True
         if self._writer is not None:
             self._writer.close()
 
     def _step(self) -> None:
-        """Go on with whatever the bytes so far allow."""
+        """Continue the handshake, then read, as far as the input allows."""
         try:
-            if self._shaken is not None and not self._shaken.done():
+            if self._handshake_done is not None and not self._handshake_done.done():
                 self._tls.do_handshake()
-                self._shaken.set_result(None)
+                self._handshake_done.set_result(None)
             while not self._has_ended:
-                data = self._tls.read(_CHUNK)
+                data = self._tls.read(_READ_BYTES)
                 if not data:
-                    self._fail(None)  # it said in order that nothing more comes
+                    self._fail(None)  # close_notify
                     return
                 self._on_bytes(data)
         except ssl.SSLWantReadError:
@@ -210,12 +206,15 @@ class TlsChannel:
         except ssl.SSLError as error:
             self._fail(error)
         finally:
-            self._flush()  # also what says to the other side why it is refused
+            self._flush()  # also an alert that rejects the other side
 
     def _fail(self, error: OSError | None) -> None:
-        if self._shaken is not None and not self._shaken.done():
-            reason = "the other side left" if error is None else _words(error)
-            self._shaken.set_exception(TransportError(f"TLS was not agreed on: {reason}"))
+        if self._handshake_done is not None and not self._handshake_done.done():
+            if error is None:
+                reason = "the other side closed the connection"
+            else:
+                reason = _reason(error) if isinstance(error, ssl.SSLError) else str(error.strerror)
+            self._handshake_done.set_exception(TransportError(f"TLS handshake failed: {reason}"))
             self._has_ended = True
         elif not self._has_ended:
             self._has_ended = True
@@ -224,7 +223,3 @@ class TlsChannel:
     def _flush(self) -> None:
         if self._writer is not None and self._outgoing.pending:
             self._writer.write(self._outgoing.read())
-
-
-def _words(error: OSError) -> str:
-    return _reason(error) if isinstance(error, ssl.SSLError) else str(error.strerror)

@@ -1,16 +1,15 @@
-"""The file of a Unix socket: made so that only its owner can connect, and taken away again.
+"""The file of a Unix socket: created with the permissions asked for, and removed on close.
 
 The rules that live here, and only here:
 
 * The file never has wider permissions than asked for, not even for a moment.
-* Only a socket that nobody listens on is removed to make room. A file that is no socket stays,
-  whatever its name, and so does the socket of a server that is alive.
-* Two servers that start at once do not remove each other's file: looking, removing, binding and
-  listening is one step for all who do it here. A file that is bound and not yet listened on
-  looks like one that was left behind.
-* The end removes the file that the beginning made, and not one that took its place. It does so
-  while the socket is open: until then no other file can have the same number.
-* Who keeps the folder locked, which anybody may, is waited for only so long.
+* Only a stale socket is removed: one that no process listens on. A file that is not a socket
+  stays, and so does the socket of a running server.
+* Two servers that start at once do not remove each other's file: check, unlink, bind and listen
+  run under a lock of the folder. A socket that is bound and does not listen yet looks stale.
+* `remove` removes the file that was created, and not one that replaced it. It runs while the
+  socket is open: until then no other file can have the same inode number.
+* The wait for the lock is bounded, because every user may lock the folder.
 """
 
 from __future__ import annotations
@@ -30,27 +29,27 @@ from ..addresses import Unix
 
 __all__ = ["SocketFile"]
 
-# How long others who start or end in the same folder are waited for, in seconds. Each of them
-# takes well under a millisecond.
-_LOCK_WAIT: Final = 2.0
-_LOCK_STEP: Final = 0.002
+# The wait for other servers that start in the same folder. Each of them holds the lock for well
+# under a millisecond.
+_LOCK_TIMEOUT_S: Final = 2.0
+_LOCK_INTERVAL_S: Final = 0.002
 
 
 class SocketFile:
-    """A socket that listens at a path, and the file that is there."""
+    """A socket that listens at a path, and its file."""
 
     def __init__(self, address: Unix, *, backlog: int) -> None:
-        """Listen, after removing a file that was left behind.
+        """Listen, after removing a stale socket.
 
         Raises:
-            TransportError: somebody listens there, it is no socket, or it may not be made.
+            TransportError: a server listens there, the file is not a socket, or it cannot be made.
         """
-        # Absolute, so that whoever changes the directory later still finds it. The socket has the
-        # path as it was given: it has little room for one.
+        # Absolute, because the process may change its directory. The socket gets the path as it
+        # was given, because the system limits its length.
         self._path = os.path.abspath(address.path)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            with _alone(os.path.dirname(self._path)):
+            with _locked(os.path.dirname(self._path)):
                 _make_room(str(address.path))
                 _bind(self.socket, str(address.path), address.mode)
                 self._made = _identity(self._path)
@@ -66,19 +65,18 @@ class SocketFile:
     def remove(self) -> None:
         """Remove the file, if it is still the one that was made; the socket is still open.
 
-        Nobody is waited for: while the socket is open no other file has its number, and who takes
-        it for one that was left behind finds that somebody listens.
+        This takes no lock: another server that checks the file finds a socket that listens.
         """
         try:
             if self._made is not None and _identity(self._path) == self._made:
                 os.unlink(self._path)
         except OSError:
-            pass  # the directory is gone, or closed to us: there is nothing to be done
+            pass  # the directory is gone, or cannot be written to
 
 
 @contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Keep others who do this in the same folder waiting; no file is made for it."""
+def _locked(folder: str) -> Iterator[None]:
+    """Lock the folder itself; no lock file is made."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _lock(handle)
@@ -88,14 +86,15 @@ def _alone(folder: str) -> Iterator[None]:
 
 
 def _lock(handle: int) -> None:
-    deadline = time.monotonic() + _LOCK_WAIT
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise OSError(errno.EWOULDBLOCK, "the folder is kept locked") from None
-            time.sleep(_LOCK_STEP)
+                why = f"the folder was locked for {_LOCK_TIMEOUT_S:g} s"
+                raise OSError(errno.EWOULDBLOCK, why) from None
+            time.sleep(_LOCK_INTERVAL_S)
         else:
             return
 
@@ -109,15 +108,15 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _make_room(path: str) -> None:
-    """Remove a socket that was left behind by a server that is gone."""
+    """Remove a stale socket."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise TransportError(f"unix:{path} is a file that is no socket: it is left alone")
+        raise TransportError(f"unix:{path} is a file that is not a socket, and is not replaced")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # A server whose queue is full is alive too, and says so without being waited for.
+        # EAGAIN is a running server whose queue is full.
         probe.setblocking(False)
         try:
             probe.connect(path)
@@ -134,12 +133,11 @@ def _make_room(path: str) -> None:
 
 
 def _bind(sock: socket.socket, path: str, mode: int) -> None:
-    """Bind a socket to a new file of these permissions."""
     try:
-        # Linux makes the file with the permissions that the socket has by then.
+        # Linux creates the file with the permissions of the socket.
         os.fchmod(sock.fileno(), mode)
     except OSError:
-        # Elsewhere the mask of the process says it, for all its threads and for a moment.
+        # Other systems apply the umask, which is set for a moment, for all threads.
         mask = os.umask(0o777 & ~mode)
         try:
             sock.bind(path)
@@ -148,14 +146,13 @@ def _bind(sock: socket.socket, path: str, mode: int) -> None:
     else:
         sock.bind(path)
     if stat.S_IMODE(os.lstat(path).st_mode) != mode:
-        # The mask of the process has taken away what was asked for.
-        _widen(path, mode)
+        _widen(path, mode)  # the umask has removed bits that were asked for
 
 
 def _widen(path: str, mode: int) -> None:
-    """Give the file its permissions, and no other that somebody put in its place."""
+    """Set the permissions of the file, and not of one that replaced it."""
     if not hasattr(os, "O_PATH"):
-        return  # it stays closer than asked for
+        return  # the permissions stay narrower than asked for
     handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if stat.S_ISSOCK(os.fstat(handle).st_mode):

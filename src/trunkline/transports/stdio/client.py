@@ -1,18 +1,17 @@
-"""The client's end of stdio: a server that is started as a child process.
+"""The client's stdio transport: a server started as a child process.
 
-`Stdio` is the address, a value; each transport made from it is one process. Starting and ending
-it is done in `processes`; what the frames say is nobody's business here.
+`Stdio` is the address, a value; each transport made from it is one process, which `process`
+starts and terminates.
 
 The rules that live here, and only here:
 
-* stdout carries frames. stderr is a log, whatever it says: its lines are kept for the day the
-  server dies, and handed to whoever asked for them. [MCP 2026-07-28, basic/transports/stdio]
-* An end that we did not ask for is an error, even with exit status 0: somebody was talking to
-  this server. It is told after everything the server wrote, with its status and last words;
-  whoever paused us has all of it when they go on. Once `finish` was called, an exit with 0 is
-  in order.
-* What was handed in as a secret is not shown: not in a repr, and not in the server's log.
-* What is kept of the log a terminal can show without acting on it; `on_stderr` gets it raw.
+* stdout carries frames. stderr is a log: its last lines are kept for the error that reports an
+  exit, and each is passed to `on_stderr`.          [MCP 2026-07-28, basic/transports/stdio]
+* An exit during a connection is an error, even with status 0. It is reported after everything
+  the server wrote, with the status and the last log lines; while the transport is paused it
+  waits. After `finish`, an exit with status 0 is normal.
+* Secrets in `env` and `args` are shown neither in a repr nor in the server's log.
+* Control characters are escaped in the lines that are kept; `on_stderr` gets lines unescaped.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ from ...redaction import HIDDEN, is_secret_name, redact, show
 from ..base import ignore
 from ..framed import FramedTransport
 from ..io.fd import FdReader, FdWriter, check_platform
-from .launching import launch
-from .process import Child
+from .process import Child, launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,22 +41,22 @@ if TYPE_CHECKING:
     from ...jsonrpc.policy import Policy
     from ..base import Frame, Transport
 
-__all__ = ["Begun", "Stdio"]
+__all__ = ["StartedServer", "Stdio"]
 
 _log: Final = logging.getLogger("trunkline.transports")
 
-# What is kept of the server's log: enough for a traceback, too little to fill memory.
-_LINES_KEPT: Final = 20
-# Of a line longer than this only the beginning is kept; a log may hold a line without end.
-_LINE_LIMIT: Final = 8192
-# When something ended, how long the rest may take: the status, and what was written before.
-# While bytes still come it is waited for again, up to a bound: others may hold the pipe.
-_REST_WAIT: Final = 1.0
-_REST_WAITS: Final = 5
-# A shorter value would be found in the middle of innocent words.
-_SHORTEST_SECRET: Final = 6
-# What a program needs of the environment to find its way: none of it is where secrets are.
-_LEAST_INHERITED: Final = (
+# The last lines of the server's log: enough for a traceback, too little to fill memory.
+_MAX_LOG_LINES: Final = 20
+# A longer line is truncated; a log may hold a line without end.
+_MAX_LOG_LINE_BYTES: Final = 8192
+# After a pipe has ended or the process has exited, how long the rest may take. While bytes still
+# arrive the wait is repeated, up to a bound: other processes may hold the pipe.
+_REST_TIMEOUT_S: Final = 1.0
+_MAX_REST_WAITS: Final = 5
+# A shorter value would match in the middle of ordinary words.
+_MIN_SECRET_LENGTH: Final = 6
+# The environment of a child without `inherit_env`: what most programs need, without secrets.
+_BASIC_VARIABLES: Final = (
     "PATH",
     "HOME",
     "USER",
@@ -76,15 +74,14 @@ _LEAST_INHERITED: Final = (
 # A client remembers by the address, weakly, which era a server belongs to.
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
 class Stdio:
-    """A server that is started by a command and spoken to over its standard streams.
+    """A server that is started by a command and connected by its standard streams.
 
     `Stdio("python", ["server.py"])` and `Stdio(["python", "server.py"])` are the same. The
-    command is looked up on PATH and started without a shell. The child inherits our whole
-    environment, or with `inherit_env=False` only PATH, HOME and the like; `env` adds to it, or
-    replaces what has the same name. `on_stderr` is called, on the event loop, with each line of
-    the server's log that is not blank; what `env` and `args` hold under a name like `API_KEY`
-    or `--token` is hidden in it. When closing, the server is given `grace` seconds to exit by
-    itself, and as many again after SIGTERM.
+    command is looked up on PATH and started without a shell. The child inherits the whole
+    environment, or with `inherit_env=False` only PATH, HOME and the like; `env` adds or replaces
+    variables. `on_stderr` is called, on the event loop, with each line of the server's log that
+    is not blank; values that `env` and `args` hold under a name like `API_KEY` or `--token` are
+    hidden in it. On close, the server has `grace` seconds to exit, and as many after SIGTERM.
     """
 
     command: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -109,8 +106,8 @@ class Stdio:
         if not words or not words[0]:
             raise ValueError("Stdio.command is empty")
         if self.grace < 0:
-            raise ValueError(f"Stdio.grace is not negative: {self.grace}")
-        # A value, whatever the caller does to what was handed in.
+            raise ValueError(f"Stdio.grace must not be negative: {self.grace}")
+        # Copies, so that the address stays the same when the caller changes its arguments.
         put = object.__setattr__
         put(self, "command", words[0])
         put(self, "args", tuple(words[1:]))
@@ -126,9 +123,9 @@ class Stdio:
     def __repr__(self) -> str:
         shown = [repr(redact(self.command))]
         if self.args:
-            shown.append(repr([text for text, _ in _judged(map(str, self.args))]))
+            shown.append(repr([text for text, _ in _hide_secrets(map(str, self.args))]))
         if self.env:
-            # The names only: a variable is where people put secrets.
+            # The names only: values are often secrets.
             shown.append(f"env={[redact(name) for name in sorted(self.env)]}")
         if not self.inherit_env:
             shown.append("inherit_env=False")
@@ -140,10 +137,10 @@ class Stdio:
         yield repr(self)
 
 
-class Begun:
-    """A server that was started before there was anything to talk to it with.
+class StartedServer:
+    """The address of a process that `launch` has started already, for one connection.
 
-    It is an address that works once. Until then whoever started the process ends it.
+    Until `is_taken`, the code that started the process has to end it.
     """
 
     def __init__(self, address: Stdio, process: Popen[bytes]) -> None:
@@ -152,52 +149,49 @@ class Begun:
         self.is_taken = False
 
     def transport(self, policy: Policy) -> Transport:
-        """Return the one connection there is, not yet connected."""
+        """Return the transport to the process, not yet connected."""
         if self.is_taken:
-            raise TransportError("a process that was started for one connection has had it")
+            raise TransportError("a process that was started beforehand connects once")
         self.is_taken = True
         return _StdioTransport(self._address, policy, self._process)
 
 
 class _StdioTransport(FramedTransport):
-    """One process, and the conversation with it."""
-
     def __init__(self, address: Stdio, policy: Policy, process: Popen[bytes] | None = None) -> None:
         super().__init__(policy, "stdio")
         self._process = process  # one that was started already
-        # Called with what the server writes on stderr, as it is and as it comes.
+        # Called with the bytes that the server writes to stderr.
         self.on_stderr: Callable[[bytes], object] = ignore
         self._address = address
         self._child: Child | None = None
         self._log_reader: FdReader | None = None
-        self._received = 0  # bytes, to see whether more is still coming
+        self._received = 0  # bytes, to see whether more still arrives
         self._output_end: asyncio.Future[None] | None = None
         self._stderr = _Stderr(address)
         self._is_paused = False
-        self._was_paused = False  # since it was last looked at
-        self._is_finished = False  # the server was told that nothing more comes
+        self._was_paused = False  # since the last check
+        self._is_finished = False  # the input of the server was ended
         self._is_closing = False
 
     @property
     def exit_status(self) -> int | None:
-        """What the process ended with, negative if by a signal; None while it runs."""
+        """The exit status, negative after a signal; None while the process runs."""
         if self._child is None or not self._child.exited.done():
             return None
         return self._child.exited.result()
 
     def pause(self) -> None:
-        """Read nothing more until `resume`."""
+        """Stop reading until `resume`."""
         self._is_paused = self._was_paused = True
         super().pause()
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue to read."""
         self._is_paused = False
         super().resume()
 
     async def close(self) -> None:
         """Write what was sent, and end the process."""
-        # Whoever closes does not go on later.
         self._is_closing = True
         self.resume()
         await super().close()
@@ -227,7 +221,7 @@ class _StdioTransport(FramedTransport):
         child.exited.add_done_callback(lambda _: self._lose("the server exited"))
         self._is_open = True
 
-    # What the child does
+    # Events of the child
 
     def _receive(self, data: bytes) -> None:
         self._received += len(data)
@@ -236,8 +230,8 @@ class _StdioTransport(FramedTransport):
     def _receive_log(self, data: bytes) -> None:
         try:
             self.on_stderr(data)
-        except Exception:  # noqa: BLE001  # a fault in showing a log ends no connection
-            _log.exception("on_stderr raised")
+        except Exception:  # noqa: BLE001  # a failed callback does not end the connection
+            _log.exception("stdio transport: on_stderr raised, log bytes dropped")
         self._stderr.receive(data)
 
     def _output_ended(self, error: OSError | None) -> None:
@@ -250,11 +244,10 @@ class _StdioTransport(FramedTransport):
         self._lose("the server closed its input")
 
     def _lose(self, reason: str) -> None:
-        """Begin to end, because the other side did."""
         if self._ending is None:
             self._begin_to_end(self._end(reason))
 
-    # How it ends
+    # Closing
 
     def _end_output(self) -> None:
         self._is_finished = True
@@ -269,28 +262,28 @@ class _StdioTransport(FramedTransport):
             return
         try:
             if lost is not None:
-                await self._hear_the_rest(child)
+                await self._read_rest(child)
                 self._report(self._loss(lost))
             if self._writer is not None:
-                await self._writer.finish(_REST_WAIT)
+                await self._writer.finish(_REST_TIMEOUT_S)
                 self._writer.close()
             child.close_stdin()
             await child.end(self._address.grace)
-            await self._hear_the_rest(child)
+            await self._read_rest(child)
         finally:
-            # Also when the loop is being shut down and cancels us.
+            # Also when the loop shuts down and cancels this task.
             self._clear_away()
             self._report(None)
 
-    async def _hear_the_rest(self, child: Child) -> None:
-        """Wait, not for long, until the child is gone and what it wrote is read."""
+    async def _read_rest(self, child: Child) -> None:
+        """Wait for the exit of the child and the end of its pipes, within bounds."""
         ends = [child.exited, self._output_end, self._stderr.ended]
         waits = 0
-        while waits < _REST_WAITS:
+        while waits < _MAX_REST_WAITS:
             before, self._was_paused = self._received, self._is_paused
-            _, missing = await asyncio.wait([e for e in ends if e], timeout=_REST_WAIT)
+            _, missing = await asyncio.wait([e for e in ends if e], timeout=_REST_TIMEOUT_S)
             if self._was_paused and missing and not self._is_closing:
-                continue  # the rest is where it was, until whoever paused us goes on
+                continue  # the rest stays in the pipe until `resume`
             if not missing or self._received == before:
                 return
             waits += 1
@@ -316,21 +309,19 @@ class _StdioTransport(FramedTransport):
 
 
 class _Stderr:
-    """The server's log: its last lines, without the secrets it was given."""
+    """The last lines of the server's log, with secrets hidden."""
 
     def __init__(self, address: Stdio) -> None:
-        self.lines: deque[str] = deque(maxlen=_LINES_KEPT)
+        self.lines: deque[str] = deque(maxlen=_MAX_LOG_LINES)
         self.ended: asyncio.Future[None] | None = None
         self._on_line = address.on_stderr
-        self._split = NewlineFraming(_LINE_LIMIT)
+        self._split = NewlineFraming(_MAX_LOG_LINE_BYTES)
         self._secrets = _secrets(address)
 
     def receive(self, data: bytes) -> None:
-        """Take in the lines that `data` completes."""
         self._take(self._split.feed(data))
 
     def end(self, error: OSError | None) -> None:
-        """Take in a last line that lacks its end."""
         self._take(self._split.end())
         if self.ended is not None:
             self.ended.set_result(None)
@@ -346,63 +337,48 @@ class _Stderr:
             for secret in self._secrets:
                 text = text.replace(secret, HIDDEN)
             self.lines.append(visible(text))
-            self._tell(text)
-
-    def _tell(self, line: str) -> None:
-        if self._on_line is not None:
-            try:
-                self._on_line(line)
-            except Exception:  # noqa: BLE001  # a fault in showing a log ends no connection
-                _log.exception("on_stderr raised")
+            if self._on_line is not None:
+                try:
+                    self._on_line(text)
+                except Exception:  # noqa: BLE001  # as above
+                    _log.exception("stdio transport: on_stderr raised, log line dropped")
 
 
 def _text(given: object, place: str) -> str:
-    """Return an argument or a path as the text it is started with."""
     text = os.fspath(given) if isinstance(given, os.PathLike) else given
     if not isinstance(text, str):
-        raise TypeError(f"{place} is a text or a path, not {_kind(text)}")
+        raise TypeError(f"{place} is a string or a path, not {_kind(text)}")
     return text
 
 
 def _checked(env: Mapping[str, str]) -> dict[str, str]:
-    """Return a copy of the variables, all of which are texts; a value is never quoted."""
+    """Return a copy of the variables; no error text quotes a value."""
     for name, value in env.items():
         if not isinstance(name, str):
-            raise TypeError(f"Stdio.env has texts for names, not {_kind(name)}")
+            raise TypeError(f"Stdio.env has strings for names, not {_kind(name)}")
         if not isinstance(value, str):
-            raise TypeError(f"Stdio.env[{show(name)}] is a text, not {_kind(value)}")
+            raise TypeError(f"Stdio.env[{show(name)}] is a string, not {_kind(value)}")
     return dict(env)
 
 
 def _launched(address: Stdio) -> Popen[bytes]:
-    """Start the process of an address.
-
-    Raises:
-        TransportError: it cannot be started, or this platform lacks what it takes to talk to it
-            and to end it; then it was not tried.
-    """
     check_platform()
-    return launch(
-        [str(address.command), *map(str, address.args)],
-        env=_environment(address),
-        cwd=None if address.cwd is None else str(address.cwd),
-    )
-
-
-def _environment(address: Stdio) -> dict[str, str]:
-    """Return the environment of a process that is started now."""
     inherited: Mapping[str, str] = os.environ
     if not address.inherit_env:
-        inherited = {name: os.environ[name] for name in _LEAST_INHERITED if name in os.environ}
-    return {**inherited, **(address.env or {})}
+        inherited = {name: os.environ[name] for name in _BASIC_VARIABLES if name in os.environ}
+    return launch(
+        [str(address.command), *map(str, address.args)],
+        env={**inherited, **(address.env or {})},
+        cwd=None if address.cwd is None else str(address.cwd),
+    )
 
 
 def _kind(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-def _judged(args: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Yield each argument as it may be shown, with the secret that it holds, or ""."""
+def _hide_secrets(args: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Yield each argument with its secret hidden, and that secret, or ""."""
     previous = ""
     for arg in args:
         name, equals, value = arg.partition("=")
@@ -416,10 +392,10 @@ def _judged(args: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 
 def _secrets(address: Stdio) -> list[str]:
-    """Return what the server was given and must not be shown, the longest first."""
-    given = [secret for _, secret in _judged(map(str, address.args))]
+    """Return the secrets that the server was given, the longest first."""
+    given = [secret for _, secret in _hide_secrets(map(str, address.args))]
     given += [value for name, value in (address.env or {}).items() if is_secret_name(name)]
-    return sorted((s for s in given if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
+    return sorted((s for s in given if len(s) >= _MIN_SECRET_LENGTH), key=len, reverse=True)
 
 
 def _signal_name(number: int) -> str:

@@ -1,17 +1,15 @@
-"""The server's end of stdio: this process' own standard input and output.
+"""The server's stdio transport: standard input and output of this process.
 
-Works on pipes, sockets, terminals and files. Knows nothing of messages, and nothing of the
-process that started this one.
+Works on pipes, sockets, terminals and files.
 
 The rules that live here, and only here:
 
-* Only frames reach the wire.                            [MCP 2026-07-28, basic/transports/stdio]
-  While connected, the wire is held under private descriptors; whoever prints, writes to
-  descriptor 1 or starts a child process writes to stderr instead, and whoever reads stdin
-  finds it empty. Whoever closes `sys.stdout`, or descriptor 1, closes neither the wire nor
-  stderr. `close` puts everything back.
+* Only frames are written to the wire.                   [MCP 2026-07-28, basic/transports/stdio]
+  While connected, the wire is duplicated to private descriptors: `print`, writes to descriptor 1
+  and child processes write to stderr instead, and stdin reads as empty. Closing `sys.stdout`,
+  or descriptor 1, closes neither the wire nor stderr. `close` restores everything.
 * The end of the input is reported as the end, and answers are still written until `close`.
-* Descriptors that are handed in are taken over: `close` closes them.
+* Descriptors that are passed in are owned by the transport: `close` closes them.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StdioServer"]
 
-# How long `close` waits for a client that is there and takes nothing.
-_PATIENCE: Final = 5.0
+# How long `close` waits for a client that is connected and reads nothing.
+_CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class StdioServer(FramedTransport):
@@ -46,16 +44,16 @@ class StdioServer(FramedTransport):
     ) -> None:
         super().__init__(policy, "stdio")
         self._given = (stdin, stdout)
-        self._stdout = -1  # the descriptor that is written to
-        self._standard = _Standard()
+        self._stdout = -1  # the descriptor for output
+        self._standard = _StandardStreams()
         self._is_used = False
 
     async def connect(self) -> None:
-        """Take over the descriptors, and begin to read.
+        """Take over the descriptors, and start to read.
 
         Raises:
-            TransportError: one of them is not open, or this platform lacks what is needed;
-                what is open is given back, or closed if it was handed in.
+            TransportError: one of them is not open, or this platform is not supported;
+                descriptors are restored, or closed if they were passed in.
         """
         if self._is_used:
             raise TransportError("a transport connects once")
@@ -79,7 +77,7 @@ class StdioServer(FramedTransport):
         if stdout is None:
             stdout = self._standard.take_output()
         self._stdout = stdout
-        # Both are looked at before either is touched.
+        # Both are inspected before either is changed.
         write = FdWriter if is_watchable(stdout) else ThreadWriter
         read = FdReader if is_watchable(stdin) else ThreadReader
         self._reader = read(loop, stdin, self._receive, self._input_ended)
@@ -92,7 +90,7 @@ class StdioServer(FramedTransport):
         was_connected = self._writer is not None
         try:
             if self._writer is not None:
-                await self._writer.finish(_PATIENCE)
+                await self._writer.finish(_CLOSE_TIMEOUT_S)
         finally:
             self._is_used = True
             self._clear_away()
@@ -102,7 +100,7 @@ class StdioServer(FramedTransport):
     def _input_ended(self, error: OSError | None) -> None:
         self._receive_end()
         if error is None:
-            # Of a client that is gone both ends are; one that waits for answers keeps this one.
+            # A client that is gone has closed both pipes; one that waits for answers keeps this.
             self._is_open = self._is_open and not is_abandoned(self._stdout)
             self._report(None)
         else:
@@ -111,32 +109,31 @@ class StdioServer(FramedTransport):
 
     def _output_broke(self, error: OSError) -> None:
         self._is_open = False
-        self._report(TransportError(f"the client does not read any more: {error.strerror}"))
+        self._report(TransportError(f"the client stopped reading: {error.strerror}"))
 
     def _clear_away(self) -> None:
-        """Give back what was taken, and close what was handed in."""
-        # In this order: input and output may be one socket, whose flags the reader found first.
+        # In this order: input and output may be one socket, whose flags the reader saved first.
         if self._writer is not None:
             self._writer.close()
         if self._reader is not None:
             self._reader.close()
-        self._standard.put_back()
+        self._standard.restore()
         for fd in {fd for fd in self._given if fd is not None}:
             try:
                 os.close(fd)
             except OSError:
-                pass  # was not open: that is why we could not connect
+                pass  # was not open, which is why `connect` failed
         self._given = (None, None)
 
 
-class _Standard:
-    """The standard streams of this process, and what was put in their place."""
+class _StandardStreams:
+    """The standard streams of this process, and their replacements."""
 
     def __init__(self) -> None:
         self._input: int | None = None  # the wire, under descriptors that children do not inherit
         self._output: int | None = None
-        self._stdout: TextIO | None = None  # what `print` wrote to
-        self._stand_in: TextIO | None = None  # and writes to now
+        self._stdout: TextIO | None = None  # the original `sys.stdout`
+        self._replacement: TextIO | None = None
 
     def take_input(self) -> int:
         """Return a private descriptor for stdin, and leave an empty file in its place."""
@@ -153,23 +150,23 @@ class _Standard:
         self._output = os.dup(1)
         _lead_output_to_stderr()
         # Not `sys.stderr` itself: a handler that closes its stdout must not close our log.
-        self._stand_in = open(  # noqa: SIM115  # it stays for as long as we are connected
+        self._replacement = open(  # noqa: SIM115  # it stays open while connected
             1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
         )
-        self._stdout, sys.stdout = sys.stdout, self._stand_in
-        # What was printed before has no place on the wire either.
+        self._stdout, sys.stdout = sys.stdout, self._replacement
+        # Text printed before must not reach the wire either.
         _flush(self._stdout)
         return self._output
 
-    def put_back(self) -> None:
-        """Undo what was done; what others have changed since is left as it is."""
+    def restore(self) -> None:
+        """Restore the streams, except those that other code has replaced since."""
         if self._output is not None:
-            # What was printed meanwhile goes where it belongs before it could reach the wire,
-            # even if somebody has closed the descriptor.
+            # Text printed meanwhile is flushed to stderr before descriptor 1 is the wire again,
+            # even if other code has closed the descriptor.
             _lead_output_to_stderr()
             _flush(self._stdout)
-            _flush(self._stand_in)
-            if sys.stdout is self._stand_in and self._stdout is not None:
+            _flush(self._replacement)
+            if sys.stdout is self._replacement and self._stdout is not None:
                 sys.stdout = self._stdout
             os.dup2(self._output, 1)
             os.close(self._output)
@@ -181,22 +178,21 @@ class _Standard:
 
 
 def _check_was_open(stream: TextIO | None) -> None:
-    """Refuse a standard stream that was closed when Python started.
+    """Reject a standard stream that was closed when Python started.
 
-    Its descriptor has gone to whatever was opened first since, likely the event loop's own.
+    Its descriptor number was reused by the first file opened since, likely the event loop's.
     """
     if stream is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 def _lead_output_to_stderr() -> None:
-    """Let descriptor 1 be another name of stderr."""
     try:
         os.dup2(2, 1)
-    except OSError:  # there is none
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
+    except OSError:  # stderr is closed
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
 
 
 def _flush(stream: TextIO | None) -> None:
@@ -204,4 +200,4 @@ def _flush(stream: TextIO | None) -> None:
         if stream is not None:
             stream.flush()
     except (OSError, ValueError):
-        pass  # a closed stream, or one whose reader is gone: there is nothing to lose
+        pass  # a closed stream, or one whose reader is gone

@@ -442,7 +442,7 @@ def test_workers_are_read_on_when_the_client_is_gone(monkeypatch: pytest.MonkeyP
         scene.host.backlog = HIGH_WATER
         pipes.say(method="notifications/message", params={})
         assert pipes.is_paused
-        scene.host.on_error(stdio_front.TransportError("the client does not read any more"))
+        scene.host.on_error(stdio_front.TransportError("the client stopped reading"))
         assert not pipes.is_paused
         worker.finish(0)
 

@@ -241,7 +241,7 @@ def test_without_pings_a_client_of_the_handshake_may_be_idle_too(tmp_path: Path)
 def test_a_client_that_reads_nothing_is_lost_whatever_it_has_open(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.transports.sockets.connection._PATIENCE", 0.05)
+    monkeypatch.setattr("trunkline.transports.sockets.connection._CLOSE_TIMEOUT_S", 0.05)
 
     async def script() -> None:
         async with serving(tmp_path, idle=SHORT) as scene:
@@ -264,7 +264,7 @@ def test_a_client_that_reads_slowly_gets_all_of_it(
     tmp_path: Path, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says nothing and has nothing open, and comes to no question before it has read all."""
-    monkeypatch.setattr("trunkline.transports.sockets.connection._PATIENCE", 0.02)
+    monkeypatch.setattr("trunkline.transports.sockets.connection._CLOSE_TIMEOUT_S", 0.02)
 
     async def script() -> None:
         async with serving(tmp_path, idle=0.2, keep_alive=0.2) as scene, scene.client() as raw:

@@ -19,7 +19,7 @@ def unexpected(*_: object) -> None:
 
 def test_a_reader_stays_only_so_far_ahead_of_the_loop(tmp_path) -> None:
     path = tmp_path / "large"
-    most = thread.READ_CHUNK * thread.READ_AHEAD
+    most = thread.READ_CHUNK_BYTES * thread.MAX_CHUNKS_AHEAD
     path.write_bytes(bytes(most * 3))
 
     async def script() -> None:
@@ -153,7 +153,7 @@ def test_no_descriptor_is_made_non_blocking() -> None:
 
 def test_a_reader_that_pauses_holds_back_what_comes_in_order_and_the_end_too(tmp_path) -> None:
     path = tmp_path / "large"
-    most = thread.READ_CHUNK * thread.READ_AHEAD
+    most = thread.READ_CHUNK_BYTES * thread.MAX_CHUNKS_AHEAD
     path.write_bytes(os.urandom(most * 2 + 17))
 
     async def script() -> None:

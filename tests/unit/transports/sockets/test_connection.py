@@ -276,7 +276,7 @@ def test_what_a_server_said_before_it_left_is_heard_before_the_loss() -> None:
 
 
 def test_a_loss_is_told_though_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_LAST_WORDS", 0.05)
+    monkeypatch.setattr(connection, "_REST_TIMEOUT_S", 0.05)
 
     async def script() -> None:
         async with connected() as (heard, raw):
@@ -301,7 +301,7 @@ def test_a_frame_that_comes_byte_by_byte_is_whole() -> None:
 
 
 def test_who_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_PATIENCE", 0.05)
+    monkeypatch.setattr(connection, "_CLOSE_TIMEOUT_S", 0.05)
 
     async def script() -> None:
         async with served() as (_raw, heard):
@@ -416,7 +416,7 @@ def test_a_path_that_nobody_listens_at_is_told(tmp_path: Path) -> None:
 
 def test_port_0_is_for_listening() -> None:
     async def script() -> None:
-        with pytest.raises(TransportError, match="nobody dials"):
+        with pytest.raises(TransportError, match="but not dial"):
             await Tcp("127.0.0.1", 0).transport(POLICY).connect()
 
     run(script)
@@ -489,7 +489,7 @@ def test_a_path_whose_queue_is_full_is_waited_for(
                 each.close()
             await transport.close()
 
-            monkeypatch.setattr(connection, "_EACH", 0.02)
+            monkeypatch.setattr(connection, "_CONNECT_TIMEOUT_S", 0.02)
             await fill(address, held)
             with pytest.raises(TransportError, match=r"unix:.*: Resource temporarily unavailable"):
                 await address.transport(POLICY).connect()
@@ -555,7 +555,7 @@ def test_who_waits_for_a_connection_may_be_cancelled() -> None:
 def test_a_host_that_does_not_answer_has_its_turn_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "_EACH", 0.05)
+    monkeypatch.setattr(connection, "_CONNECT_TIMEOUT_S", 0.05)
 
     async def script() -> None:
         async with crowded_tcp() as address:
