@@ -3,7 +3,9 @@
     python -m tools.census                   print the counts and what is over a limit
     python -m tools.census --against REF     print a column for a commit beside this tree
 
-Public names of a class are those that `dir()` lists without an underscore.
+Public names of a class are those without an underscore that `dir()` lists, that its `__slots__`
+and annotations declare, and that its methods assign to `self`, inherited ones included. Stubs
+(`.pyi`) are generated, and not counted.
 """
 
 from __future__ import annotations
@@ -31,13 +33,38 @@ MAX_ENTRIES: Final = 15
 _NOT_SOURCE: Final = frozenset(("__pycache__",))
 _IMPORT_TIMEOUT_S: Final = 60
 
+# Its classes have the names of other libraries on purpose, so that code written for those runs.
+_FOREIGN_NAMES: Final = "compat"
+
 # Run by an interpreter of its own, so that two trees with the same package can be compared.
 _LIST_NAMES: Final = """
-import importlib, json, sys
+import ast, importlib, inspect, json, sys, textwrap
+
+def assigned(method):
+    own = [argument.arg for argument in method.args.args[:1]]
+    for node in ast.walk(method):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and node.value.id in own:
+                yield node.attr
+
+def attributes(kind):
+    yield from dir(kind)
+    for each in kind.__mro__[:-1]:
+        yield from getattr(each, "__annotations__", ())
+        slots = each.__dict__.get("__slots__", ())
+        yield from (slots,) if isinstance(slots, str) else slots
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
+        except (OSError, TypeError):  # written in C
+            continue
+        for node in tree.body[0].body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from assigned(node)
+
 sys.path.insert(0, sys.argv[1])
 package = importlib.import_module(sys.argv[2])
 print(json.dumps({
-    name: [each for each in dir(getattr(package, name)) if not each.startswith("_")]
+    name: sorted({each for each in attributes(getattr(package, name)) if each[0] != "_"})
     for name in sys.argv[3:]
 }))
 """
@@ -85,18 +112,26 @@ def census_of(source: Path, package: str = PACKAGE, classes: tuple[str, ...] = C
         written_lines=sum(lines[path] for path in texts if path not in generated),
         generated_lines=sum(lines[path] for path in generated),
         repeated_classes=repeated(
-            {path.relative_to(folder).as_posix(): text for path, text in texts.items()}
+            {
+                path.relative_to(folder).as_posix(): text
+                for path, text in texts.items()
+                if path.relative_to(folder).parts[0] != _FOREIGN_NAMES
+            }
         ),
         public_names=public_names(source, package, classes) if classes else {},
     )
 
 
 def entries_of(folder: Path) -> dict[str, int]:
-    """Return how many files and folders each folder shows, by its path."""
+    """Return how many files and folders each folder shows, without stubs, by its path."""
     counts = {}
     for each in sorted((folder, *folder.rglob("*"))):
         if each.is_dir() and _NOT_SOURCE.isdisjoint(each.relative_to(folder).parts):
-            inside = [entry for entry in each.iterdir() if entry.name not in _NOT_SOURCE]
+            inside = [
+                entry
+                for entry in each.iterdir()
+                if entry.name not in _NOT_SOURCE and entry.suffix != ".pyi"
+            ]
             if inside:
                 counts[each.relative_to(folder.parent).as_posix()] = len(inside)
     return counts
