@@ -431,7 +431,7 @@ def _client(
             from ...transports.stdio.client import StartedServer
 
             address = StartedServer(command, process)
-    if hear is not None:
+    if on_frame is not None:
         from ...transports.tap import Tapped
 
         address = Tapped(address, on_frame)

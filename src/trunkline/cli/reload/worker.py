@@ -124,9 +124,11 @@ class _Reporter:
 
     def report_ready(self, app: Server) -> None:
         """Report that the server is ready."""
-        policy = app.policy
+        policy = app._core.policy
         size = policy.limits.message_size("stdio")
-        self._send(WorkerReport(True, self._own_files(), policy.framing, size, app.limits.grace))
+        self._send(
+            WorkerReport(True, self._own_files(), policy.framing, size, app._core.limits.grace)
+        )
 
     def report_failure(self) -> None:
         """Report a failure, unless the server was reported ready."""
@@ -148,7 +150,7 @@ class _Reporter:
 
 
 def _set_first_id(app: Server, generation: int) -> None:
-    policy = app.policy
+    policy = app._core.policy
     first = policy.first_id + generation * _IDS_PER_GENERATION
     if first < policy.max_id:
         app._core.policy = policy.replace(first_id=first)
@@ -168,8 +170,8 @@ def _follow_control(control: socket.socket, app: Server) -> None:
         except OSError:
             has_byte = False
         if has_byte:
-            for each in app.listeners:
-                each.let_in_nobody()
+            for each in app._core.listeners:
+                each.stop_accepting()
             return
         loop.remove_reader(control)
         app.stop()

@@ -50,7 +50,7 @@ def test_the_options_name_an_address(words: list[str], address: Tcp | Unix | Non
         (["--tcp", "host"], "needs a host and a port"),
         (["--tcp", "٣"], "needs a host and a port"),
         (["--unix", ""], "Unix.path is the path of a socket"),
-        (["--unix", "x" * 200], "choose a shorter one"),
+        (["--unix", "x" * 200], "use a shorter or a relative path"),
         (["--tls-cert", "c"], "--tls-cert needs --tcp"),
         (["--unix", "x", "--tls-key", "k"], "--tls-key needs --tcp"),
         (["--tcp", "1", "--tls-key", "k"], "--tls-key needs --tls-cert"),
@@ -87,7 +87,7 @@ def test_misuse_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]
         (["nothing.py"], "trunkline serve: 'nothing.py' does not exist"),
         (["nothing.py", "--reload"], "trunkline serve: 'nothing.py' does not exist"),
         ([__file__, "--reload-dir", "."], "--reload-dir needs --reload"),
-        ([__file__, "--reload", "--reload-dir", "nowhere"], "'nowhere' is none"),
+        ([__file__, "--reload", "--reload-dir", "nowhere"], "'nowhere' is not a folder"),
     ],
 )
 def test_what_there_is_not_ends_with_2(
