@@ -76,7 +76,7 @@ def test_what_breaks_ends_with_1_and_is_told_first(run: Any, save: Any) -> None:
         "",
         "SAFE (1)",
         "  tool plus: the tool is new",
-        "    listing.tool.added: Nobody calls it yet.",
+        "    listing.tool.added: No client calls it yet.",
         "",
         "1 breaking, 0 announced, 0 deprecated, 1 safe: "
         "the new server breaks clients of the old one",
