@@ -269,9 +269,9 @@ async def prompts_are_listed(talk: Talk) -> None:
 @CHECKS.about(ANY)
 async def a_list_has_pages(talk: Talk) -> None:
     """A first page of two tools, and a cursor to the next."""
-    page = await talk.client.tools_page()
+    page = await talk.client.list_tools_page()
     expect(len(page.tools), 2, "tools on the first page")
-    following = await talk.client.tools_page(page.next_cursor)
+    following = await talk.client.list_tools_page(page.next_cursor)
     expect([tool.name for tool in following.tools], list(TOOLS[2:4]))
 
 
@@ -392,7 +392,7 @@ async def the_log_begins_at_its_level(talk: Talk) -> None:
     """Only lines of the level that was asked for are sent."""
     if HANDSHAKE.holds(talk.revision):
         declared(talk, "logging")
-    await talk.client.set_log_level("warning")
+    await talk.client.set_logging_level("warning")
     talk.logs.clear()
     await talk.client.call_tool("chatter")
     await until(lambda: len(talk.logs) >= 2, "second line")

@@ -175,7 +175,7 @@ async def a_page_comes_first(talk: Talk) -> None:
 @CHECKS.about(HANDSHAKE)
 async def that_roots_changed_may_be_told(talk: Talk) -> None:
     """The server takes word of new roots, and goes on."""
-    talk.client.notify_roots_changed()
+    talk.client.send_roots_list_changed()
     expect(await said(talk, "echo", {"text": "still here"}), "still here")
 
 

@@ -75,7 +75,7 @@ async def test_a_cursor_from_before_a_change_is_invalid_and_our_client_starts_ag
 
 @rule("BP-157", "F-24")
 async def test_our_client_follows_the_pages_to_their_end(talk: Talk) -> None:
-    found = await talk.client.tools_page()
+    found = await talk.client.list_tools_page()
     assert len(found.tools) == PAGE
     names = [tool.name for tool in await talk.client.list_tools(fresh=True)]
     assert names == [

@@ -79,7 +79,7 @@ async def test_a_request_has_the_log_that_it_asked_for_and_no_other(talk: Talk) 
 async def test_our_client_hears_the_log_from_the_level_it_set(talk: Talk) -> None:
     heard: list[Any] = []
     client = await talk.connect(on_log=heard.append)
-    await client.set_log_level("critical")
+    await client.set_logging_level("critical")
     await client.call_tool("speak", {"levels": list(LOG_LEVELS)})
     await client.call_tool("echo", {"text": "x"})
     assert [each.level for each in heard] == ["critical", "alert", "emergency"]

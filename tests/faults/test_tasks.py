@@ -1082,8 +1082,8 @@ class Taskmaster(Place):
 
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.client.tasks.poller.SHORTEST_WAIT", 0.001)
-    monkeypatch.setattr("trunkline.client.tasks.poller.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("trunkline.client.tasks.poller.MIN_POLL_INTERVAL_S", 0.001)
+    monkeypatch.setattr("trunkline.client.tasks.poller.FIRST_POLL_INTERVAL_S", 0.001)
 
 
 STATES: dict[str, Any] = {

@@ -80,9 +80,9 @@ async def requests(client: Client) -> None:
 
 async def levels(client: Client) -> None:
     """Levels are names, and None is one too."""
-    await client.set_log_level("debug")
-    await client.set_log_level(None)
-    await client.set_log_level("loud")  # type: ignore[arg-type]  # as above
+    await client.set_logging_level("debug")
+    await client.set_logging_level(None)
+    await client.set_logging_level("loud")  # type: ignore[arg-type]  # as above
 
 
 async def changes(client: Client) -> None:

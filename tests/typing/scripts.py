@@ -83,7 +83,7 @@ def requests(client: SyncClient) -> None:
     assert_type(client.request("acme/own"), dict[str, Any])
     assert_type(client.request("acme/own", result_type=Forecast), Forecast)
     assert_type(client.initialize_result, InitializeResult | None)
-    client.set_log_level("loud")  # type: ignore[arg-type]  # as above
+    client.set_logging_level("loud")  # type: ignore[arg-type]  # as above
 
 
 def changes(client: SyncClient) -> None:

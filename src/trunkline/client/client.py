@@ -1,110 +1,133 @@
-"""A client: what it is pointed at, what it says of itself, and its connection.
+"""`Client`: connects to one MCP server and calls its methods.
 
     async with Client(["python", "server.py"]) as client:
         result = await client.call_tool("forecast", {"city": "Oslo"})
 
-A client has one connection at a time. What is asked goes by `verbs`, what one connection does
-by `session`, how it begins by `opening`; here is what holds them together.
+A method builds the params, sends the request and decodes the result. Sessions are opened by
+`connect.connection`, requests sent by `requests.sender`; subscriptions and tasks have
+sub-packages of their own.
 
 The rules that live here, and only here:
 
-* Connecting is bounded in time, and leaves nothing behind when it fails.
-* `close` may be called by any task, twice, during a call or while connecting. One that is
-  cancelled has closed all the same, and the next waits for what is left.
-* Ids that are used up are no concern of a caller: a new connection takes over, with the log
-  level and the subscriptions of the old, which ends when its last answer has come. So it is
-  where a connection has ended and the server outlives it. What was under way is not repeated.
+* The log level is a request in the handshake revisions, and part of every request after them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args, overload
 
 from msgspec import UNSET
 
 from .. import __version__
-from ..errors import ConnectionLost, PeerError, RequestTimeout, TransportError, TrunklineError
+from ..errors import PeerError, TrunklineError
 from ..jsonrpc.policy import Policy
+from ..mcp.shaping import narrow
 from ..mcp.types import (
+    CallToolRequestParams,
+    CompleteRequestParams,
+    CompleteRequestParamsArgument,
+    CompleteRequestParamsContext,
+    CompleteResult,
+    CompleteResultCompletion,
     DiscoverResult,
+    GetPromptRequestParams,
+    GetPromptResult,
     Implementation,
     InitializeResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListTasksResult,
+    ListToolsResult,
     LoggingLevel,
+    Prompt,
+    PromptReference,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    RequestParams,
+    Resource,
+    ResourceTemplate,
+    ResourceTemplateReference,
     ServerCapabilities,
+    SetLevelRequestParams,
+    Task,
+    Tool,
 )
 from ..redaction import show
 from ..spec.revisions import LATEST, REVISIONS
 from .connect.capabilities import capabilities, extended
-from .connect.negotiation import ClientHello, agree
-from .connect.targets import Given, forget, outlives, remember, remembered, target_of
-from .diagnostics import RateLimitedLog, log
+from .connect.connection import Connection, ConnectionOptions
+from .connect.negotiation import ClientHello
+from .connect.targets import TargetLike, target_of
 from .options import LEVELS, Validate, check_choice, check_count, check_seconds
-from .requests.cache import Cache, fresh_until
-from .requests.decode import INPUT_REQUIRED, read
+from .requests.cache import Cache
+from .requests.call import PendingCall, SubmitMethods, tool_call
+from .requests.decode import NotComplete, read, read_own
+from .requests.method_checks import check_method, raise_not_sendable
+from .requests.request import OnProgress, OutgoingRequest
+from .requests.sender import RequestSender
+from .requests.tool_result import ToolResult, tool_result
 from .server_requests.handlers import (
-    AT_ONCE,
-    ClientHandlers,
     HandlerFunctions,
     OnElicit,
     OnElicitUrl,
     OnSample,
     Roots,
-    as_root,
+    fixed_roots,
 )
-from .session import CLOSED, Era, NegotiatedSession, OnProgress, OutgoingRequest, Session
+from .session import NOT_SENT, Era
 from .subscriptions.notifications import (
-    NotificationCallbacks,
     NotificationListeners,
     OnListChanged,
     OnLog,
     OnNotification,
     OnResourceUpdated,
 )
-from .tasks.methods import TASK, TaskVerbs
+from .subscriptions.stream import ClientSubscriptions, Subscription, topics
+from .tasks.methods import TaskRequests
 
 if TYPE_CHECKING:
-    from ..concurrency.thread_pool import ThreadPool
     from .extensions import Extensions
-    from .validation import MessageValidator
+    from .requests.batch import CallBatch
+    from .tasks.task_call import TaskHandle
 
 __all__ = ["Client"]
 
-
-class _TurnedAway(TransportError):
-    """A server that outlives its connections ended one before anything was agreed."""
+T = TypeVar("T")
 
 
-class Client(TaskVerbs):
-    """A connection to one MCP server, in whichever revision the two have in common.
+class Client(SubmitMethods):
+    """A connection to one MCP server, in a revision that both sides support.
 
     `target` is an address such as `Stdio("server.py")` or a `Server`, a command as a list of
-    strings, or a transport. `revision` pins one revision; without it the newest that both
-    sides speak is found out.
+    strings, or a transport. `revision` pins one revision; by default the newest that both sides
+    support is negotiated.
 
-    A call may take `timeout` seconds, again from each report of progress, up to
-    `max_timeout`; connecting may take `connect_timeout`. `validate` has what the server sends
-    judged: "warn" logs what is wrong, "raise" refuses it. `strict` refuses to send what the
-    server declared no capability for.
+    A request has `timeout` seconds, restarted by each progress notification, up to `max_timeout`;
+    connecting has `connect_timeout`. `validate` checks what the server sends against the
+    specification: "warn" logs violations, "raise" rejects the message. `strict` refuses to send
+    requests for which the server declared no capability.
 
-    What the server asks is answered by `roots`, `on_sample`, `on_elicit` and `on_elicit_url`, and
-    only what is given here is declared; roots are `file://` URIs. In 2026-07-28 a call during
-    which it asks more than `max_rounds` times is given up; requests of the handshake revisions
-    are not counted. `sampling_tools` says that `on_sample` takes tools. `extensions` are declared:
-    settings by id, or a list of `ClientExtension`; `tasks` declares that of tasks. What the server
-    tells goes to `on_log`, `on_progress`, `on_list_changed`, `on_resource_updated`, and all else
-    to `on_notification`. All may be async.
+    Requests of the server are handled by `roots`, `on_sample`, `on_elicit` and `on_elicit_url`;
+    only the capabilities of handlers given here are declared. Roots are `file://` URIs. In
+    2026-07-28 a call fails if the server requests input more than `max_rounds` times; requests of
+    the handshake revisions are not counted. `sampling_tools` declares that `on_sample` supports
+    tools. `extensions` are declared: settings by id, or a list of `ClientExtension`; `tasks`
+    declares the tasks extension. Notifications go to `on_log`, `on_progress`, `on_list_changed`
+    and `on_resource_updated`, all others to `on_notification`. All of these may be async.
 
     Raises:
-        ValueError: an argument is out of range; the text says what it may be.
-        TypeError: `target` is nothing that one can connect to.
+        ValueError: an argument is out of range; the text names the valid values.
+        TypeError: `target` is not something to connect to.
     """
 
     def __init__(
         self,
-        target: Given,
+        target: TargetLike,
         *,
         revision: str | None = None,
         name: str = "trunkline",
@@ -147,52 +170,44 @@ class Client(TaskVerbs):
             ("probe_timeout", probe_timeout),
         ):
             check_seconds(what, seconds)
-        self._target = target_of(target)
         settings, resolvers = extended(extensions, tasks=tasks)
-        self._handlers = HandlerFunctions(
-            _kept(roots), on_sample, on_elicit, on_elicit_url, sampling_tools
+        handlers = HandlerFunctions(
+            fixed_roots(roots), on_sample, on_elicit, on_elicit_url, sampling_tools
         )
-        self._listeners = NotificationListeners(
-            on_log, on_notification, on_list_changed, on_resource_updated
+        self._connection = Connection(
+            target_of(target),
+            ClientHello(
+                revision,
+                Implementation(name, version, title=UNSET if title is None else title),
+                partial(capabilities, handlers, experimental, settings),
+                probe_timeout,
+            ),
+            handlers,
+            NotificationListeners(on_log, on_notification, on_list_changed, on_resource_updated),
+            Cache() if cache else None,
+            ConnectionOptions(
+                (policy or Policy()).replace(revision=revision or LATEST),
+                timeout,
+                max_timeout,
+                connect_timeout,
+                validate,
+                strict,
+                on_progress,
+            ),
         )
-        self._hello = ClientHello(
-            revision,
-            Implementation(name, version, title=UNSET if title is None else title),
-            partial(capabilities, self._handlers, experimental, settings),
-            probe_timeout,
-        )
-        self._policy = (policy or Policy()).replace(revision=revision or LATEST)
-        self._timeout = timeout
-        self._max_timeout = max_timeout
-        self._connect_timeout = connect_timeout
-        self._validate: Validate = validate
-        self._strict = strict
-        self._on_progress = on_progress
+        self._sender = RequestSender(self._connection, resolvers, max_rounds=max_rounds)
+        self._tasks = TaskRequests(self._sender, enabled=tasks)
+        self._subscriptions = ClientSubscriptions(self._sender)
+        self._connection.log_level = logging_level
+        self._connection.on_tools_changed = self._tasks.forget_tools
+        self._connection.on_open = self._subscriptions.begin
+        self._connection.on_renewed = self._subscriptions.move
+        # Whether a call without arguments of its own needs no `RequestWatch` and no checks.
         self._is_plain = on_progress is None and not strict
-        self._level = logging_level
-        self._subscribed = {}
-        self._submitting = set()
-        self._max_rounds = max_rounds
-        self._resolvers = {INPUT_REQUIRED: self._resolve_input}
-        self._takes_tasks = tasks
-        self._task_support = None
-        self._tool_changes = 0
-        if tasks:
-            self._resolvers[TASK] = self._resolve_task
-        self._resolvers.update(resolvers)
-        self._cache = Cache() if cache else None
-        self._session: Session | None = None
-        self._is_connecting = False
-        self._opening: Session | None = None
-        self._renewing: asyncio.Lock | None = None
-        # Sessions that wait for their last answers, or for their end.
-        self._leaving: set[Session] = set()
-        # How many times this client was closed, for whoever was about to connect it.
-        self._closings = 0
 
     def __repr__(self) -> str:
         state = f"{self.revision}" if self.is_connected else "not connected"
-        return f"<Client {show(self._hello.info.name)}, {state}>"
+        return f"<Client {show(self._connection.hello.info.name)}, {state}>"
 
     # -- connecting --------------------------------------------------------------------------
 
@@ -209,249 +224,548 @@ class Client(TaskVerbs):
         await self.close()
 
     async def connect(self) -> None:
-        """Connect, and agree on a revision.
+        """Connect, and negotiate a revision.
 
         A client whose connection was lost or closed can connect again, if it has an address.
 
         Raises:
-            TransportError: there is nothing to connect to, or it went away at once.
-            RequestTimeout: it took too long.
-            RemoteProtocolError: there is no revision that both sides speak.
-            PeerError: the server refused.
+            TransportError: the server cannot be reached, or closed the connection at once.
+            RequestTimeout: it took longer than `connect_timeout`.
+            RemoteProtocolError: both sides have no revision in common.
+            PeerError: the server rejected the connection.
         """
-        if self._is_connecting or self._opening is not None or self.is_connected:
-            raise TrunklineError("this client is connected already, or about to be")
-        self._is_connecting = True
-        closings = self._closings
-        try:
-            lost, self._session = self._session, None
-            if lost is not None:
-                await asyncio.wait([self._leave(lost)])
-            if closings != self._closings:
-                raise ConnectionLost(CLOSED)
-            self._session = await self._open()
-        finally:
-            self._is_connecting = False
+        await self._connection.connect()
 
     async def close(self) -> None:
-        """End the connection; what is under way ends with `ConnectionLost`."""
-        self._closings += 1
-        self._subscribed.clear()
-        session, self._session = self._session, None
-        self._leaving.update(each for each in (session, self._opening) if each is not None)
-        ending = [self._leave(each) for each in list(self._leaving)]
-        if ending:
-            # Whoever waits here and is cancelled leaves them at it.
-            await asyncio.wait(ending)
-        self._renewing = None  # it belongs to this event loop, and the next may be another
+        """Close the connection; pending requests end with `ConnectionLost`."""
+        self._subscriptions.uris.clear()
+        await self._connection.close()
 
-    def _leave(self, session: Session) -> asyncio.Task[None]:
-        """End a session, and know of it until it has ended; return what ends it."""
-        self._leaving.add(session)
-        ending = session.end()
-        ending.add_done_callback(lambda _: self._leaving.discard(session))
-        return ending
-
-    async def _open(self) -> Session:
-        """Return a new session, agreed on and ready.
-
-        A server that is about to be replaced may take a connection and end it. Nothing was asked
-        by then, so it is tried once more.
-        """
-        try:
-            return await self._open_once()
-        except TransportError as error:
-            if not isinstance(error, _TurnedAway):
-                raise
-        return await self._open_once()
-
-    async def _open_once(self) -> Session:
-        transport = self._target.address.transport(self._policy)
-        server_log = RateLimitedLog()
-        session = self._opening = Session(
-            transport,
-            self._policy,
-            timeout=self._timeout,
-            max_timeout=self._max_timeout,
-            answering=ClientHandlers(self._handlers, lambda: self._threads),
-            callbacks=NotificationCallbacks(
-                self._listeners, server_log, self._cache, self._forget_tools
-            ),
-            server_log=server_log,
-            on_progress=self._on_progress,
-            checks=self._judging(transport.name, server_log),
-            is_outlived=self._target.lasts and outlives(self._target.address),
-        )
-        try:
-            async with asyncio.timeout(self._connect_timeout) as limit:
-                await self._begin(session)
-        except BaseException as error:  # a cancelled task too: nothing may be left open
-            await asyncio.wait([self._leave(session)])
-            if isinstance(error, TimeoutError) and limit.expired():
-                reason = f"no connection within {self._connect_timeout:g} s"
-                raise RequestTimeout(reason) from None
-            if isinstance(error, ConnectionLost) and error.reason != CLOSED:
-                kind = _TurnedAway if session.was_turned_away else TransportError
-                raise kind(
-                    error.reason, exit_status=error.exit_status, stderr=error.stderr
-                ) from None
-            raise
-        finally:
-            self._opening = None
-        return session
-
-    @cached_property
-    def _threads(self) -> ThreadPool:
-        """The threads of handlers that are no coroutines, made when the first needs one."""
-        from ..concurrency.thread_pool import ThreadPool
-
-        return ThreadPool(AT_ONCE, keep_idle=False, name="trunkline-asked")
-
-    def _judging(self, transport: str, server_log: RateLimitedLog) -> MessageValidator | None:
-        """Return what judges a conversation, or None where nothing does."""
-        if self._validate == "off":
-            return None
-        # Imported here, as above: it is for those who write servers.
-        from .validation import MessageValidator
-
-        return MessageValidator(transport, server_log, raises=self._validate == "raise")
-
-    async def _begin(self, session: Session) -> None:
-        await session.transport.connect()
-        negotiated, discovered = await self._agree(session)
-        self._forget_tools()
-        if self._cache is not None:
-            self._cache.clear()
-            self._keep(discovered)
-        if self._level is not None:
-            await self._begin_logging(session, negotiated, self._level)
-        if self._subscribed and "resources/subscribe" in session.methods:
-            await self._subscribe_again(session)
-        await self._begin_listening(session, self._hello.probe_timeout)
-        # It may have ended in the same moment, and nobody is told of that but who asks.
-        session.check_open()
-
-    async def _agree(self, session: Session) -> tuple[NegotiatedSession, bytes | None]:
-        """Open the conversation; return what was agreed, and discovered."""
-        address, pinned = self._target.address, self._hello.pinned
-        try:
-            discovered = await agree(session, self._hello, remembered(address))
-        except BaseException:  # out of time, too: what was known of the server led nowhere
-            if pinned is None:
-                forget(address)
-            raise
-        negotiated = session.negotiated
-        if negotiated is None:
-            raise TrunklineError("the opening came to no agreement")
-        if pinned is None:
-            # A pinned revision says what we wanted, not what the server is.
-            remember(address, negotiated.era)
-        return negotiated, discovered
-
-    def _keep(self, discovered: bytes | None) -> None:
-        """Keep what was discovered, if the server said for how long."""
-        if discovered is None or self._cache is None:
-            return
-        try:
-            result: DiscoverResult = read(discovered, DiscoverResult, "server/discover", LATEST)
-        except TrunklineError:
-            return  # it was good enough to connect; whoever asks for it is told what is wrong
-        if result.ttl_ms:
-            until = fresh_until(asyncio.get_running_loop().time(), result.ttl_ms)
-            self._cache.keep(("server/discover", None), discovered, until, self._cache.changes)
-
-    async def _begin_logging(
-        self, session: Session, negotiated: NegotiatedSession, level: LoggingLevel
-    ) -> None:
-        if session.is_per_request:
-            session.log_at(level)
-        elif negotiated.capabilities.logging is not UNSET:
-            await session.ask(OutgoingRequest("logging/setLevel", None, {"level": level}))
-
-    async def _subscribe_again(self, session: Session) -> None:
-        for uri in list(self._subscribed):
-            try:
-                await session.ask(OutgoingRequest("resources/subscribe", None, {"uri": uri}))
-            except PeerError as error:
-                # It is there no more, and no reason to have no connection.
-                log.warning("a new connection could not subscribe to %s: %s", show(uri), error)
-                self._subscribed.pop(uri, None)
-
-    async def _renew(self, session: Session) -> Session:
-        if self._renewing is None:
-            self._renewing = asyncio.Lock()
-        async with self._renewing:
-            current = self._session
-            if current is not None and current is not session:
-                return current  # somebody else was here first
-            if current is None:
-                raise ConnectionLost(CLOSED)
-            if not self._target.lasts:
-                raise TransportError(
-                    "the ids of this connection are used up, and a transport connects once: "
-                    "give the client an address to connect to again"
-                )
-            self._session = new = await self._open()
-            # Now, whatever becomes of who waits here.
-            self._leaving.add(session)
-            try:
-                await self._hand_over(session, new)
-            finally:
-                session.when_idle(lambda: self._leave(session))
-        return new
-
-    # -- what was agreed ---------------------------------------------------------------------
+    # -- what was negotiated -----------------------------------------------------------------
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a server to ask."""
-        return self._session is not None and self._session.is_open
+        """Whether the connection is open."""
+        return self._connection.is_open
 
     @property
     def revision(self) -> str:
-        """The revision of MCP that is spoken, such as "2025-11-25"."""
-        return self._connected().revision
+        """The negotiated revision of MCP, such as "2025-11-25"."""
+        return self._connection.current().revision
 
     @property
     def era(self) -> Era:
-        """Whether the connection began with a handshake, or each request stands for itself."""
-        return self._agreed("era")  # type: ignore[no-any-return]  # a field of Agreement
+        """Whether the connection began with a handshake, or each request is self-contained."""
+        return self._negotiated("era")  # type: ignore[no-any-return]  # a field of NegotiatedSession
 
     @property
     def server_info(self) -> Implementation | None:
-        """Who the server says it is, for display; None where it did not say."""
-        return self._agreed("server_info")  # type: ignore[no-any-return]  # as above
+        """Name and version of the server, for display; None if it sent none."""
+        return self._negotiated("server_info")  # type: ignore[no-any-return]  # as above
 
     @property
     def server_capabilities(self) -> ServerCapabilities:
-        """What the server declared; empty where it declared nothing."""
-        return self._agreed("capabilities")  # type: ignore[no-any-return]  # as above
+        """The declared capabilities of the server; empty if it declared none."""
+        return self._negotiated("capabilities")  # type: ignore[no-any-return]  # as above
 
     @property
     def server_extensions(self) -> dict[str, dict[str, Any]]:
-        """The extensions that the server advertises: their settings by id."""
+        """The extensions that the server declared: their settings by id."""
         found = self.server_capabilities.extensions
         return {} if found is UNSET else found
 
     @property
     def instructions(self) -> str | None:
-        """What the server wants a model to know of it."""
-        return self._agreed("instructions")  # type: ignore[no-any-return]  # as above
+        """The server's instructions for a model."""
+        return self._negotiated("instructions")  # type: ignore[no-any-return]  # as above
 
     @property
     def initialize_result(self) -> InitializeResult | None:
-        """The answer to `initialize`; None in the per-request era."""
-        opening = self._agreed("opening")
+        """The result of `initialize`; None in the per-request era."""
+        opening = self._negotiated("opening")
         return opening if isinstance(opening, InitializeResult) else None
 
-    def _agreed(self, what: str) -> Any:
-        return getattr(self._connected().negotiated, what)
+    def _negotiated(self, what: str) -> Any:
+        return getattr(self._connection.current().negotiated, what)
 
+    # -- tools -------------------------------------------------------------------------------
 
-def _kept(roots: Roots | None) -> Roots | None:
-    """Return roots that can be given more than once."""
-    if roots is None or callable(roots):
-        return roots
-    if isinstance(roots, str):
-        raise ValueError("roots are a list of file:// URIs, not one text")
-    return [as_root(each) for each in roots]
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: type[T],
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult[T]: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult[Any]: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult[Any]:
+        """Call a tool; `result.value` is what it returned, as `result_type`.
+
+        `on_progress(progress, total, message)` is called for each progress notification.
+        `timeout` is in seconds, and restarts with each of them.
+
+        Raises:
+            PeerError: the server rejected the call; a tool that ran and failed is a result whose
+                `is_error` is true.
+            RequestAborted: there is no result: the request timed out, the connection is lost, or
+                input that the server requested could not be given.
+            RemoteProtocolError: the reply is not a result of `tools/call`.
+        """
+        given = UNSET if arguments is None else arguments
+        known = self._tasks.support
+        must_be_task = known is not None and known.get(name) == "required"
+        is_plain = self._is_plain and timeout is None and on_progress is None and meta is None
+        if is_plain and not must_be_task:
+            # The usual case, without the objects that only other calls need.
+            session = self._connection.session or self._connection.current()
+            params = CallToolRequestParams(name, session.meta, given)
+            try:
+                pending = session.send("tools/call", params)
+                raw = await pending.waiter
+            except NOT_SENT:
+                pass  # sent below, on a new session
+            except PeerError as error:
+                must_be_task = await self._tasks.is_task_required(error, name, None)
+                if not must_be_task:
+                    raise
+            except asyncio.CancelledError:
+                session.abandon(pending)
+                raise
+            else:
+                try:
+                    return tool_result(raw, result_type, session.revision)
+                except NotComplete:
+                    request = tool_call(name, given)
+                raw = await self._sender.resolve(session, request, raw)
+                return tool_result(raw, result_type, session.revision)
+        request = tool_call(name, given, timeout, on_progress, meta)
+        if not must_be_task:
+            try:
+                return await self._sender.answer(
+                    request, lambda raw, revision: tool_result(raw, result_type, revision)
+                )
+            except PeerError as error:
+                if not await self._tasks.is_task_required(error, name, timeout):
+                    raise
+        raw, session = await self._tasks.call(request)
+        return tool_result(raw, result_type, session.revision)
+
+    async def list_tools(self, *, fresh: bool = False, timeout: float | None = None) -> list[Tool]:
+        """Return all tools, from all pages; `fresh` bypasses the cache."""
+        return await self._tasks.list_tools(fresh, timeout)
+
+    async def list_tools_page(
+        self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
+    ) -> ListToolsResult:
+        """Return one page of the tools: the first, or that of `cursor`."""
+        page, _ = await self._sender.page("tools/list", ListToolsResult, cursor, fresh, timeout)
+        return page  # type: ignore[no-any-return]  # decoded as this type
+
+    # -- tasks -------------------------------------------------------------------------------
+
+    @overload
+    async def call_tool_as_task(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: type[T],
+        ttl: float | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> TaskHandle[T]: ...
+
+    @overload
+    async def call_tool_as_task(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any = None,
+        ttl: float | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> TaskHandle[Any]: ...
+
+    async def call_tool_as_task(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any = None,
+        ttl: float | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> TaskHandle[Any]:
+        """Call a tool, and return its task as soon as the server has created it.
+
+        If there is no task, because the tool, the server or the revision does not support them,
+        this returns when the tool is done. `ttl` is how many seconds the server should keep the
+        task; since 2026-07-28 the server decides. `timeout` applies to each request.
+
+        Raises:
+            PeerError: the server rejected the call.
+            RequestAborted: the request timed out, or the connection is lost.
+            RemoteProtocolError: the reply is neither a result of `tools/call` nor a task.
+        """
+        from .tasks.task_call import TaskHandle
+
+        if ttl is not None:
+            check_seconds("ttl", ttl)
+        given = UNSET if arguments is None else arguments
+        request = tool_call(name, given, timeout, on_progress, meta)
+        raw, session, poller = await self._tasks.begin(request, name, ttl)
+        result = None if poller else tool_result(raw, result_type, session.revision)
+        return TaskHandle(self._sender, result_type, poller, result)
+
+    @overload
+    def task(
+        self, id: str, *, result_type: type[T], timeout: float | None = None
+    ) -> TaskHandle[T]: ...
+
+    @overload
+    def task(
+        self, id: str, *, result_type: Any = None, timeout: float | None = None
+    ) -> TaskHandle[Any]: ...
+
+    def task(
+        self, id: str, *, result_type: Any = None, timeout: float | None = None
+    ) -> TaskHandle[Any]:
+        """Return a handle of an existing task, of this connection or another.
+
+        No request is sent. `timeout` applies to each request of the handle.
+
+        Raises:
+            LocalProtocolError: the revision has no tasks.
+        """
+        session = self._connection.current()
+        if "tasks/get" not in session.methods:
+            raise_not_sendable("tasks/get", session.revision)
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        from .tasks.poller import TaskPoller
+        from .tasks.task_call import TaskHandle
+
+        return TaskHandle(self._sender, result_type, TaskPoller(self._sender, id, timeout=timeout))
+
+    async def list_tasks(self, *, timeout: float | None = None) -> list[Task]:
+        """Return all tasks that this client may see, in 2025-11-25.
+
+        Raises:
+            LocalProtocolError: the revision has no task list.
+        """
+        session = self._connection.current()
+        if "tasks/list" not in session.methods:
+            raise_not_sendable("tasks/list", session.revision)
+        return await self._sender.all_pages("tasks/list", ListTasksResult, "tasks", False, timeout)
+
+    # -- resources ---------------------------------------------------------------------------
+
+    async def list_resources(
+        self, *, fresh: bool = False, timeout: float | None = None
+    ) -> list[Resource]:
+        """Return all resources, from all pages; `fresh` bypasses the cache."""
+        kind = ListResourcesResult
+        return await self._sender.all_pages("resources/list", kind, "resources", fresh, timeout)
+
+    async def list_resources_page(
+        self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
+    ) -> ListResourcesResult:
+        """Return one page of the resources: the first, or that of `cursor`."""
+        kind = ListResourcesResult
+        page, _ = await self._sender.page("resources/list", kind, cursor, fresh, timeout)
+        return page  # type: ignore[no-any-return]  # as above
+
+    async def list_resource_templates(
+        self, *, fresh: bool = False, timeout: float | None = None
+    ) -> list[ResourceTemplate]:
+        """Return all resource templates, from all pages; `fresh` bypasses the cache."""
+        method, kind = "resources/templates/list", ListResourceTemplatesResult
+        return await self._sender.all_pages(method, kind, "resource_templates", fresh, timeout)
+
+    async def list_resource_templates_page(
+        self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
+    ) -> ListResourceTemplatesResult:
+        """Return one page of the resource templates: the first, or that of `cursor`."""
+        method, kind = "resources/templates/list", ListResourceTemplatesResult
+        page, _ = await self._sender.page(method, kind, cursor, fresh, timeout)
+        return page  # type: ignore[no-any-return]  # as above
+
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        fresh: bool = False,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ReadResourceResult:
+        """Return the contents of a resource: text, or bytes as base64."""
+        fields = {"uri": uri}
+        request = OutgoingRequest(
+            "resources/read", ReadResourceRequestParams, fields, timeout, on_progress, meta
+        )
+        result, _ = await self._sender.cached(request, ReadResourceResult, fresh, uri)
+        return result  # type: ignore[no-any-return]  # as above
+
+    # -- subscriptions -----------------------------------------------------------------------
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
+        task_ids: Iterable[str] = (),
+        timeout: float | None = None,
+    ) -> Subscription:
+        """Return a subscription to changes: `async with client.listen(tools=True) as changes`.
+
+        `tools`, `prompts` and `resources` are the lists of those, `uris` single resources and
+        `task_ids` tasks. `timeout` is how many seconds the server has to acknowledge; after that
+        the subscription stays open without a limit.
+
+        Raises:
+            ValueError: nothing was named, or the timeout is not above 0.
+
+        Entering it raises:
+            PeerError: the server rejected it.
+            RequestAborted: it was not acknowledged in time, or the connection is lost.
+        """
+        wanted = topics(tools, prompts, resources, uris, task_ids)
+        return self._subscriptions.listen(wanted, timeout)
+
+    async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
+        """Subscribe to changes of a resource, which call `on_resource_updated`.
+
+        Raises:
+            PeerError: the server rejected it.
+            LocalProtocolError: in 2026-07-28, the server does not report this resource.
+        """
+        await self._subscriptions.subscribe(uri, timeout)
+
+    async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
+        """End the subscription to a resource."""
+        await self._subscriptions.unsubscribe(uri, timeout)
+
+    # -- prompts and completion --------------------------------------------------------------
+
+    async def list_prompts(
+        self, *, fresh: bool = False, timeout: float | None = None
+    ) -> list[Prompt]:
+        """Return all prompts, from all pages; `fresh` bypasses the cache."""
+        kind = ListPromptsResult
+        return await self._sender.all_pages("prompts/list", kind, "prompts", fresh, timeout)
+
+    async def list_prompts_page(
+        self, cursor: str | None = None, *, fresh: bool = False, timeout: float | None = None
+    ) -> ListPromptsResult:
+        """Return one page of the prompts: the first, or that of `cursor`."""
+        kind = ListPromptsResult
+        page, _ = await self._sender.page("prompts/list", kind, cursor, fresh, timeout)
+        return page  # type: ignore[no-any-return]  # as above
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> GetPromptResult:
+        """Return the messages of a prompt, with its arguments filled in."""
+        fields = {"name": name, "arguments": UNSET if arguments is None else arguments}
+        request = OutgoingRequest(
+            "prompts/get", GetPromptRequestParams, fields, timeout, on_progress, meta
+        )
+        return await self._sender.answer(
+            request, lambda raw, revision: read(raw, GetPromptResult, "prompts/get", revision)
+        )
+
+    async def complete(
+        self,
+        argument: str,
+        value: str,
+        *,
+        prompt: str | None = None,
+        resource: str | None = None,
+        context: dict[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> CompleteResultCompletion:
+        """Return completions for an argument of a prompt or of a resource template.
+
+        `context` holds the arguments that have values already; it is omitted in revisions that
+        do not have it.
+        """
+        if (prompt is None) == (resource is None):
+            raise TypeError("complete() takes either `prompt` or `resource`")
+        given: Any = UNSET if context is None else CompleteRequestParamsContext(context)
+        params: Any = narrow(
+            CompleteRequestParams(
+                CompleteRequestParamsArgument(argument, value),
+                ResourceTemplateReference(resource or "")
+                if prompt is None
+                else PromptReference(prompt),
+                context=given,
+            ),
+            self._revision(),
+        )
+        fields = {"argument": params.argument, "ref": params.ref, "context": params.context}
+        method = "completion/complete"
+        result: CompleteResult = await self._sender.answer(
+            OutgoingRequest(method, CompleteRequestParams, fields, timeout),
+            lambda raw, revision: read(raw, CompleteResult, method, revision),
+        )
+        return result.completion
+
+    # -- the connection ----------------------------------------------------------------------
+
+    async def ping(self, *, timeout: float | None = None) -> float:
+        """Send a ping; return the round-trip time in seconds."""
+        now = asyncio.get_running_loop().time
+        before = now()
+        await self._sender.do("ping", RequestParams, {}, timeout)
+        return now() - before
+
+    async def discover(
+        self, *, fresh: bool = False, timeout: float | None = None
+    ) -> DiscoverResult:
+        """Return the revisions and capabilities of the server."""
+        request = OutgoingRequest("server/discover", RequestParams, {}, timeout)
+        result, _ = await self._sender.cached(request, DiscoverResult, fresh)
+        return result  # type: ignore[no-any-return]  # as above
+
+    async def set_logging_level(
+        self, level: LoggingLevel | None, *, timeout: float | None = None
+    ) -> None:
+        """Request log messages from `level` on, which call `on_log`; None requests none.
+
+        Raises:
+            ValueError: there is no such level; or it is None and the server has a handshake
+                revision, in which the log cannot be switched off.
+        """
+        check_choice("level", level, (None, *LEVELS))
+        session = self._connection.current()
+        if session.is_per_request:
+            session.log_at(level)
+        elif level is None:
+            raise ValueError(f"{session.revision} cannot switch the log off: name a level")
+        else:
+            fields = {"level": level}
+            await self._sender.do("logging/setLevel", SetLevelRequestParams, fields, timeout)
+        self._connection.log_level = level
+
+    def send_roots_list_changed(self) -> None:
+        """Notify the server that the roots have changed."""
+        self.notify("notifications/roots/list_changed")
+
+    # -- any method --------------------------------------------------------------------------
+
+    @overload
+    async def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        result_type: type[T],
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> T: ...
+
+    @overload
+    async def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        result_type: None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]: ...
+
+    @overload
+    async def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        result_type: Any,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any: ...
+
+    async def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        result_type: Any = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Send any request; its result is a dict, or a value of `result_type`.
+
+        A method that only another revision has is rejected; an unknown method is sent.
+        """
+        check_method(method, self._revision(), "request")
+        request = OutgoingRequest(method, None, dict(params or {}), timeout, on_progress)
+        kind = result_type or dict[str, Any]
+        return await self._sender.answer(
+            request, lambda raw, revision: read_own(raw, kind, method, revision)
+        )
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send any notification, without waiting."""
+        session = self._connection.current()
+        check_method(method, session.revision, "notification")
+        session.notify(method, params)
+
+    def batch(self) -> CallBatch:
+        """Return a batch, in 2025-03-26: `async with client.batch() as batch`."""
+        # Imported here: only one revision has batches.
+        from .requests.batch import CallBatch
+
+        connection = self._connection
+        return CallBatch(connection.current(), connection.renew, strict=connection.options.strict)
+
+    def _revision(self) -> str:
+        return self._connection.current().revision
+
+    def _submit(
+        self,
+        request: OutgoingRequest,
+        reader: Callable[[Any], T],
+        on_success: Callable[[T], object] | None,
+        on_error: Callable[[TrunklineError], object] | None,
+    ) -> PendingCall[T]:
+        return self._sender.submit(request, reader, on_success, on_error, self._tasks.start)

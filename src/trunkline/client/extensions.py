@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from ..jsonrpc.messages import Shown
 from ..mcp.extensions import check_id, result_types_of, settings_of
-from .requests.resolving import Resolver
+from .requests.decode import Resolver
 
 __all__ = ["ClientExtension", "DeclaredExtensions", "Extensions", "declared"]
 

@@ -149,11 +149,11 @@ class Session:
         *,
         timeout: float,
         max_timeout: float,
-        answering: ClientHandlers,
+        handlers: ClientHandlers,
         callbacks: NotificationCallbacks,
         server_log: RateLimitedLog,
         on_progress: OnProgress | None = None,
-        checks: MessageValidator | None = None,
+        validator: MessageValidator | None = None,
         is_outlived: bool = False,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -166,11 +166,11 @@ class Session:
         # What a request that is like any other carries, encoded once; and the same to add to.
         self.meta: Any = UNSET
         self._carried: Mapping[str, Any] = {}
-        self._checks = checks
+        self._validator = validator
         # Whether the server is there for others too, and for another connection.
         self._is_outlived = is_outlived
         # Who answers what the server asks, in either era.
-        self.answering = answering
+        self.handlers = handlers
         # What takes the requests of the server; made when the first comes.
         self._answers: ServerRequestRunner | None = None
         self._callbacks = callbacks
@@ -196,27 +196,27 @@ class Session:
         # Whether another session has taken over, and how many go on with this one all the same.
         self.is_leaving = False
         self._holds = 0
-        self._write = transport.send if checks is None else self._write_checked
+        self._write = transport.send if validator is None else self._write_checked
         self._peer = Peer(
             _codec(policy, transport.name),
             write=self._write,
             on_request=self._asked,
             on_notification=self._notified,
-            on_reply=self._replied if checks is None else self._replied_checked,
+            on_reply=self._replied if validator is None else self._replied_checked,
             on_problem=self._problem,
             answers_faults=False,
         )
-        self._waiting = RequestTimeouts(
+        self._timeouts = RequestTimeouts(
             self._peer,
             timeout=timeout,
             max_timeout=max_timeout,
             on_progress=on_progress,
-            on_late=self._late,
+            on_timeout=self._timed_out,
         )
         # Looked at by each call, and not looked for.
-        self._timeout = self._waiting.timeout
-        self._watches = self._waiting.watches
-        transport.on_message = self._feed if checks is None else self._feed_checked
+        self._timeout = self._timeouts.timeout
+        self._watches = self._timeouts.watches
+        transport.on_message = self._feed if validator is None else self._feed_checked
         transport.on_error = self._lost
 
     # -- opening and ending ------------------------------------------------------------------
@@ -242,7 +242,7 @@ class Session:
 
     def clock(self) -> float:
         """Return the time that calls are measured by: it stands while a request of theirs waits."""
-        return self._waiting.now()
+        return self._timeouts.now()
 
     async def pause(self, seconds: float) -> None:
         """Wait so long, or until the connection is over."""
@@ -259,7 +259,7 @@ class Session:
             kind = RequestNotSent if self._end.can_renew else ConnectionLost
             raise self._gone(method, kind)
 
-    def agree(self, negotiated: NegotiatedSession) -> None:
+    def use(self, negotiated: NegotiatedSession) -> None:
         """Go on by what was agreed."""
         self.negotiated = negotiated
         self.is_per_request = negotiated.era == "per_request"
@@ -293,7 +293,7 @@ class Session:
     async def _wind_up(self, caller: asyncio.Task[Any] | None) -> None:
         outcomes = await asyncio.gather(
             self._hang_up(),
-            self.answering.end(caller),
+            self.handlers.end(caller),
             self._callbacks.end(caller),
             return_exceptions=True,
         )
@@ -342,7 +342,7 @@ class Session:
         if self._end is not None:
             return
         self._end = end
-        self._waiting.stop()
+        self._timeouts.stop()
         may_speak = may_speak and bool(self.closing_requests) and self.transport.is_connected
         # Whoever has something to say yet hears the answers, and nothing else.
         expected = self._peer.outgoing.drain() if may_speak else self._peer.close()[0]
@@ -351,7 +351,7 @@ class Session:
         for pending in expected:
             if not pending.waiter.done():
                 pending.waiter.set_exception(self._gone(pending.method))
-        self.answering.stop()
+        self.handlers.stop()
         if self._over is not None:
             self._over.set_result(None)
         self.streams.end(self._gone(""))
@@ -404,28 +404,28 @@ class Session:
         when = self._now() + (self._timeout if seconds is None else seconds)
         waiter = self._new_future() if future is None else future
         pending = self._peer.send_request(method, params, deadline=when, waiter=waiter)
-        if when < self._waiting.wake_at:
-            self._waiting.arm(when)
+        if when < self._timeouts.wake_at:
+            self._timeouts.arm(when)
         return pending
 
     def start(self, request: OutgoingRequest, future: ReplyWaiter | None = None) -> Pending:
         """Send a request as a caller put it; its waiter is a future of the result."""
-        watch = self._waiting.watch(request)
+        watch = self._timeouts.watch(request)
         if watch is None:
             return self.send(request.method, self._params(request), None, future)
         try:
             params = self._params(request, watch.token)
             pending = self.send(request.method, params, watch.seconds, future)
         except BaseException:  # whatever kept it from being sent, nobody reports progress on it
-            self._waiting.forget(watch)
+            self._timeouts.forget(watch)
             raise
-        self._waiting.keep(watch, pending)
+        self._timeouts.keep(watch, pending)
         return pending
 
-    def outlive(self, pending: Pending) -> Callable[[], None]:
+    def keep_progress(self, pending: Pending) -> Callable[[], None]:
         """Have progress on a request told beyond its answer; return what ends that."""
-        watch = self._waiting.outlive(pending)
-        return lambda: self._waiting.forget(watch)
+        watch = self._timeouts.keep_progress(pending)
+        return lambda: self._timeouts.forget(watch)
 
     def start_batch(
         self,
@@ -435,13 +435,13 @@ class Session:
         """Send several calls as one message; `waiters` are one for each request."""
         self.check_open("a batch")
         when = self._now() + self._timeout
-        waiting = self._waiting
+        timeouts = self._timeouts
         watches: list[RequestWatch | None] = []
         messages: list[Request | Notification] = []
         try:
             for call in calls:
                 if isinstance(call, OutgoingRequest):
-                    watches.append(watch := waiting.watch(call))
+                    watches.append(watch := timeouts.watch(call))
                     params = self._params(call, None if watch is None else watch.token)
                     messages.append(Request(call.method, params, id=None))
                 else:
@@ -449,14 +449,14 @@ class Session:
             sent = self._peer.send_batch(messages, deadline=when, waiters=waiters)
         except BaseException:  # as in `start`
             for watch in watches:
-                waiting.forget(watch)
+                timeouts.forget(watch)
             raise
-        if when < waiting.wake_at:
-            waiting.arm(when)
+        if when < timeouts.wake_at:
+            timeouts.arm(when)
         for watch, pending in zip(watches, sent, strict=True):
             if watch is not None:
-                waiting.keep(watch, pending)
-                waiting.set_deadline(pending, self._now() + watch.seconds)
+                timeouts.keep(watch, pending)
+                timeouts.set_deadline(pending, self._now() + watch.seconds)
         return sent
 
     def notify(self, method: str, params: Any = None) -> None:
@@ -489,14 +489,14 @@ class Session:
 
     def abandon(self, pending: Pending, reason: str = "the caller no longer waits") -> None:
         """Stop waiting for an answer, and tell the server."""
-        self._waiting.end(pending)
+        self._timeouts.end(pending)
         if self._peer.cancel(pending):
             self._tell_cancelled(pending, reason)
             self._check_idle()
         else:
             _look_at(pending.waiter)
 
-    def _late(self, pending: Pending, reason: str) -> None:
+    def _timed_out(self, pending: Pending, reason: str) -> None:
         if not pending.waiter.done():
             pending.waiter.set_exception(RequestTimeout(reason, method=pending.method))
         self._tell_cancelled(pending, reason)
@@ -544,24 +544,24 @@ class Session:
             )
 
     def _feed_checked(self, frame: Frame, route: Any) -> None:
-        checks = self._checks
-        if checks is None or type(frame) is not bytes:
+        validator = self._validator
+        if validator is None or type(frame) is not bytes:
             self._feed(frame, route)
             return
-        checks.judge(frame)
+        validator.judge(frame)
         try:
             self._feed(frame, route)
         finally:  # or the next frame would be refused for this one
-            checks.forget()
+            validator.forget()
 
     def _write_checked(self, frame: bytes, route: Any = None) -> None:
-        if self._checks is not None:
-            self._checks.note(frame)
+        if self._validator is not None:
+            self._validator.note(frame)
         self.transport.send(frame, route)
 
     def _replied(self, pending: Pending, reply: Reply | InvalidMessage) -> None:
         if self._watches:
-            self._waiting.end(pending)
+            self._timeouts.end(pending)
         future = pending.waiter
         if not future.done():
             if isinstance(reply, InvalidMessage):
@@ -574,7 +574,7 @@ class Session:
             self._check_idle()
 
     def _replied_checked(self, pending: Pending, reply: Reply | InvalidMessage) -> None:
-        fault = None if self._checks is None else self._checks.fault_of(pending.id)
+        fault = None if self._validator is None else self._validator.fault_of(pending.id)
         future = pending.waiter
         if fault is not None and not isinstance(reply, InvalidMessage) and not future.done():
             future.set_exception(fault)
@@ -603,17 +603,17 @@ class Session:
                 # Imported here: most servers ask nothing.
                 from .server_requests.incoming import ServerRequestRunner
 
-                self._answers = ServerRequestRunner(self.answering, self._server_log, self._think)
+                self._answers = ServerRequestRunner(self.handlers, self._server_log, self._think)
             is_busy = not self._is_read(asked.id)
             self._answers.take(asked, self._peer, self.policy, is_busy=is_busy)
 
     def _think(self, is_busy: bool) -> None:
         """Stop the clock of calls while something that the server asked is being answered."""
-        self._now = self._waiting.begin  # from now on: until then they are the same
+        self._now = self._timeouts.begin  # from now on: until then they are the same
         if is_busy:
-            self._waiting.hold()
+            self._timeouts.pause()
         else:
-            self._waiting.go_on()
+            self._timeouts.resume()
 
     def _is_read(self, id: RequestId | None) -> bool:
         """Say whether the server reads its answers, as far as can be seen when it asks."""
@@ -640,7 +640,7 @@ class Session:
 
     def _progressed(self, params: Any) -> None:
         note = self._callbacks.read("notifications/progress", params, ProgressNotificationParams)
-        on_progress = None if note is None else self._waiting.progressed(note.progress_token)
+        on_progress = None if note is None else self._timeouts.progressed(note.progress_token)
         if on_progress is not None:
             total = None if note.total is UNSET else note.total
             message = None if note.message is UNSET else note.message
@@ -668,9 +668,9 @@ class Session:
         """Take the answer to a call that nobody waits for."""
         if reply.error is UNSET and self._end is None:
             # Imported here: most answers come in time.
-            from .tasks.cleanup import end_task_of
+            from .tasks.cleanup import cancel_late_task
 
-            end_task_of(self, reply.result)
+            cancel_late_task(self, reply.result)
 
     def _refuse(self, fault: InvalidMessage, route: Any) -> None:
         """Answer a faulty request, if it can be told which one that is."""

@@ -152,7 +152,7 @@ def test_a_connection_that_broke_is_made_anew_by_the_next_call(tmp_path: Path) -
             server().listen("tcp://127.0.0.1:0") as listening,
             Client(listening.address) as client,
         ):
-            transport: Any = client._connected().transport
+            transport: Any = client._connection.current().transport
             transport._input_ended(OSError(104, "Connection reset by peer"))
             await until(lambda: not client.is_connected)
             assert (await client.call_tool("add", {"a": 1, "b": 3})).text == "4"
@@ -295,14 +295,14 @@ def test_a_server_that_ends_the_new_connection_too_is_said_to_be_lost(tmp_path: 
             Client(listening.address) as client,
         ):
             await end_idle(listening, client)
-            really = client._open
+            really = client._connection._open
 
             async def short() -> Session:
                 session = await really()
                 session._lost(None)
                 return session
 
-            client._open = short  # type: ignore[method-assign]  # ends as soon as it has begun
+            client._connection._open = short  # type: ignore[method-assign]  # ends as soon as it has begun
             with pytest.raises(ConnectionLost, match="ended the connection"):
                 await client.call_tool("add", {"a": 1, "b": 2})
 

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
+
+import pytest
 
 # Each is loaded by the first who needs it: a server that asks, a list, a task, a judge.
 LATER = (
-    "asked",
-    "aside",
-    "background",
-    "batches",
-    "callbacks",
-    "checks",
     "extensions",
-    "following",
-    "forms",
-    "listing",
-    "resolving",
-    "rounds",
-    "standing",
-    "sync",
-    "sync_calls",
-    "task_calls",
-    "task_questions",
-    "threads",
+    "requests.batch",
+    "requests.pagination",
+    "server_requests.form_validation",
+    "server_requests.incoming",
+    "server_requests.input_required",
+    "subscriptions.callback_stream",
+    "sync.base",
+    "sync.callbacks",
+    "sync.client",
+    "sync.event_loop_thread",
+    "sync.handles",
+    "tasks.cleanup",
+    "tasks.input_requests",
+    "tasks.poller",
+    "tasks.retry",
+    "tasks.task_call",
+    "tasks.wait_timeout",
+    "validation",
 )
 
 
@@ -39,6 +43,11 @@ def loaded(program: str) -> set[str]:
         timeout=60,
     )
     return {name.removeprefix("trunkline.client.") for name in run.stdout.split()}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_is_loaded_later_exists(name: str) -> None:
+    assert find_spec(f"trunkline.client.{name}") is not None
 
 
 def test_to_name_the_client_loads_nothing_that_only_some_use() -> None:

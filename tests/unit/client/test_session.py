@@ -132,7 +132,7 @@ def test_progress_does_not_go_beyond_the_maximum() -> None:
         place = Place()
         place.answers["tools/call"] = progressing(place, 0.02, 500)
         async with Client(place, max_timeout=0.2) as client:
-            with pytest.raises(RequestTimeout, match=r"0\.2 s, which is the most"):
+            with pytest.raises(RequestTimeout, match=r"0\.2 s, the maximum"):
                 await client.call_tool("slow", timeout=0.1, on_progress=lambda *args: None)
             for task in place.tasks:
                 task.cancel()
@@ -507,10 +507,10 @@ def test_a_reply_that_comes_before_send_returns_is_not_missed() -> None:
         async with Client(place) as client:
             assert (await client.call_tool("x")).text == "x"
             assert (await client.call_tool("x", timeout=1, on_progress=print)).text == "x"
-            session = client._session
+            session = client._connection.session
             assert session is not None
-            assert not session._waiting.watches
-            assert not session._waiting.tokens
+            assert not session._timeouts.watches
+            assert not session._timeouts.tokens
 
     run(main())
 
@@ -526,10 +526,10 @@ def test_nothing_is_kept_of_calls_that_have_ended() -> None:
             call = client.submit_tool("x", timeout=5, on_progress=print)
             call.cancel()
             await asyncio.sleep(0)
-            session = client._session
+            session = client._connection.session
             assert session is not None
-            assert not session._waiting.watches
-            assert not session._waiting.tokens
+            assert not session._timeouts.watches
+            assert not session._timeouts.tokens
             assert not len(session._peer.outgoing)
 
     run(main())
@@ -822,7 +822,7 @@ def test_the_log_level_outlasts_a_connection(revision: str) -> None:
         if revision == NEWEST_HANDSHAKE:
             place.answers["initialize"] = initialized(revision, capabilities=capabilities)
         async with Client(place, revision=revision, policy=Policy(max_id=4)) as client:
-            await client.set_log_level("debug")
+            await client.set_logging_level("debug")
             for _ in range(4):
                 await client.call_tool("x")
             assert len(place.lines) == 2

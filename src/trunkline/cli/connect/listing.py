@@ -87,13 +87,14 @@ async def _entries(client: Client, member: str, method: str) -> list[Any]:
     capability = method.partition("/")[0]
     if getattr(client.server_capabilities, capability) is UNSET:
         return []
-    from ...client.requests.pagination import every
+    # Imported here, as by the client itself.
+    from ...client.requests.pagination import read_all
 
     async def get(cursor: str | None, left: float) -> Page:
         return _page(await _request(client, method, cursor, left), member)
 
     now = asyncio.get_running_loop().time
-    return await every(method, get, lambda: None, _LIST_TIMEOUT_S, now)
+    return await read_all(method, get, lambda: None, _SECONDS, now)
 
 
 async def _request(client: Client, method: str, cursor: str | None, left: float) -> dict[str, Any]:

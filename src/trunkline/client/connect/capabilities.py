@@ -22,7 +22,7 @@ from ..server_requests.handlers import HandlerFunctions
 
 if TYPE_CHECKING:
     from ..extensions import Extensions
-    from ..requests.resolving import Resolver
+    from ..requests.decode import Resolver
 
 __all__ = ["TASKS", "capabilities", "extended"]
 

@@ -43,7 +43,7 @@ from ...spec.revisions import LATEST, REVISIONS
 from ..requests.decode import PER_REQUEST, read
 from ..session import Era, NegotiatedSession, Session
 
-__all__ = ["ClientHello", "agree", "per_request_meta"]
+__all__ = ["ClientHello", "negotiate", "per_request_meta"]
 
 
 def _handshakes(revisions: Iterable[str]) -> list[str]:
@@ -81,7 +81,7 @@ class _Discovered(Wire, frozen=True):
     meta: dict[str, Any] | UnsetType | None = field(default=UNSET, name="_meta")
 
 
-async def agree(session: Session, hello: ClientHello, remembered: Era | None) -> bytes | None:
+async def negotiate(session: Session, hello: ClientHello, remembered: Era | None) -> bytes | None:
     """Open a conversation; return the result of `server/discover`, if that is what opened it.
 
     Raises:
@@ -225,7 +225,7 @@ def _decided(
 
 def _settle(session: Session, negotiated: NegotiatedSession, asked: Pending) -> bytes | None:
     """Agree; return what was discovered, if anything was."""
-    session.agree(negotiated)
+    session.use(negotiated)
     return None if negotiated.opening is None else bytes(asked.waiter.result())
 
 
@@ -308,7 +308,7 @@ def _conclude(session: Session, hello: ClientHello, raw: Raw, asked_for: str) ->
             got=revision,
             expected=f"{asked_for}, which was asked for, or another that we speak: {usable}",
         )
-    session.agree(
+    session.use(
         NegotiatedSession(
             revision,
             "handshake",

@@ -17,17 +17,25 @@ from ...jsonrpc.policy import Policy
 from ...transports.base import Address, Transport
 from ..session import Era
 
-__all__ = ["ConnectTarget", "Given", "forget", "outlives", "remember", "remembered", "target_of"]
+__all__ = [
+    "ConnectTarget",
+    "TargetLike",
+    "forget_era",
+    "outlives",
+    "remember_era",
+    "remembered_era",
+    "target_of",
+]
 
 # What a caller may name.
-Given: TypeAlias = Address | Transport | Sequence[str] | str
+TargetLike: TypeAlias = Address | Transport | Sequence[str] | str
 
 
 class ConnectTarget(NamedTuple):
     """Where to connect to, and whether that can be done again."""
 
     address: Address
-    lasts: bool = True
+    is_reusable: bool = True
 
 
 class _SingleUseAddress:
@@ -60,7 +68,7 @@ def target_of(given: Any) -> ConnectTarget:
     if callable(getattr(given, "transport", None)):
         return ConnectTarget(given)
     if all(callable(getattr(given, name, None)) for name in ("connect", "send", "close")):
-        return ConnectTarget(_SingleUseAddress(given), lasts=False)
+        return ConnectTarget(_SingleUseAddress(given), is_reusable=False)
     raise TypeError(
         f"a client connects to an address, a Stdio, a Server, a list of strings or a Transport, "
         f"not to {type(given).__name__}"
@@ -98,7 +106,7 @@ def outlives(address: Address) -> bool:
 _eras: WeakKeyDictionary[Any, Era] = WeakKeyDictionary()
 
 
-def remembered(address: Address) -> Era | None:
+def remembered_era(address: Address) -> Era | None:
     """Return the era that a server was of when it was last connected to."""
     try:
         return _eras.get(address)
@@ -106,7 +114,7 @@ def remembered(address: Address) -> Era | None:
         return None  # an address that cannot be a key is asked anew each time
 
 
-def remember(address: Address, era: Era) -> None:
+def remember_era(address: Address, era: Era) -> None:
     """Take note of the era of a server."""
     try:
         _eras[address] = era
@@ -114,7 +122,7 @@ def remember(address: Address, era: Era) -> None:
         pass  # as above
 
 
-def forget(address: Address) -> None:
+def forget_era(address: Address) -> None:
     """Ask a server anew the next time: what was known of it led nowhere."""
     try:
         _eras.pop(address, None)

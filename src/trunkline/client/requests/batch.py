@@ -1,17 +1,16 @@
-"""Several calls in one message, in the one revision that sends such.
+"""JSON-RPC batches of a client: several requests in one message, in 2025-03-26 only.
 
     async with client.batch() as batch:
         one = batch.submit_tool("forecast", {"city": "Oslo"})
         two = batch.submit("ping")
     print(await one, await two)
 
-Leaving the block sends them; if it is left by an exception nothing is sent, and the calls are
-cancelled. Where they cannot be sent, each call ends with the error that says why.
+Leaving the block sends the batch. If the block raises, nothing is sent and the calls are
+cancelled. If the batch cannot be sent, each call ends with that error.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
@@ -20,26 +19,22 @@ from ...errors import LocalProtocolError, TrunklineError
 from ...jsonrpc.messages import Notification
 from ..options import check_seconds
 from ..session import NOT_SENT, Session
-from .call import PendingCall
+from .call import PendingCall, SubmitMethods
 from .method_checks import check_method, check_sendable
 from .request import OutgoingRequest
-from .submitting import Submitting
 
 __all__ = ["CallBatch"]
 
 T = TypeVar("T")
 
 
-class _Waiting(NamedTuple):
-    """A request that is not sent yet, and who waits for its answer."""
-
+class _UnsentCall(NamedTuple):
     request: OutgoingRequest
     call: PendingCall[Any]
-    future: asyncio.Future[Any]
 
 
-class CallBatch(Submitting):
-    """Calls that are collected, to be sent as one message."""
+class CallBatch(SubmitMethods):
+    """Requests that are collected and sent as one message."""
 
     def __init__(
         self,
@@ -51,18 +46,18 @@ class CallBatch(Submitting):
         self._session = session
         self._renew = renew
         self._strict = strict
-        self._calls: list[_Waiting | Notification] = []
+        self._calls: list[_UnsentCall | Notification] = []
         # None until the block is entered; a batch is one message, so it is entered once.
         self._is_open: bool | None = None
 
     async def __aenter__(self) -> CallBatch:
         if self._is_open is not None:
-            raise TrunklineError("a batch is sent once: ask the client for another")
+            raise TrunklineError("a batch is sent once: create another with `client.batch()`")
         if not self._session.policy.sends_batches:
             raise LocalProtocolError(
                 "jsonrpc.batch.not-allowed",
                 got=self._session.revision,
-                expected="single messages: this revision has no batches to send",
+                expected="single messages: clients of this revision send no batches",
             )
         self._is_open = True
         return self
@@ -75,12 +70,15 @@ class CallBatch(Submitting):
     ) -> None:
         self._is_open = False
         if error is not None:
-            self._give_up(None)
+            self._abort(None)
             return
         try:
-            await self._send()
-        except BaseException as failure:  # the calls must not wait for what was never sent
-            self._give_up(failure)
+            try:
+                self._send_on(self._session)
+            except NOT_SENT:
+                self._send_on(await self._renew(self._session))
+        except BaseException as failure:  # the calls must not wait for replies that never come
+            self._abort(failure)
             raise
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
@@ -89,7 +87,7 @@ class CallBatch(Submitting):
         check_method(method, self._session.revision, "notification")
         self._calls.append(Notification(method, params))
 
-    def _spoken(self) -> str:
+    def _revision(self) -> str:
         return self._session.revision
 
     def _submit(
@@ -108,41 +106,36 @@ class CallBatch(Submitting):
         check_sendable(request.method, request.kind, session, strict=self._strict)
         if request.timeout is not None:
             check_seconds("timeout", request.timeout)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = PendingCall(session, request.method, future, reader, on_success, on_error)
-        self._calls.append(_Waiting(request, call, future))
+        call = PendingCall(session, request.method, reader, on_success, on_error)
+        self._calls.append(_UnsentCall(request, call))
         return call
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise TrunklineError("a batch takes calls inside its `async with` block")
+            raise TrunklineError("a batch takes calls only inside its `async with` block")
 
-    async def _send(self) -> None:
-        try:
-            self._send_by(self._session)
-        except NOT_SENT:
-            self._send_by(await self._renew(self._session))
-
-    def _send_by(self, session: Session) -> None:
-        # What was cancelled meanwhile is not sent at all.
+    def _send_on(self, session: Session) -> None:
+        # Calls that were cancelled meanwhile are not sent.
         left = [
-            each for each in self._calls if not isinstance(each, _Waiting) or not each.future.done()
+            each
+            for each in self._calls
+            if not isinstance(each, _UnsentCall) or not each.call.done()
         ]
         if not left:
             return
-        waiting = [each for each in left if isinstance(each, _Waiting)]
+        calls = [each for each in left if isinstance(each, _UnsentCall)]
         sent = session.start_batch(
-            [each.request if isinstance(each, _Waiting) else each for each in left],
-            [each.future for each in waiting],
+            [each.request if isinstance(each, _UnsentCall) else each for each in left],
+            [each.call._future for each in calls],
         )
-        for each, pending in zip(waiting, sent, strict=True):
-            each.call.sent_as(pending, session)
+        for each, pending in zip(calls, sent, strict=True):
+            each.call._sent_as(pending, session)
 
-    def _give_up(self, failure: BaseException | None) -> None:
+    def _abort(self, failure: BaseException | None) -> None:
         for each in self._calls:
-            if not isinstance(each, _Waiting) or each.future.done():
+            if not isinstance(each, _UnsentCall) or each.call.done():
                 continue
             if isinstance(failure, TrunklineError):
-                each.future.set_exception(failure)
+                each.call._future.set_exception(failure)
             else:
                 each.call.cancel()

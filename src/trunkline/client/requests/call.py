@@ -1,36 +1,40 @@
-"""A request that is under way, as the handle its caller holds.
+"""Requests that are sent now and awaited later: `PendingCall`, and the methods that return one.
 
-A `PendingCall` can be awaited, polled, given callbacks and cancelled. Everything happens on the
-event loop of the client; an outcome that is neither awaited nor listened to is dropped.
+A `PendingCall` can be awaited, polled, given callbacks and cancelled, all on the event loop of
+the client. An outcome that is neither awaited nor given a callback is dropped.
 
-It ends once, with a complete result. Where a server may answer with another, a `CompletingWaiter`
-stands in the place of its future: what is not complete goes on behind it, in a task.
+A call ends once, with a complete result. Where a server may return an incomplete one, a
+`CompletingWaiter` takes the place of the call's future and completes the result in a task.
 """
 
 from __future__ import annotations
 
-from asyncio import Future, Task
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from asyncio import Future, Task, get_running_loop
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from ...errors import NOTHING, RemoteProtocolError, RequestAborted, TrunklineError
+from ...mcp.types import CallToolRequestParams
 from ...redaction import show
 from ..diagnostics import report
-from .decode import NotComplete
+from .decode import NotComplete, read_own
+from .method_checks import check_method
+from .request import OnProgress, OutgoingRequest
+from .tool_result import ToolResult, tool_result
 
 if TYPE_CHECKING:
     from ...jsonrpc.outgoing import Pending
     from ..session import Session
 
-__all__ = ["CompletingWaiter", "PendingCall"]
+__all__ = ["CompletingWaiter", "PendingCall", "SubmitMethods", "tool_call"]
 
 T = TypeVar("T")
 
 
 class PendingCall(Generic[T]):
-    """A request that was sent: `await` it, or have it call you."""
+    """A request that was sent: `await` it, or add a callback."""
 
     __slots__ = (
         "_error",
@@ -47,51 +51,49 @@ class PendingCall(Generic[T]):
         self,
         session: Session,
         method: str,
-        future: Future[Any],
         read: Callable[[Any], T],
         on_success: Callable[[T], object] | None = None,
         on_error: Callable[[TrunklineError], object] | None = None,
     ) -> None:
         self.method = method
         self._session = session
-        self._future = future
+        self._future: Future[Any] = get_running_loop().create_future()
         self._read = read
         self._pending: Pending | None = None
-        # What completes a result that was not complete.
+        # Completes a result that was not complete.
         self._task: Task[Raw] | None = None
         self._value: Any = NOTHING
         self._error: TrunklineError | None = None
-        future.add_done_callback(self._settle)
+        self._future.add_done_callback(self._settle)
         if on_success is not None or on_error is not None:
-            self.add_done_callback(lambda call: call._tell(on_success, on_error))
+            self.add_done_callback(lambda call: call._notify(on_success, on_error))
 
-    def sent_as(self, pending: Pending, session: Session) -> None:
-        """Take note of what the answer will belong to, and by which connection it comes."""
+    def _sent_as(self, pending: Pending, session: Session) -> None:
         self._pending = pending
         self._session = session
 
     def done(self) -> bool:
-        """Say whether it has ended: answered, failed or cancelled."""
+        """Return True once the call has a result, has failed or was cancelled."""
         return self._future.done()
 
     def cancelled(self) -> bool:
-        """Say whether it was cancelled."""
+        """Return True if the call was cancelled."""
         return self._future.cancelled()
 
     def cancel(self) -> bool:
-        """Stop waiting and tell the server so; say whether it was still under way."""
+        """Cancel the request, and notify the server; return False if it had ended already."""
         was_open = self._future.cancel()
         if was_open:
             self._stop()
         return was_open
 
     def result(self) -> T:
-        """Return what was answered.
+        """Return the result.
 
         Raises:
-            TrunklineError: the request failed; the kind says how.
+            TrunklineError: the request failed; the class says how.
             CancelledError: it was cancelled.
-            InvalidStateError: it is still under way.
+            InvalidStateError: it has not ended yet.
         """
         raw = self._future.result()
         if self._error is not None:
@@ -102,15 +104,15 @@ class PendingCall(Generic[T]):
             except TrunklineError as error:
                 self._error = error
                 raise
-            except Exception as error:  # whoever listens is told, whatever was wrong with it
+            except Exception as error:  # whatever a decoder raises, callbacks get a TrunklineError
                 self._error = RemoteProtocolError(
                     "mcp.type.json-type", expected=f"a result of {self.method} that can be read"
                 )
                 raise self._error from error
-        return self._value  # type: ignore[no-any-return]  # what `_read` made
+        return self._value  # type: ignore[no-any-return]  # what `_read` returned
 
     def exception(self) -> TrunklineError | None:
-        """Return what `result` would raise, or None where it would return."""
+        """Return the error that `result` would raise, or None if it would return."""
         try:
             self.result()
         except TrunklineError as error:
@@ -118,12 +120,12 @@ class PendingCall(Generic[T]):
         return None
 
     def add_done_callback(self, fn: Callable[[PendingCall[T]], object]) -> None:
-        """Have `fn` called with this call once it has ended; what it raises is logged."""
+        """Call `fn` with this call once it has ended; what `fn` raises is logged."""
 
         def run(_: Future[Any]) -> None:
             try:
                 fn(self)
-            except Exception as error:  # noqa: BLE001  # somebody else's code
+            except Exception as error:  # noqa: BLE001  # application code
                 report(error, f"a callback of {self.method}")
 
         self._future.add_done_callback(run)
@@ -134,29 +136,28 @@ class PendingCall(Generic[T]):
 
     def __repr__(self) -> str:
         if not self.done():
-            state = "under way"
+            state = "pending"
         elif self.cancelled():
             state = "cancelled"
         else:
             state = "failed" if self._future.exception() is not None else "answered"
-        return f"<Call {show(self.method)}, {state}>"
+        return f"<PendingCall {show(self.method)}, {state}>"
 
     def _settle(self, future: Future[Any]) -> None:
         if future.cancelled():
             # By a task that awaited it and was cancelled.
             self._stop()
         else:
-            # Looked at, so that nobody is told of an error that no one waited for.
+            # Retrieved, so that asyncio does not log an error that is never awaited.
             future.exception()
 
     def _stop(self) -> None:
-        """Stop whatever is under way for it."""
         if self._pending is not None:
             self._session.abandon(self._pending)
         if self._task is not None:
             self._task.cancel()
 
-    def _tell(
+    def _notify(
         self,
         on_success: Callable[[T], object] | None,
         on_error: Callable[[TrunklineError], object] | None,
@@ -172,37 +173,41 @@ class PendingCall(Generic[T]):
 
 
 class CompletingWaiter:
-    """Takes an answer in the place of a call's future, and lets through what is complete.
+    """Takes the reply in place of a call's future, and passes on only complete results.
 
-    `go_on` begins to complete what is not; whoever gives it keeps the task alive.
+    `complete` starts a task that completes any other; its caller holds a reference to the task.
     """
 
-    __slots__ = ("_call", "_go_on")
+    __slots__ = ("_call", "_complete")
 
-    def __init__(self, call: PendingCall[Any], go_on: Callable[[Raw], Task[Raw]]) -> None:
+    def __init__(self, call: PendingCall[Any], complete: Callable[[Raw], Task[Raw]]) -> None:
         self._call = call
-        self._go_on = go_on
+        self._complete = complete
 
     def done(self) -> bool:
-        """Say whether the call has ended."""
+        """Return True once the call has ended."""
         return self._call.done()
 
     def set_exception(self, error: BaseException) -> None:
-        """End the call: it failed."""
+        """End the call with an error."""
         self._call._future.set_exception(error)
 
     def set_result(self, raw: Raw) -> None:
-        """End the call, or go on where the result is not complete."""
+        """End the call, or start to complete its result."""
         call = self._call
         try:
             call._value = call._read(raw)
         except NotComplete:
-            call._task = task = self._go_on(raw)
-            task.add_done_callback(self._completed)
+            self.wait_for(self._complete(raw))
             return
-        except Exception:  # noqa: BLE001  # read again, and told, when the call is asked
+        except Exception:  # noqa: BLE001  # `PendingCall.result` decodes again and raises it
             pass
         call._future.set_result(raw)
+
+    def wait_for(self, task: Task[Raw]) -> None:
+        """End the call with the outcome of a task."""
+        self._call._task = task
+        task.add_done_callback(self._completed)
 
     def _completed(self, task: Task[Raw]) -> None:
         call = self._call
@@ -216,7 +221,102 @@ class CompletingWaiter:
         elif isinstance(error, TrunklineError):
             call._future.set_exception(error)
         else:
-            report(error, f"what completes a result of {call.method}")
+            report(error, f"completing a result of {call.method}")
             call._future.set_exception(
                 RequestAborted("its result could not be completed", method=call.method)
             )
+
+
+class SubmitMethods:
+    """`submit` and `submit_tool`: a client sends at once, a batch when its block ends."""
+
+    def submit(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_success: Callable[[dict[str, Any]], object] | None = None,
+        on_error: Callable[[TrunklineError], object] | None = None,
+    ) -> PendingCall[dict[str, Any]]:
+        """Send any request; return a call to await, poll or cancel later."""
+        revision = self._revision()
+        check_method(method, revision, "request")
+        return self._submit(
+            OutgoingRequest(method, None, dict(params or {}), timeout, on_progress),
+            lambda raw: read_own(raw, dict[str, Any], method, revision),
+            on_success,
+            on_error,
+        )
+
+    @overload
+    def submit_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: type[T],
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_success: Callable[[ToolResult[T]], object] | None = None,
+        on_error: Callable[[TrunklineError], object] | None = None,
+    ) -> PendingCall[ToolResult[T]]: ...
+
+    @overload
+    def submit_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_success: Callable[[ToolResult[Any]], object] | None = None,
+        on_error: Callable[[TrunklineError], object] | None = None,
+    ) -> PendingCall[ToolResult[Any]]: ...
+
+    def submit_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        result_type: Any = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_success: Callable[[ToolResult[Any]], object] | None = None,
+        on_error: Callable[[TrunklineError], object] | None = None,
+    ) -> PendingCall[ToolResult[Any]]:
+        """Call a tool; return a call to await, poll or cancel later."""
+        revision = self._revision()
+        given = UNSET if arguments is None else arguments
+        return self._submit(
+            tool_call(name, given, timeout, on_progress),
+            lambda raw: tool_result(raw, result_type, revision),
+            on_success,
+            on_error,
+        )
+
+    def _revision(self) -> str:
+        raise NotImplementedError
+
+    def _submit(
+        self,
+        request: OutgoingRequest,
+        reader: Callable[[Any], T],
+        on_success: Callable[[T], object] | None,
+        on_error: Callable[[TrunklineError], object] | None,
+    ) -> PendingCall[T]:
+        raise NotImplementedError
+
+
+def tool_call(
+    name: str,
+    arguments: dict[str, Any] | UnsetType,
+    timeout: float | None = None,
+    on_progress: OnProgress | None = None,
+    meta: Mapping[str, Any] | None = None,
+) -> OutgoingRequest:
+    """Return the request of a tool call."""
+    fields = {"name": name, "arguments": arguments}
+    return OutgoingRequest("tools/call", CallToolRequestParams, fields, timeout, on_progress, meta)

@@ -1,34 +1,45 @@
-"""Results as typed values, and what to say of one that is none.
+"""Decodes results into typed values, and completes results of other types than `complete`.
 
-A result is read once, in C, into the Struct it should be. Only what that refuses is looked at
-again: some servers write null for what is absent, and some results are of another kind.
+A result is decoded once, in C, into its Struct. Only a result that fails is examined again: some
+servers write null for an absent member, and some results have another `resultType`.
+
+An incomplete result goes to the resolver of its type: the client has one for `input_required`,
+a declared extension may bring others.
 
 The rules that live here, and only here:
 
-* A result without `resultType` is complete. One with another type is not read here: whoever
-  asked completes it, or is told that nobody declared that type.  [MCP 2026-07-28, basic]
+* A result without `resultType` is complete. A type without a resolver is invalid.
+                                                                    [MCP 2026-07-28, basic]
+* A resolver may return a result of another incomplete type: a call that requested input may
+  become a task.
 * A negative `ttlMs` counts as 0.     [MCP 2026-07-28, server/utilities/caching]
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder, encode
 
-from ...errors import RemoteProtocolError
+from ...errors import RemoteProtocolError, TooManyRoundTrips
 from ...jsonrpc.decode_errors import UNREADABLE
 from ...spec.revisions import V2026_07_28, Window
+
+if TYPE_CHECKING:
+    from ..session import Session
+    from .request import OutgoingRequest
 
 __all__ = [
     "COMPLETE",
     "INPUT_REQUIRED",
     "PER_REQUEST",
     "NotComplete",
+    "Resolver",
+    "complete",
     "decoder",
     "look_again",
     "read",
@@ -42,10 +53,18 @@ PER_REQUEST: Final = Window(V2026_07_28)
 COMPLETE: Final = "complete"
 INPUT_REQUIRED: Final = "input_required"
 
-# One for each result of the protocol, and for each type that callers ask for.
-_DECODERS_KEPT: Final = 512
+# Given the session, the request and its incomplete result: a result that is complete or of a type
+# that another resolver completes.
+Resolver: TypeAlias = Callable[["Session", "OutgoingRequest", Raw], Awaitable[Raw]]
 
-# Members that hold somebody else's JSON: null is a value there.
+# How often a result may change its type: input and then a task are two. A server that alternates
+# between types without end would never release the caller.
+_MAX_RESULT_TYPES: Final = 16
+
+# One for each result of the protocol, and for each `result_type` of callers.
+_MAX_DECODERS: Final = 512
+
+# Members that hold application JSON, where null is a value.
 _OPEN: Final = frozenset(
     ("_meta", "structuredContent", "inputSchema", "outputSchema", "data", "metadata", "arguments")
 )
@@ -56,13 +75,11 @@ _plain: Final = Decoder().decode
 
 
 class _Typed(Struct):
-    """Of any result, what kind it is."""
-
     result_type: Any = field(default=COMPLETE, name="resultType")
 
 
 class NotComplete(RemoteProtocolError):
-    """A result of another type than complete: whoever can complete it looks at `got`."""
+    """A result of another type than `complete`, which is in `got`."""
 
     def __init__(self, found: Any) -> None:
         super().__init__(
@@ -73,9 +90,9 @@ class NotComplete(RemoteProtocolError):
         )
 
 
-@lru_cache(maxsize=_DECODERS_KEPT)
+@lru_cache(maxsize=_MAX_DECODERS)
 def decoder(kind: Any) -> Callable[[Any], Any]:
-    """Return what reads JSON into a type; it is made once."""
+    """Return the decoder of a type, from a cache."""
     return Decoder(kind).decode
 
 
@@ -83,21 +100,20 @@ def read(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     """Return a result as a value of the type `kind`.
 
     Raises:
-        NotComplete: it is a result of another type.
-        RemoteProtocolError: it is none; the error says where, and what was expected.
+        NotComplete: the result has another `resultType`.
+        RemoteProtocolError: it does not match `kind`; the error says where, and what was expected.
     """
     try:
         return decoder(kind)(raw)
     except UNREADABLE:
-        pass  # raised from below, so that no decoder error hangs on it
+        pass  # raised from below, so that the error has no decoder error as context
     return look_again(raw, kind, method, revision)
 
 
 def read_own(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
-    """Return the result of a request that a caller wrote himself, as any type he likes.
+    """Return the result of a request with an application's `result_type`.
 
-    The protocol's own results are checked by their types; here nobody else looks what kind of
-    result it is.
+    The Structs of the protocol check `resultType` themselves; other types do not.
 
     Raises:
         NotComplete, RemoteProtocolError: as `read`.
@@ -108,15 +124,15 @@ def read_own(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
 
 
 def result_type(raw: Raw | bytes) -> Any:
-    """Return of which type a result says it is."""
+    """Return the `resultType` of a result."""
     try:
         return decoder(_Typed)(raw).result_type
     except UNREADABLE:
-        return COMPLETE  # `read` says what is wrong with it
+        return COMPLETE  # `read` reports what is wrong with it
 
 
 def where_and_what(error: Exception) -> tuple[str, str]:
-    """Return the place, as a JSON pointer, and the sentence of what a decoder refused."""
+    """Return the JSON pointer and the message of a decoder error."""
     text = str(error)
     found = _PLACE.search(text)
     if found is None:
@@ -126,11 +142,11 @@ def where_and_what(error: Exception) -> tuple[str, str]:
 
 
 def look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
-    """Return a result that was refused, with what can be forgiven mended; see `read`."""
+    """Decode a result that failed once more, without what may be ignored; see `read`."""
     try:
         mended = encode(_mended(_plain(raw), revision))
     except UNREADABLE:
-        # No JSON, or nested deeper than anything that is meant.
+        # Not JSON, or nested too deeply.
         raise RemoteProtocolError(
             "mcp.type.json-type", expected=f"a result of {method} that can be read"
         ) from None
@@ -147,7 +163,7 @@ def _mended(value: Any, revision: str) -> Any:
     if PER_REQUEST.holds(revision):
         _check_complete(value.get("resultType", COMPLETE))
     else:
-        value.pop("resultType", None)  # somebody's own member in the revisions before
+        value.pop("resultType", None)  # an application's own member in earlier revisions
     value = _without_nulls(value)
     if type(value.get("ttlMs")) is int and value["ttlMs"] < 0:
         value["ttlMs"] = 0
@@ -165,7 +181,7 @@ def _check_complete(found: Any) -> None:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return JSON without the members that are null, apart from what is not the protocol's own."""
+    """Return JSON without the members that are null, except inside application JSON."""
     if type(value) is list:
         return [_without_nulls(item) for item in value]
     if type(value) is not dict:
@@ -175,3 +191,26 @@ def _without_nulls(value: Any) -> Any:
         for name, member in value.items()
         if member is not None
     }
+
+
+async def complete(
+    resolvers: Mapping[str, Resolver], session: Session, request: OutgoingRequest, raw: Raw
+) -> Raw:
+    """Return the complete result that follows from `raw`.
+
+    Raises:
+        NotComplete: its type has no resolver.
+        TooManyRoundTrips: it changed its type too often without becoming complete.
+        TrunklineError: any other error of a resolver.
+    """
+    for _ in range(_MAX_RESULT_TYPES):
+        found = result_type(raw)
+        if found == COMPLETE:
+            return raw
+        resolver = resolvers.get(found) if type(found) is str else None
+        if resolver is None:
+            raise NotComplete(found)
+        raw = await resolver(session, request, raw)
+    raise TooManyRoundTrips(
+        f"no complete result after {_MAX_RESULT_TYPES} incomplete ones", method=request.method
+    )

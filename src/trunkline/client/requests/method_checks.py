@@ -10,16 +10,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NoReturn
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from ...errors import LocalProtocolError
+from ...mcp.capabilities import declares
 from ...spec import lookup
 from ...spec.revisions import REVISIONS
 
 if TYPE_CHECKING:
     from ..session import Session
 
-__all__ = ["check_declared", "check_method", "check_sendable", "declares", "refuse", "sendable"]
+__all__ = ["check_declared", "check_method", "check_sendable", "raise_not_sendable", "sendable"]
 
 
 @lru_cache(maxsize=2 * len(REVISIONS))
@@ -39,7 +40,7 @@ def check_method(method: str, revision: str, kind: Literal["request", "notificat
         LocalProtocolError: the text says which revisions have it, and what to do instead.
     """
     if method not in sendable(revision, kind) and _is_known(method):
-        refuse(method, revision)
+        raise_not_sendable(method, revision)
 
 
 def check_sendable(
@@ -53,12 +54,12 @@ def check_sendable(
         LocalProtocolError: the text says why.
     """
     if kind is not None and method not in session.methods:
-        refuse(method, session.revision)
+        raise_not_sendable(method, session.revision)
     if strict and session.negotiated is not None:
         check_declared(method, session.revision, session.negotiated.capabilities)
 
 
-def refuse(method: str, revision: str) -> NoReturn:
+def raise_not_sendable(method: str, revision: str) -> NoReturn:
     """Raise why a method of the specification cannot be sent in `revision`."""
     if lookup.method(method, revision) is not None:
         rule = "mcp.method.direction"
@@ -87,28 +88,6 @@ def check_declared(method: str, revision: str, capabilities: Struct) -> None:
             got=method,
             expected=f"a server that declares the capability {row.capability}",
         )
-
-
-def declares(capabilities: Struct, path: str) -> bool:
-    """Say whether a capability was declared, by its path such as `tools.listChanged`."""
-    held: object = capabilities
-    while path:
-        # What is left of the path may be one name: those of extensions have dots in them.
-        if isinstance(held, dict) and path in held:
-            return held[path] is not False
-        step, _, path = path.partition(".")
-        held = held.get(step, UNSET) if isinstance(held, dict) else _member(held, step)
-        if held is UNSET or held is False:
-            return False
-    return True
-
-
-def _member(value: object, name: str) -> object:
-    """Return a member of a Struct by its name on the wire."""
-    if isinstance(value, Struct):
-        names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
-        return getattr(value, names.get(name, ""), UNSET)
-    return UNSET
 
 
 def _is_known(method: str) -> bool:

@@ -20,7 +20,7 @@ from msgspec import UNSET
 from ...errors import PeerError, RemoteProtocolError, RequestTimeout
 from ...spec.error_kinds import ErrorKind
 
-__all__ = ["ListLimits", "Page", "every"]
+__all__ = ["ListLimits", "Page", "read_all"]
 
 
 class ListLimits(NamedTuple):
@@ -63,7 +63,7 @@ class _Clock(NamedTuple):
         return left
 
 
-async def every(
+async def read_all(
     method: str,
     get: GetPage,
     restart: Callable[[], object],

@@ -1,16 +1,16 @@
-"""How long calls may take, and who hears of their progress.
+"""Request timeouts of one session, and the progress callbacks of its requests.
 
-The deadlines of all calls share one timer, which is set when an earlier one than all others
-comes along and otherwise left to find out for itself. Most calls are like any other and have
-nothing here; of those that are not, a `RequestWatch` holds what is particular.
+All deadlines share one timer. It is set again only for an earlier deadline; a later one is found
+when the timer expires. Only a request with a timeout or a progress callback of its own has a
+`RequestWatch`.
 
 The rules that live here, and only here:
 
-* Progress gives a request its time again, up to a maximum.  [MCP 2025-11-25, basic/lifecycle]
-* A token is sent only where somebody listens, and is that of one call.
-* While a request of the server waits for a user of ours the clock of all calls stands still:
-  nobody can tell which of them the server asks for. In all it stands for as long as the longest
-  call may take, however often the server asks, and has that time again once no call is awaited.
+* Progress restarts the timeout of a request, up to `max_timeout`. [MCP 2025-11-25, basic/lifecycle]
+* A progress token is sent only if there is a callback, and belongs to one request.
+* All request timeouts are paused while a user answers a request of the server, since it cannot be
+  known which request it belongs to: for at most `max_timeout` in total, counted again once no
+  request is pending.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from itertools import count
 from math import inf
 
+from ...concurrency.pausable_clock import PausableClock
 from ...jsonrpc.messages import RequestId
 from ...jsonrpc.outgoing import Pending
 from ...jsonrpc.peer import Peer
@@ -30,34 +31,33 @@ __all__ = ["RequestTimeouts", "RequestWatch"]
 
 
 class RequestWatch:
-    """What is particular about one call: its time, its progress."""
+    """The timeout and the progress callback of one request."""
 
-    __slots__ = ("cap", "lasts", "on_progress", "pending", "seconds", "token")
+    __slots__ = ("cap", "keeps_progress", "on_progress", "pending", "seconds", "token")
 
     def __init__(self, seconds: float, on_progress: OnProgress | None) -> None:
         self.seconds = seconds
         self.on_progress = on_progress
+        # The latest deadline that progress may set.
         self.cap = inf
         self.token: int | None = None
         self.pending: Pending | None = None
-        # Whether progress is told beyond the answer.
-        self.lasts = False
+        # Whether progress is reported beyond the reply.
+        self.keeps_progress = False
 
 
 class RequestTimeouts:
-    """The deadlines of one connection. `on_late` is told of a call that has none left, and why."""
+    """The deadlines of one session; `on_timeout` is called with a late request and the reason."""
 
     __slots__ = (
-        "_left",
-        "_let_go",
+        "_clock",
         "_loop",
-        "_lost",
         "_max_timeout",
         "_new_token",
-        "_on_late",
         "_on_progress",
+        "_on_timeout",
         "_peer",
-        "_since",
+        "_resume",
         "_wake",
         "timeout",
         "tokens",
@@ -72,71 +72,63 @@ class RequestTimeouts:
         timeout: float,
         max_timeout: float,
         on_progress: OnProgress | None,
-        on_late: Callable[[Pending, str], object],
+        on_timeout: Callable[[Pending, str], object],
     ) -> None:
-        # What a call may take that is like any other.
+        # The timeout of a request without one of its own.
         self.timeout = min(timeout, max_timeout)
-        # When the timer goes off.
+        # When the timer expires.
         self.wake_at = inf
         self.watches: dict[RequestId, RequestWatch] = {}
         self.tokens: dict[int | str, RequestWatch] = {}
         self._max_timeout = max_timeout
         self._on_progress = on_progress
-        self._on_late = on_late
+        self._on_timeout = on_timeout
         self._peer = peer
         self._loop = asyncio.get_running_loop()
+        self._clock = PausableClock(self._loop.time, max_timeout)
         self._wake: asyncio.TimerHandle | None = None
+        self._resume: asyncio.TimerHandle | None = None
         self._new_token = count(1)
-        # Since when the clock stands still, what makes it go on, and how long it has stood.
-        self._since: float | None = None
-        self._let_go: asyncio.TimerHandle | None = None
-        self._lost = 0.0
-        # How long it may stand yet, for as long as any call is awaited.
-        self._left = max_timeout
 
     def now(self) -> float:
-        """Return the time that calls are measured by."""
-        return (self._loop.time() if self._since is None else self._since) - self._lost
+        """Return the time by which requests are measured."""
+        return self._clock.now()
 
     def begin(self) -> float:
-        """Return the time at which a call begins that is about to be sent."""
+        """Return the time at which a request begins that is about to be sent."""
         if not len(self._peer.outgoing):
-            is_held = self._since is not None
-            self.go_on()
-            self._left = self._max_timeout
-            if is_held:  # so far it stood for nobody
-                self.hold()
-        return self.now()
+            is_paused = self._clock.is_paused
+            self.resume()
+            self._clock.reset_limit()
+            if is_paused:  # so far it was paused for no request
+                self.pause()
+        return self._clock.now()
 
-    def hold(self) -> None:
-        """Stop the clock, unless it has stood for too long already: somebody thinks."""
+    def pause(self) -> None:
+        """Pause all timeouts, as long as the total allows it."""
+        clock = self._clock
         if not len(self._peer.outgoing):
-            self._left = self._max_timeout
-        if self._since is None and self._left > 0:
-            self._since = self._loop.time()
-            # Neither a user who never answers may keep calls for good, nor a server that asks
-            # again and again.
-            self._let_go = self._loop.call_later(self._left, self.go_on)
+            clock.reset_limit()
+        if not clock.is_paused and clock.remaining_pause_s > 0:
+            clock.pause()
+            # A user who never answers, or a server that asks again and again, must not keep
+            # requests for ever.
+            self._resume = self._loop.call_later(clock.remaining_pause_s, self.resume)
 
-    def go_on(self) -> None:
-        """Let the clock go on; every call has as much time left as it had."""
-        if self._since is None:
+    def resume(self) -> None:
+        """Continue all timeouts; every request has as much time left as before the pause."""
+        if not self._clock.is_paused:
             return
-        if self._let_go is not None:
-            self._let_go.cancel()
-        stood = self._loop.time() - self._since
-        self._lost += stood
-        self._left -= stood
-        self._since = None
-        when = self._peer.next_deadline()
-        if when is not None and when < inf:
-            self.arm(when)
+        if self._resume is not None:
+            self._resume.cancel()
+        self._clock.resume()
+        self._arm_next()
 
     def watch(self, request: OutgoingRequest) -> RequestWatch | None:
-        """Return what a call needs that is not like any other.
+        """Return a watch for a request with a timeout or callback of its own, else None.
 
         Raises:
-            ValueError: its time is none.
+            ValueError: its timeout is not above 0.
         """
         timeout, on_progress = request.timeout, request.on_progress or self._on_progress
         if timeout is None and on_progress is None:
@@ -151,8 +143,8 @@ class RequestTimeouts:
         return watch
 
     def keep(self, watch: RequestWatch, pending: Pending) -> None:
-        """Take note of which request a watch is about."""
-        if pending.waiter.done():  # answered before it was even sent, as it were
+        """Attach a watch to the request that was sent."""
+        if pending.waiter.done():  # the reply came while the request was being sent
             self.forget(watch)
         else:
             watch.pending = pending
@@ -160,65 +152,68 @@ class RequestTimeouts:
             self.watches[pending.id] = watch
 
     def end(self, pending: Pending) -> RequestWatch | None:
-        """Stop watching a request; return what was particular about it."""
+        """Remove the watch of a request, and return it."""
         watch = self.watches.pop(pending.id, None)
-        if watch is not None and not watch.lasts:
+        if watch is not None and not watch.keeps_progress:
             self.forget(watch)
         return watch
 
-    def outlive(self, pending: Pending) -> RequestWatch | None:
-        """Have progress told until `forget`: a task goes on under the token of its request."""
+    def keep_progress(self, pending: Pending) -> RequestWatch | None:
+        """Report progress until `forget`: a task continues under the token of its request."""
         watch = self.watches.get(pending.id)
         if watch is not None:
-            watch.lasts = True
+            watch.keeps_progress = True
         return watch
 
     def forget(self, watch: RequestWatch | None) -> None:
-        """Give up a watch, whose request may never have been sent."""
+        """Remove the token of a watch, whose request may never have been sent."""
         if watch is not None and watch.token is not None:
             self.tokens.pop(watch.token, None)
 
     def progressed(self, token: int | str) -> OnProgress | None:
-        """Give a call its time again; return who is to hear of it, if anybody is."""
+        """Restart the timeout of a request; return its progress callback, if any."""
         watch = self.tokens.get(token)
         if watch is None:
-            return None  # of a call that has ended, or of none
+            return None  # the request has ended, or never existed
         if watch.pending is not None:
             self.set_deadline(watch.pending, min(self.now() + watch.seconds, watch.cap))
         return watch.on_progress
 
     def set_deadline(self, pending: Pending, when: float) -> None:
-        """Have a request end by another time than it had."""
+        """Change the deadline of a request."""
         if self._peer.outgoing.set_deadline(pending, when) and when < self.wake_at:
             self.arm(when)
 
     def arm(self, when: float) -> None:
-        """Look for what has run out of time by then; nothing does before."""
+        """Set the timer to `when`, the earliest deadline."""
         if self._wake is not None:
             self._wake.cancel()
         self.wake_at = when
-        self._wake = self._loop.call_at(when + self._lost, self._expire)
+        self._wake = self._loop.call_at(when + self._clock.paused_s, self._expire)
 
     def stop(self) -> None:
-        """Forget everything: nothing is awaited any more."""
-        for timer in (self._wake, self._let_go):
+        """Cancel all timers, and forget all watches."""
+        for timer in (self._wake, self._resume):
             if timer is not None:
                 timer.cancel()
         self.watches.clear()
         self.tokens.clear()
 
-    def _expire(self) -> None:
-        self._wake, self.wake_at = None, inf
-        if self._since is not None:
-            return  # looked for again when the clock goes on
-        now = self.now()
-        for pending in self._peer.expire(now)[0]:
-            self._on_late(pending, self._reason(self.end(pending), now))
+    def _arm_next(self) -> None:
         when = self._peer.next_deadline()
         if when is not None and when < inf:
             self.arm(when)
 
+    def _expire(self) -> None:
+        self._wake, self.wake_at = None, inf
+        if self._clock.is_paused:
+            return  # `resume` sets the timer again
+        now = self.now()
+        for pending in self._peer.expire(now)[0]:
+            self._on_timeout(pending, self._reason(self.end(pending), now))
+        self._arm_next()
+
     def _reason(self, watch: RequestWatch | None, now: float) -> str:
         if watch is not None and watch.cap <= now:
-            return f"no answer within {self._max_timeout:g} s, which is the most there is"
+            return f"no answer within {self._max_timeout:g} s, the maximum"
         return f"no answer within {self.timeout if watch is None else watch.seconds:g} s"

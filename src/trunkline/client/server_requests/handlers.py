@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
 
 __all__ = [
-    "AT_ONCE",
+    "MAX_HANDLERS",
     "ClientHandlers",
     "HandlerFunctions",
     "OnElicit",
@@ -62,6 +62,7 @@ __all__ = [
     "OnSample",
     "Roots",
     "as_root",
+    "fixed_roots",
 ]
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ Visited: TypeAlias = ElicitResult | bool | Action | None
 OnElicitUrl: TypeAlias = Callable[[ElicitRequestParams], Visited | Awaitable[Visited]]
 
 # A server decides how much it asks at a time; nobody has so many users to answer.
-AT_ONCE: Final = 100
+MAX_HANDLERS: Final = 100
 
 
 class HandlerFunctions(NamedTuple):
@@ -158,7 +159,7 @@ class ClientHandlers:
     @property
     def is_full(self) -> bool:
         """Whether as much is being answered as may be."""
-        return len(self._running) >= AT_ONCE
+        return len(self._running) >= MAX_HANDLERS
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Answer in a task of its own, so that a user who thinks keeps nobody waiting."""
@@ -269,6 +270,15 @@ def as_root(given: Root | str) -> Root:
     if not isinstance(root.uri, str) or not root.uri.lower().startswith("file://"):
         raise ValueError(f"a root is a file:// URI, not {show(root.uri)}")
     return root
+
+
+def fixed_roots(roots: Roots | None) -> Roots | None:
+    """Return roots that can be read more than once."""
+    if roots is None or callable(roots):
+        return roots
+    if isinstance(roots, str):
+        raise ValueError("roots are a list of file:// URIs, not one string")
+    return [as_root(each) for each in roots]
 
 
 def _elicited(given: Any, handler: str, also: str) -> ElicitResult:

@@ -122,7 +122,7 @@ async def fulfil(
         ConnectionLost: there is nobody to give the answers to.
     """
     session.check_open(method)
-    answering, revision = session.answering, session.revision
+    answering, revision = session.handlers, session.revision
     read = {
         key: (asking.method, _params(answering, key, asking, revision))
         for key, asking in requests.items()

@@ -78,7 +78,7 @@ _UPDATED: Final = "notifications/resources/updated"
 _LEFT_KEPT: Final = 64
 
 ChangeKind: TypeAlias = Literal["tools", "prompts", "resources", "resource", "task"]
-OnEnd: TypeAlias = Callable[[TrunklineError | None], object]
+OnStreamEnd: TypeAlias = Callable[[TrunklineError | None], object]
 
 # Which notification tells of what.
 _KINDS: Final[dict[str, ChangeKind]] = {
@@ -176,10 +176,10 @@ class SubscriptionTopics(NamedTuple):
 class ChangeListener(Protocol):
     """Whoever is told of changes."""
 
-    def told(self, change: ServerChange, size: int) -> None:
+    def on_change(self, change: ServerChange, size: int) -> None:
         """Take a change, whose notification had so many bytes."""
 
-    def ended(self, error: TrunklineError | None, reason: str | None) -> None:
+    def on_end(self, error: TrunklineError | None, reason: str | None) -> None:
         """Learn that no more will come: by an error, or because the server ended it."""
 
 
@@ -208,7 +208,7 @@ class ListenStream:
         self.honoured = SubscriptionTopics()
         self.acknowledged = acknowledged
         self.listener: ChangeListener | None = None
-        self.on_end: OnEnd | None = None
+        self.on_end: OnStreamEnd | None = None
         self.pending: Pending | None = None
         # Where the server ended it before we had sent the request, as it were.
         self.early_end: CancelledNotificationParams | None = None
@@ -221,14 +221,14 @@ class ListenStream:
 class SubscribeTurn:
     """Who asks for a resource, one after the other, where subscribing is a request."""
 
-    __slots__ = ("is_left", "lock", "waiting")
+    __slots__ = ("holders", "is_released", "lock")
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         # How many want their turn, or have it.
-        self.waiting = 0
+        self.holders = 0
         # Whether meanwhile the last has left who wanted the resource before.
-        self.is_left = False
+        self.is_released = False
 
 
 class _Marks(Struct):
@@ -294,7 +294,7 @@ class SubscriptionRouter:
         wanted: SubscriptionTopics,
         seconds: float,
         listener: ChangeListener | None = None,
-        on_end: OnEnd | None = None,
+        on_end: OnStreamEnd | None = None,
     ) -> ListenStream:
         """Return a new stream, which the server has acknowledged, and may have ended again.
 
@@ -370,7 +370,7 @@ class SubscriptionRouter:
     ) -> None:
         stream.has_ended, stream.error = True, error
         if stream.listener is not None:
-            stream.listener.ended(error, reason)
+            stream.listener.on_end(error, reason)
         elif stream.on_end is not None:
             stream.on_end(error)
 
@@ -409,7 +409,7 @@ class SubscriptionRouter:
             self.callback_subscription.stop()
         everyone, self._everyone = self._everyone, {}
         for listener in everyone:
-            listener.ended(error, None)
+            listener.on_end(error, None)
 
     # -- coming in ---------------------------------------------------------------------------
 
@@ -495,7 +495,7 @@ class SubscriptionRouter:
             # The callbacks have a stream of their own; what was kept is stale for everybody.
             self._callbacks.drop_kept(method, change.uri)
             if stream.wanted.takes(change):
-                listener.told(change, _size(params))
+                listener.on_change(change, _size(params))
             else:
                 self._server_log.warning("%s came and was not asked for", show(method))
         return True
@@ -509,7 +509,7 @@ class SubscriptionRouter:
         for listener, wanted in list(self._everyone.items()):
             if wanted.takes(change) and (change.uri is None or wanted.names(change.uri)):
                 is_wanted = True
-                listener.told(change, _size(params))
+                listener.on_change(change, _size(params))
         if not is_wanted or change.uri is None or _names(self._own, change.uri):
             return False
         # What only a stream has asked for is told by that, as where streams are of their own.

@@ -1,18 +1,19 @@
-"""Being told what changes on a server: by a stream of one's own, or by the callbacks.
+"""Subscriptions to changes on a server: as an async iterator, or by callbacks.
 
     async with client.listen(tools=True, uris=["file:///notes"]) as changes:
         async for change in changes:
             ...
 
-Both work in every revision. In 2026-07-28 a stream is a request that stays open; before it is
-made of the notifications that a server sends anyway, and of `resources/subscribe`.
+Both work in every revision. In 2026-07-28 a subscription is a `subscriptions/listen` request that
+stays open; earlier it consists of the notifications that a server sends to all of its clients,
+and of `resources/subscribe`.
 
 The rules that live here, and only here:
 
-* A stream ends in order when the server ends it, and with an error when the connection is gone
-  or nobody reads. What came before is read first, and nothing is dropped without a word.
-* In the handshake a resource is unsubscribed from when the last who wanted it has left, and by
-  nobody while another is about to want it: of one resource one request is under way at a time.
+* A subscription ends normally when the server ends it, and with an error when the connection is
+  lost or its buffer is full. Buffered changes are returned first; none is dropped silently.
+* In the handshake revisions a resource is unsubscribed when the last subscription to it ends,
+  unless another is about to begin: one request per resource is in flight at a time.
 """
 
 from __future__ import annotations
@@ -32,77 +33,138 @@ from ...errors import (
     RequestAborted,
     TrunklineError,
 )
+from ...mcp.capabilities import declares
 from ...mcp.types import SubscribeRequestParams, UnsubscribeRequestParams
 from ...redaction import show
 from ...spec import lookup
 from ..diagnostics import log
 from ..options import check_seconds
-from ..requests.method_checks import declares
-from ..requests.methods import Verbs
-from ..session import NOT_SENT, OutgoingRequest, Session
+from ..requests.request import OutgoingRequest
+from ..requests.sender import RequestSender
+from ..session import NOT_SENT, Session
 from .dispatch import LISTEN, ListenStream, ServerChange, SubscribeTurn, SubscriptionTopics
-from .notifications import NotificationListeners
 
 if TYPE_CHECKING:
     from .callback_stream import CallbackSubscription
 
-__all__ = ["ChangeVerbs", "Subscription"]
+__all__ = ["ClientSubscriptions", "Subscription"]
 
 _SUBSCRIBE: Final = "resources/subscribe"
 _UNSUBSCRIBE: Final = "resources/unsubscribe"
+_NOT_ENTERED: Final = "enter the subscription first: `async with client.listen(...)`"
 
-# A server decides how much it tells. A reader who is so many changes behind does not read, and
-# so many bytes are what a program does not miss: a task brings its result along.
-MOST_WAITING: Final = 1000
-MOST_BYTES: Final = 16 * 1024 * 1024
+# Bounds of the buffer of a subscription, since the server decides how many changes it sends. The
+# bytes count too: a task may carry its result.
+MAX_BUFFERED_CHANGES: Final = 1000
+MAX_BUFFERED_BYTES: Final = 16 * 1024 * 1024
+
+
+class _ChangeBuffer:
+    """The changes of a subscription that were not read yet, and how the subscription ended."""
+
+    __slots__ = ("_bytes", "_changed", "changes", "error", "has_ended", "leave", "reason")
+
+    def __init__(self) -> None:
+        self.changes: deque[tuple[ServerChange, int]] = deque()
+        self.has_ended = False
+        self.error: TrunklineError | None = None
+        self.reason: str | None = None
+        # Ends the subscription on the server, with a reason.
+        self.leave: Callable[[str], object] | None = None
+        self._bytes = 0
+        self._changed = asyncio.Event()
+
+    def on_change(self, change: ServerChange, size: int) -> None:
+        """Buffer a change, or end the subscription if the buffer is full."""
+        if self.has_ended:
+            return
+        is_full = (
+            len(self.changes) >= MAX_BUFFERED_CHANGES or self._bytes + size > MAX_BUFFERED_BYTES
+        )
+        if is_full and self.changes:
+            reason = f"the buffer is full: {len(self.changes)} changes were not read"
+            self.stop(reason)
+            self.on_end(Cancelled(reason, method=LISTEN), None)
+            return
+        self.changes.append((change, size))
+        self._bytes += size
+        self._changed.set()
+
+    def on_end(self, error: TrunklineError | None, reason: str | None) -> None:
+        """End the iteration once the buffer is empty."""
+        if not self.has_ended:
+            self.has_ended, self.error, self.reason = True, error, reason
+            self._changed.set()
+
+    def close(self) -> None:
+        """Drop all changes, and end the subscription."""
+        self.changes.clear()
+        self.on_end(None, None)
+        self.stop("the subscription was closed")
+
+    def stop(self, reason: str) -> None:
+        """End the subscription on the server, once."""
+        leave, self.leave = self.leave, None
+        if leave is not None:
+            leave(reason)
+
+    async def get(self) -> ServerChange:
+        """Return the next change; raise StopAsyncIteration at the end."""
+        while not self.changes:
+            if self.error is not None:
+                raise self.error
+            if self.has_ended:
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()
+        change, size = self.changes.popleft()
+        self._bytes -= size
+        return change
 
 
 class Subscription:
-    """Changes as they come: enter it, then iterate.
+    """Changes as they arrive: enter it, then iterate.
 
-    `honoured` is what the server will tell of. The iteration stops when the server ends the
-    stream, and `reason` is then what it said, if anything.
+    `honoured` is what the server will report. The iteration stops when the server ends the
+    subscription; `reason` is then its explanation, if it gave one.
 
     Raises, from the iteration:
-        ConnectionLost: the server is gone.
-        PeerError: it ended the stream with an error.
-        Cancelled: 1000 changes waited, and nobody read them; those are given first.
+        ConnectionLost: the connection is lost.
+        PeerError: the server ended the subscription with an error.
+        Cancelled: 1000 changes were buffered and not read; those are returned first.
     """
 
     def __init__(
-        self, verbs: ChangeVerbs, wanted: SubscriptionTopics, timeout: float | None
+        self,
+        subscriptions: ClientSubscriptions,
+        wanted: SubscriptionTopics,
+        timeout: float | None,
     ) -> None:
         self.wanted = wanted
-        self._verbs = verbs
+        self._subscriptions = subscriptions
         self._timeout = timeout
         self._honoured: SubscriptionTopics | None = None
-        self._waiting: deque[tuple[ServerChange, int]] = deque()
-        self._bytes = 0
-        self._news = asyncio.Event()
+        self._buffer = _ChangeBuffer()
         self._is_entered = False
-        self._has_ended = False
-        self._error: TrunklineError | None = None
-        self._reason: str | None = None
-        # What leaves the stream, telling the server why.
-        self._leave: Callable[[str], object] | None = None
 
     @property
     def honoured(self) -> SubscriptionTopics:
-        """What the server acknowledged, of what was asked for."""
+        """What the server acknowledged, of what was requested."""
         if self._honoured is None:
             raise TrunklineError(_NOT_ENTERED)
         return self._honoured
 
     @property
     def reason(self) -> str | None:
-        """Why the server ended the stream, in its words; None where it did not say, or did not."""
-        return self._reason
+        """Why the server ended the subscription, in its words; None if it gave no reason."""
+        return self._buffer.reason
 
     async def __aenter__(self) -> Self:
         if self._is_entered:
-            raise TrunklineError("a stream of changes is entered once: listen again for another")
+            raise TrunklineError("a subscription is entered once: call `listen` again")
         self._is_entered = True
-        self._honoured, self._leave = await self._verbs._enter(self, self._timeout)
+        opened = await self._subscriptions._open(self.wanted, self._buffer, self._timeout)
+        self._honoured, self._buffer.leave = opened
         return self
 
     async def __aexit__(
@@ -111,10 +173,7 @@ class Subscription:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._has_ended = True
-        self._waiting.clear()
-        self._stop("nobody listens any more")
-        self._news.set()
+        self._buffer.close()
 
     def __aiter__(self) -> Self:
         return self
@@ -122,287 +181,241 @@ class Subscription:
     async def __anext__(self) -> ServerChange:
         if self._honoured is None:
             raise TrunklineError(_NOT_ENTERED)
-        while not self._waiting:
-            if self._error is not None:
-                raise self._error
-            if self._has_ended:
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        change, size = self._waiting.popleft()
-        self._bytes -= size
-        return change
+        return await self._buffer.get()
 
     def __repr__(self) -> str:
-        is_open = self._honoured is not None and not self._has_ended
-        state = "open" if is_open else "ended" if self._has_ended else "not entered"
-        return f"<Subscription, {state}, {len(self._waiting)} waiting>"
-
-    # -- as a listener -----------------------------------------------------------------------
-
-    def told(self, change: ServerChange, size: int) -> None:
-        """Take a change, for whoever iterates."""
-        if self._has_ended:
-            return
-        is_full = len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES
-        if is_full and self._waiting:
-            reason = f"{len(self._waiting)} changes wait, and nobody reads them"
-            self._stop(reason)
-            self.ended(Cancelled(reason, method=LISTEN), None)
-            return
-        self._waiting.append((change, size))
-        self._bytes += size
-        self._news.set()
-
-    def ended(self, error: TrunklineError | None, reason: str | None) -> None:
-        """Learn that no more will come."""
-        if not self._has_ended:
-            self._has_ended, self._error, self._reason = True, error, reason
-            self._news.set()
-
-    def _stop(self, reason: str) -> None:
-        leave, self._leave = self._leave, None
-        if leave is not None:
-            leave(reason)
+        has_ended = self._buffer.has_ended
+        is_open = self._honoured is not None and not has_ended
+        state = "open" if is_open else "ended" if has_ended else "not entered"
+        return f"<Subscription, {state}, {len(self._buffer.changes)} buffered>"
 
 
-_NOT_ENTERED: Final = "a stream of changes is entered first: `async with client.listen(...)`"
+class ClientSubscriptions:
+    """The subscriptions of a client, for `listen` and for the callbacks."""
 
+    def __init__(self, sender: RequestSender) -> None:
+        # The resources subscribed for the callbacks, in that order.
+        self.uris: dict[str, None] = {}
+        self._sender = sender
+        self._connection = sender.connection
+        self._strict = sender.connection.options.strict
 
-class ChangeVerbs(Verbs):
-    """How a client is told of changes."""
-
-    _listeners: NotificationListeners
-
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str] = (),
-        task_ids: Iterable[str] = (),
-        timeout: float | None = None,
-    ) -> Subscription:
-        """Return a stream of changes: `async with client.listen(tools=True) as changes`.
-
-        `tools`, `prompts` and `resources` are the lists of those, `uris` single resources and
-        `task_ids` tasks. `timeout` is how long the server may take to agree, in seconds; once
-        it has, the stream is open for as long as you like.
-
-        Raises:
-            ValueError: nothing is listened for, or the timeout is none.
-
-        To enter it raises:
-            PeerError: the server refused.
-            RequestAborted: it did not answer in time, or is gone.
-        """
-        if isinstance(uris, str) or isinstance(task_ids, str):
-            raise ValueError("uris and task_ids are lists of texts, not one text")
-        wanted = SubscriptionTopics(
-            tools,
-            prompts,
-            resources,
-            tuple(dict.fromkeys(uris)),
-            tuple(dict.fromkeys(task_ids)),
-        )
+    def listen(self, wanted: SubscriptionTopics, timeout: float | None) -> Subscription:
+        """Return a subscription, not yet open; see `Client.listen`."""
         if wanted.is_empty:
             raise ValueError("name what to listen for: tools, prompts, resources, uris or task_ids")
         if timeout is not None:
             check_seconds("timeout", timeout)
         return Subscription(self, wanted, timeout)
 
-    async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
-        """Ask to be told when a resource changes, by `on_resource_updated`.
-
-        Raises:
-            PeerError: the server refused.
-            LocalProtocolError: in 2026-07-28, the server does not tell of this resource.
-        """
-        session = self._connected()
+    async def subscribe(self, uri: str, timeout: float | None) -> None:
+        """Subscribe the callbacks to a resource; see `Client.subscribe`."""
+        session = self._connection.current()
         if LISTEN not in session.methods:
             async with self._turn(session, uri):
-                await self._do(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}, timeout)
-                self._subscribed[uri] = None
-        else:
-            seconds = self._seconds(timeout)
-            if self._strict:
-                _check_declared(session, SubscriptionTopics(uris=(uri,)))
-            try:
-                await self._callback_subscription(session).add(uri, seconds)
-            except NOT_SENT:
-                await self._callback_subscription(await self._renew(session)).add(uri, seconds)
-            self._subscribed[uri] = None
+                fields = {"uri": uri}
+                await self._sender.do(_SUBSCRIBE, SubscribeRequestParams, fields, timeout)
+                self.uris[uri] = None
+            return
+        seconds = self._sender.seconds(timeout)
+        if self._strict:
+            _check_declared(session, SubscriptionTopics(uris=(uri,)))
+        try:
+            await self._callback_subscription(session).add(uri, seconds)
+        except NOT_SENT:
+            session = await self._connection.renew(session)
+            await self._callback_subscription(session).add(uri, seconds)
+        self.uris[uri] = None
 
-    async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
-        """Ask not to be told any more."""
-        session = self._connected()
-        if LISTEN in session.methods:
-            seconds = self._seconds(timeout)
-            try:
-                await self._callback_subscription(session).remove(uri, seconds)
-            except NOT_SENT:
-                await self._callback_subscription(await self._renew(session)).remove(uri, seconds)
-            self._subscribed.pop(uri, None)
-        else:
+    async def unsubscribe(self, uri: str, timeout: float | None) -> None:
+        """Unsubscribe the callbacks from a resource."""
+        session = self._connection.current()
+        if LISTEN not in session.methods:
             async with self._turn(session, uri):
                 if uri not in session.streams.subscribed:
-                    await self._do(_UNSUBSCRIBE, UnsubscribeRequestParams, {"uri": uri}, timeout)
-                self._subscribed.pop(uri, None)
-
-    def _seconds(self, timeout: float | None) -> float:
-        """Return how long one request may take."""
-        if timeout is None:
-            return min(self._timeout, self._max_timeout)
-        check_seconds("timeout", timeout)
-        return min(timeout, self._max_timeout)
-
-    # -- a stream of one's own ---------------------------------------------------------------
-
-    async def _enter(
-        self, changes: Subscription, timeout: float | None
-    ) -> tuple[SubscriptionTopics, Callable[[str], object]]:
-        """Open a stream; return what is honoured, and what leaves it."""
-        session = self._connected()
-        seconds = self._seconds(timeout)
-        if self._strict:
-            _check_declared(session, changes.wanted)
-        if LISTEN not in session.methods:
-            return await self._join(session, changes, seconds)
+                    fields = {"uri": uri}
+                    await self._sender.do(_UNSUBSCRIBE, UnsubscribeRequestParams, fields, timeout)
+                self.uris.pop(uri, None)
+            return
+        seconds = self._sender.seconds(timeout)
         try:
-            return await self._open_stream(session, changes, seconds)
+            await self._callback_subscription(session).remove(uri, seconds)
         except NOT_SENT:
-            session = await self._renew(session)
-        return await self._open_stream(session, changes, seconds)
+            session = await self._connection.renew(session)
+            await self._callback_subscription(session).remove(uri, seconds)
+        self.uris.pop(uri, None)
 
-    async def _open_stream(
-        self, session: Session, changes: Subscription, seconds: float
+    # -- `listen` ----------------------------------------------------------------------------
+
+    async def _open(
+        self, wanted: SubscriptionTopics, buffer: _ChangeBuffer, timeout: float | None
     ) -> tuple[SubscriptionTopics, Callable[[str], object]]:
-        stream: ListenStream = await session.streams.open(changes.wanted, seconds, changes)
-        return stream.honoured, partial(session.streams.close, stream)
+        """Open a subscription; return what is honoured, and a function that ends it."""
+        session = self._connection.current()
+        seconds = self._sender.seconds(timeout)
+        if self._strict:
+            _check_declared(session, wanted)
+        if LISTEN not in session.methods:
+            return await self._join(session, wanted, buffer, seconds)
+        try:
+            stream = await session.streams.open(wanted, seconds, buffer)
+        except NOT_SENT:
+            session = await self._connection.renew(session)
+            stream = await session.streams.open(wanted, seconds, buffer)
+        return stream.honoured, partial(_close, session, stream)
 
     async def _join(
-        self, session: Session, changes: Subscription, seconds: float
+        self, session: Session, wanted: SubscriptionTopics, buffer: _ChangeBuffer, seconds: float
     ) -> tuple[SubscriptionTopics, Callable[[str], object]]:
-        """Listen where a server tells of its own accord."""
-        wanted = _declared(session, changes.wanted)
+        """Listen where a server sends its notifications to all clients."""
+        wanted = _declared(session, wanted)
         subscribed: list[str] = []
 
         def leave(_: str) -> None:
-            # By now another connection may have taken over.
-            for each in {session, self._session or session}:
-                if each.streams.leave(changes):
+            # The session may have been renewed in the meantime.
+            for each in {session, self._connection.session or session}:
+                if each.streams.leave(buffer):
                     for uri in subscribed:
-                        self._unwant(each, uri)
+                        self._release_uri(each, uri)
 
-        # First, or what is told together with the answer would be missed.
-        session.streams.join(changes, wanted, self._subscribed)
+        # Before the requests: a notification may arrive together with a reply.
+        session.streams.join(buffer, wanted, self.uris)
         try:
             for uri in wanted.uris:
-                if await self._want(uri, seconds):
+                if await self._retain_uri(uri, seconds):
                     subscribed.append(uri)
-        except BaseException:  # a cancelled task too: nobody would leave this stream
+        except BaseException:  # cancellation too: the subscription would never be left
             leave("")
             raise
         return wanted._replace(uris=tuple(subscribed)), leave
 
-    async def _want(self, uri: str, seconds: float) -> bool:
-        """Subscribe to a resource, unless somebody has; say whether the server tells of it."""
-        session = self._connected()
+    async def _retain_uri(self, uri: str, seconds: float) -> bool:
+        """Subscribe to a resource, unless that was done; return False if the server refuses."""
+        session = self._connection.current()
         async with self._turn(session, uri):
-            if uri not in session.streams.subscribed and uri not in self._subscribed:
+            if uri not in session.streams.subscribed and uri not in self.uris:
                 request = OutgoingRequest(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}, seconds)
                 try:
-                    _, session = await self._ask(request)  # by whichever has ids left
+                    _, session = await self._sender.ask(request)
                 except PeerError as error:
-                    log.debug("the server does not tell of %s: %s", show(uri), show(str(error)))
+                    log.debug("subscribing to %s failed: %s", show(uri), show(str(error)))
                     return False
-            wanted = session.streams.subscribed
-            wanted[uri] = wanted.get(uri, 0) + 1
+            counts = session.streams.subscribed
+            counts[uri] = counts.get(uri, 0) + 1
             return True
 
-    def _unwant(self, session: Session, uri: str) -> None:
-        wanted = session.streams.subscribed
-        wanted[uri] -= 1
-        if wanted[uri]:
+    def _release_uri(self, session: Session, uri: str) -> None:
+        counts = session.streams.subscribed
+        counts[uri] -= 1
+        if counts[uri]:
             return
-        del wanted[uri]
+        del counts[uri]
         turn = session.streams.turns.get(uri)
         if turn is None:
-            self._unsubscribe_aside(session, uri)
+            self._unsubscribe_unawaited(session, uri)
         else:
-            turn.is_left = True  # and whoever has it sees whether he is the last
+            turn.is_released = True  # the holder of the turn unsubscribes, if it is the last
 
-    def _unsubscribe_aside(self, session: Session, uri: str) -> None:
-        if uri not in self._subscribed and uri not in session.streams.subscribed:
+    def _unsubscribe_unawaited(self, session: Session, uri: str) -> None:
+        if uri not in self.uris and uri not in session.streams.subscribed:
             from ..tasks.cleanup import send_unawaited
 
             send_unawaited(session, _UNSUBSCRIBE, UnsubscribeRequestParams, uri=uri)
 
     @asynccontextmanager
     async def _turn(self, session: Session, uri: str) -> AsyncIterator[None]:
-        """Be the one who asks for a resource, or to be told no more of it."""
+        """Hold the lock of a resource: one (un)subscribe request is in flight at a time."""
         turns = session.streams.turns
         turn = turns.setdefault(uri, SubscribeTurn())
-        turn.waiting += 1
+        turn.holders += 1
         try:
             async with turn.lock:
                 yield
         finally:
-            turn.waiting -= 1
-            if not turn.waiting:
+            turn.holders -= 1
+            if not turn.holders:
                 del turns[uri]
-                if turn.is_left:
-                    self._unsubscribe_aside(session, uri)
+                if turn.is_released:
+                    self._unsubscribe_unawaited(session, uri)
 
-    # -- for the callbacks -------------------------------------------------------------------
+    # -- the callbacks -----------------------------------------------------------------------
 
     def _callback_subscription(self, session: Session) -> CallbackSubscription:
         streams = session.streams
         if streams.callback_subscription is None:
-            # Imported here, as above: most clients listen to nothing.
+            # Imported here, as above: most clients subscribe to nothing.
             from .callback_stream import CallbackSubscription
 
-            streams.callback_subscription = CallbackSubscription(
-                streams, min(self._timeout, self._max_timeout)
-            )
+            seconds = self._sender.seconds(None)
+            streams.callback_subscription = CallbackSubscription(streams, seconds)
         return streams.callback_subscription
 
-    async def _begin_listening(self, session: Session, seconds: float) -> None:
-        """Have the callbacks told on a new connection, where somebody has to listen for that."""
+    async def begin(self, session: Session) -> None:
+        """Subscribe the callbacks on a new session."""
         if LISTEN not in session.methods:
+            if _SUBSCRIBE in session.methods:
+                await self._subscribe_again(session)
             return
-        has_lists = self._listeners.on_list_changed is not None
+        has_lists = self._connection.listeners.on_list_changed is not None
         lists = SubscriptionTopics(has_lists, has_lists, has_lists)
-        wanted = _declared(session, lists)._replace(uris=tuple(self._subscribed))
+        wanted = _declared(session, lists)._replace(uris=tuple(self.uris))
         if wanted.is_empty:
             return
+        seconds = self._connection.hello.probe_timeout
         try:
             honoured = await self._callback_subscription(session).begin(wanted, seconds)
         except (*NOT_SENT, PeerError) as error:
-            log.warning("the server tells of no changes: %s", show(str(error)))
+            log.warning("no notifications of changes: %s", show(str(error)))
             return
         for uri in wanted.uris:
             if uri not in honoured.uris:
-                # It is there no more, and no reason to have no connection.
-                log.warning("a new connection is not told of %s", show(uri))
-                self._subscribed.pop(uri, None)
+                # The resource is gone, which is not a reason to fail the connection.
+                log.warning("the new connection is not subscribed to %s: refused", show(uri))
+                self.uris.pop(uri, None)
 
-    async def _hand_over(self, old: Session, new: Session) -> None:
-        """Have everybody listen to a new connection who listened to an old one."""
+    async def _subscribe_again(self, session: Session) -> None:
+        for uri in list(self.uris):
+            try:
+                await session.ask(OutgoingRequest(_SUBSCRIBE, None, {"uri": uri}))
+            except PeerError as error:
+                # The resource is gone, which is not a reason to fail the connection.
+                log.warning("the new connection is not subscribed to %s: %s", show(uri), error)
+                self.uris.pop(uri, None)
+
+    async def move(self, old: Session, new: Session) -> None:
+        """Move all subscriptions of an old session to the one that replaces it."""
         if old.streams.callback_subscription is not None:
             old.streams.callback_subscription.stop()
-        uris = [uri for uri in old.streams.subscribed if uri not in self._subscribed]
+        uris = [uri for uri in old.streams.subscribed if uri not in self.uris]
         old.streams.move_to(new.streams)
         for uri in uris:
             try:
                 await new.ask(OutgoingRequest(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}))
             except (PeerError, RequestAborted) as error:
-                log.warning("a new connection could not subscribe to %s: %s", show(uri), error)
+                log.warning("the new connection is not subscribed to %s: %s", show(uri), error)
 
 
-# By what a filter asks for, the notification that tells of it.
-_TOLD_BY: Final = {
+def topics(
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: Iterable[str],
+    task_ids: Iterable[str],
+) -> SubscriptionTopics:
+    """Return the topics of `Client.listen`, each URI and task id once."""
+    if isinstance(uris, str) or isinstance(task_ids, str):
+        raise ValueError("uris and task_ids are lists of strings, not one string")
+    return SubscriptionTopics(
+        tools, prompts, resources, tuple(dict.fromkeys(uris)), tuple(dict.fromkeys(task_ids))
+    )
+
+
+def _close(session: Session, stream: ListenStream, reason: str) -> None:
+    session.streams.close(stream, reason)
+
+
+# By topic, the notifications that report it.
+_NOTIFICATIONS: Final = {
     "tools": ("notifications/tools/list_changed",),
     "prompts": ("notifications/prompts/list_changed",),
     "resources": ("notifications/resources/list_changed",),
@@ -412,10 +425,10 @@ _TOLD_BY: Final = {
 
 
 def _declared(session: Session, wanted: SubscriptionTopics) -> SubscriptionTopics:
-    """Return of what is wanted what the server has declared that it tells."""
+    """Drop the topics for which the server declared no capability."""
     capabilities = None if session.negotiated is None else session.negotiated.capabilities
     nothing = SubscriptionTopics()
-    for name, methods in _TOLD_BY.items():
+    for name, methods in _NOTIFICATIONS.items():
         rows = [lookup.method(method, session.revision) for method in methods]
         needed = [row.capability for row in rows if row is not None]
         if not any(capabilities is not None and declares(capabilities, each) for each in needed):
@@ -424,13 +437,13 @@ def _declared(session: Session, wanted: SubscriptionTopics) -> SubscriptionTopic
 
 
 def _check_declared(session: Session, wanted: SubscriptionTopics) -> None:
-    """Refuse to listen for what the server has not declared that it tells."""
+    """Reject topics for which the server declared no capability."""
     declared = _declared(session, wanted)
-    lacking = [name for name in _TOLD_BY if getattr(wanted, name) != getattr(declared, name)]
+    lacking = [name for name in _NOTIFICATIONS if getattr(wanted, name) != getattr(declared, name)]
     if lacking:
         raise LocalProtocolError(
             "mcp.capability.negotiated-only",
             where="/params/notifications",
             got=lacking,
-            expected="a server that declares that it tells of them",
+            expected="a server that declares these notifications",
         )

@@ -578,5 +578,5 @@ async def _forgotten(loop_thread: LoopThread, client: Client, callbacks: Callbac
 
 def _release(loop_thread: LoopThread, client: Client) -> None:
     """Let go of a client that has nothing on the loop."""
-    if client._session is None and client._opening is None and not client._is_connecting:
+    if client._connection.is_unused:
         loop_thread.clients.discard(client)

@@ -1,9 +1,9 @@
-"""Requests that are sent on the way out, and whose answer nobody waits for.
+"""Requests whose reply is not awaited: they release something on the server.
 
-Whoever leaves has no use for the answer, and may have been cancelled, so there is no time to
-wait for one. Where it cannot be sent the connection is at its end. A subscription ends with it;
-a task does not, and of one that nobody else knows a connection that we close tells the server
-with its last words. One that breaks leaves it to the server, which keeps no task for ever.
+The caller has left, or was cancelled, so there is no time to wait. If the request cannot be sent
+the connection is at its end. A subscription ends with its connection, but a task does not:
+`Session.closing_requests` cancel the tasks that only this client knows. After a lost connection
+the server's `ttl` ends them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from ..diagnostics import log
 if TYPE_CHECKING:
     from ..session import Session
 
-__all__ = ["end_task_of", "send_unawaited"]
+__all__ = ["cancel_late_task", "send_unawaited"]
 
 CANCEL: Final = "tasks/cancel"
 
 
 def send_unawaited(session: Session, method: str, kind: type[Struct], **fields: Any) -> None:
-    """Send a request, and go on."""
+    """Send a request; an error reply is logged."""
     try:
         pending = session.send(method, kind(meta=session.meta, **fields))
     except (ConnectionLost, LocalProtocolError) as error:
         log.debug("%s was not sent: %s", method, show(str(error)))
         return
-    pending.waiter.add_done_callback(_answered)
+    pending.waiter.add_done_callback(_log_error)
 
 
-def end_task_of(session: Session, raw: Any) -> None:
-    """End the task that a call became, where that is what its answer says and nobody waits."""
-    # Imported here: that module needs this one.
+def cancel_late_task(session: Session, raw: Any) -> None:
+    """Cancel the task that a call became, if the caller had left before the reply arrived."""
+    # Imported here: these modules import this one.
     from ..requests.decode import result_type
     from .methods import TASK
     from .poller import ENDED, created
@@ -48,14 +48,13 @@ def end_task_of(session: Session, raw: Any) -> None:
     try:
         state = created(raw, session)
     except TrunklineError as error:
-        log.debug("an answer that nobody waited for: %s", show(str(error)))
+        log.debug("late reply to tools/call: %s", show(str(error)))
         return
     if state is not None and state.status not in ENDED:
         send_unawaited(session, CANCEL, CancelTaskRequestParams, task_id=state.task_id)
 
 
-def _answered(waiter: asyncio.Future[Any]) -> None:
-    """Look at an answer, so that nobody is told of an error that no one waits for."""
+def _log_error(waiter: asyncio.Future[Any]) -> None:
     error = None if waiter.cancelled() else waiter.exception()
     if isinstance(error, TrunklineError) and not isinstance(error, ConnectionLost):
-        log.debug("an answer that nobody waited for: %s", show(str(error)))
+        log.debug("error reply to a request that was not awaited: %s", show(str(error)))

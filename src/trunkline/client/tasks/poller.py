@@ -1,21 +1,22 @@
-"""One task of a server, followed to its end.
+"""Polls one task until it ends, and returns its result.
 
-A task is asked for by its id, time and again. 2025-11-25 has it in the core: its result is
-waited for with a request of its own, and its questions come as requests. Since 2026-07-28 it is
-an extension: all that it brings or needs is told when it is asked how it stands.
+In 2025-11-25 tasks are part of the core: a request of its own, `tasks/result`, waits for the
+result, and input is requested by requests of the server. Since 2026-07-28 tasks are an extension:
+`tasks/get` returns the result and the input requests.
 
 The rules that live here, and only here:
 
-* A task is asked about as often as the server says, within reason, and never in step with
-  others.                                 [MCP 2025-11-25, basic/utilities/tasks; SEP-2663]
-* One that has just begun is looked at sooner, a few times and less and less often: a call that
-  is done at once shall not take as long as the server wishes to be left alone.
-* That it could not be asked about says nothing of the task: it is asked about again.
-* A task that was cancelled has no result, whatever else the server says of it.
-* Word that a task has changed may never come in 2025-11-25, so it only saves time there. Where
-  a server has agreed to tell, it is hardly asked meanwhile. However many read the changes of a
-  task, there is one stream of them.
-* The task of a caller who waits for its result, and cannot know of it, ends with his connection.
+* A task is polled at the server's poll interval, within bounds, with jitter.
+                                          [MCP 2025-11-25, basic/utilities/tasks; SEP-2663]
+* A new task is polled sooner at first, then less and less often: a call that is done at once must
+  not take a whole poll interval.
+* A poll that failed is repeated: it says nothing about the task.
+* A task that was cancelled has no result, whatever else the server sends.
+* Status notifications are optional in 2025-11-25, so they only wake the poller. A server that
+  acknowledged a subscription to the task is polled rarely. All readers of a task share one
+  subscription.
+* A task whose caller waits for the result, and has no handle of it, is cancelled when the client
+  closes its session.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from ...concurrency.backoff import backoff
 from ...errors import (
     Cancelled,
     ConnectionLost,
@@ -63,42 +65,40 @@ from .input_requests import TaskInputRequests
 from .retry import RetryPolicy
 
 if TYPE_CHECKING:
-    from ..subscriptions.stream import ChangeVerbs
+    from ..requests.sender import RequestSender
     from .wait_timeout import TaskWaitTimeout
 
 __all__ = ["CORE_RESULT", "ENDED", "TaskPoller", "TaskState", "created"]
 
-# What only the core's form of tasks has, and only the extension's.
+# A method of the tasks in the core protocol; the extension does not have it.
 CORE_RESULT: Final = "tasks/result"
 
 ENDED: Final = frozenset(("completed", "failed", "cancelled"))
 
-# How often a task is asked about, in seconds: what a server wishes, but not so often that it is
-# busy with that, and not so seldom that nobody knows whether it is there.
-SHORTEST_WAIT: Final = 0.1
-LONGEST_WAIT: Final = 60.0
-# Where it has no wish: at first often, for most tasks are short, then less so.
-FIRST_WAIT: Final = 0.25
-USUAL_WAIT: Final = 5.0
-_GROWTH: Final = 1.5
+# Bounds of the server's poll interval: not so short that polling loads the server, and not so long
+# that a lost task goes unnoticed.
+MIN_POLL_INTERVAL_S: Final = 0.1
+MAX_POLL_INTERVAL_S: Final = 60.0
+# Without one: often at first, since most tasks are short, then less so.
+FIRST_POLL_INTERVAL_S: Final = 0.25
+USUAL_POLL_INTERVAL_S: Final = 5.0
+_INTERVAL_FACTOR: Final = 1.5
 
-# After how many seconds a task that has just begun is first looked at, and how many times longer
-# each wait is than the one before, until it is as long as the server wishes: of a server that
-# wishes for a second that makes three looks in the first one.
-FIRST_LOOK: Final = 0.05
-_LOOKS_GROW: Final = 4
+# A new task is polled after this long, and each wait is this many times the one before, up to the
+# poll interval: with an interval of 1 s that makes three polls in the first second.
+FIRST_POLL_DELAY_S: Final = 0.05
+_FIRST_POLLS_FACTOR: Final = 4
 
-# How many changes of its status wait for who reads them; of a server that changes it faster
-# than that the newest count.
-_UNREAD_KEPT: Final = 1000
+# How many status changes are buffered for a reader; the newest are kept.
+_MAX_UNREAD_STATUSES: Final = 1000
 
 
 class TaskState(Struct, frozen=True, rename="camel"):
-    """How a task stands, as a server of any revision tells it."""
+    """The state of a task, as a server of any revision sends it."""
 
     task_id: str
     status: TaskStatus
-    # Some servers write null for what is absent.
+    # Some servers write null for an absent member.
     status_message: str | None = None
     poll_interval: int | float | None = None  # in 2025-11-25
     poll_interval_ms: int | float | None = None  # since 2026-07-28
@@ -107,43 +107,39 @@ class TaskState(Struct, frozen=True, rename="camel"):
     input_requests: dict[str, InputRequest] | None = None
 
     def __repr__(self) -> str:
-        # Without the id, which is a right, and what is the caller's.
+        # Task ids are bearer capabilities, and the result is the caller's: neither is shown.
         return f"<TaskState, {self.status}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]  # a Struct's own would show all of it
+        return [("", repr(self))]  # the Struct's own would show every member
 
 
-class _Created(Struct, frozen=True):
-    """What a call is answered that became a task of the core."""
-
+class _CreatedTask(Struct, frozen=True):
     task: TaskState | UnsetType | None = UNSET
 
 
 class _ErrorFlag(Struct, frozen=True, rename="camel"):
-    """Of a result, whether the tool has failed: so has its task, in the core's form."""
-
     is_error: bool | None = None
 
 
 def created(raw: Raw, session: Session) -> TaskState | None:
-    """Return the task that a call became, or None where the result is one of the tool.
+    """Return the task that a call became, or None if the result is that of the tool.
 
     Raises:
         RemoteProtocolError: it is neither.
     """
     if CORE_RESULT not in session.methods:
-        return read(raw, TaskState, "tools/call", session.revision)  # type: ignore[no-any-return]  # read as this type
-    found: _Created = read(raw, _Created, "tools/call", session.revision)
+        return read(raw, TaskState, "tools/call", session.revision)  # type: ignore[no-any-return]  # decoded as this type
+    found: _CreatedTask = read(raw, _CreatedTask, "tools/call", session.revision)
     return found.task or None
 
 
 class TaskPoller:
-    """One task, and what is known of it."""
+    """One task, and its last known state."""
 
     def __init__(
         self,
-        verbs: ChangeVerbs,
+        sender: RequestSender,
         id: str,
         state: TaskState | None = None,
         timeout: float | None = None,
@@ -151,109 +147,102 @@ class TaskPoller:
     ) -> None:
         self.id = id
         self.state = state
-        # Called once the task has ended, or nobody follows it any more.
+        # Called once the task has ended, or the caller has left.
         self._on_end = on_end
-        self._verbs = verbs
-        # How long each request about it may take.
+        self._sender = sender
+        # The timeout of each request.
         self._timeout = timeout
-        # Whether the state has all that the server tells when asked.
+        # Whether `state` is a result of `tasks/get`, and not of a notification.
         self._is_full = False
-        self._wait = FIRST_WAIT
-        # How long to wait at most before the next look at a task that has just begun. One that
-        # is come back to has had its time.
-        self._soon = inf if state is None else FIRST_LOOK
+        self._intervals = backoff(
+            FIRST_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S, factor=_INTERVAL_FACTOR
+        )
+        # The longest wait before the next poll of a new task; a task of an earlier call has none.
+        self._first_delay = inf if state is None else FIRST_POLL_DELAY_S
         self._retry = RetryPolicy()
-        # For how long the server does not want to be asked, after one of those.
-        self._respite = 0.0
-        # How long a caller waits for it who does not know of it, and on which connection.
+        # The delay before the next poll after an error.
+        self._retry_delay = 0.0
+        # Set while a caller without a handle waits: its timeout, and the session that cancels the
+        # task when it is closed.
         self._wait_timeout: TaskWaitTimeout | None = None
-        self._guarded: Session | None = None
-        # Who waits for anything to happen.
-        self._resting: set[asyncio.Future[None]] = set()
+        self._guard_session: Session | None = None
+        self._wakers: set[asyncio.Future[None]] = set()
         self._readers: list[deque[TaskStatus]] = []
-        # The stream by which the server tells of changes, and whose it is.
+        # The subscription to the task, and its router.
         self._stream: ListenStream | None = None
-        self._streams: SubscriptionRouter | None = None
-        # One who opens it at a time, and which connection does not tell.
+        self._router: SubscriptionRouter | None = None
+        # One reader opens the subscription at a time; `_refused` is a session that refused it.
         self._opening = asyncio.Lock()
-        self._untold: Session | None = None
-        self._questions = TaskInputRequests(verbs, id, timeout, self._wake, self._think)
+        self._refused: Session | None = None
+        self._inputs = TaskInputRequests(sender, id, timeout, self._wake, self._pause)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the task has ended, as far as is known."""
+        """Whether the task has ended, as of its last known state."""
         return self.state is not None and self.state.status in ENDED
 
-    # -- asking how it stands ----------------------------------------------------------------
+    # -- polling -----------------------------------------------------------------------------
 
     async def refresh(self) -> TaskState:
-        """Ask how the task stands; begin to answer what it asks.
+        """Poll the task; start to answer its input requests.
 
         Raises:
-            PeerError: there is no such task, or none for us.
-            RequestAborted: no answer came.
-            RemoteProtocolError: what came is not how a task stands.
+            PeerError: there is no such task, or it is not accessible.
+            RequestAborted: the request timed out, or the connection is lost.
+            RemoteProtocolError: the reply is not the state of a task.
         """
-        request = OutgoingRequest(
-            "tasks/get", GetTaskRequestParams, {"task_id": self.id}, self._timeout
-        )
-        raw, session = await self._verbs._ask(request)
+        raw, session = await self._ask("tasks/get", GetTaskRequestParams)
         state: TaskState = read(raw, TaskState, "tasks/get", session.revision)
-        self._learn(state, is_full=True)
+        self._update(state, is_full=True)
         if not self.has_ended and state.input_requests:
-            self._questions.take(state.input_requests, session)
+            self._inputs.take(state.input_requests, session)
         return self.state or state
 
     async def cancel(self) -> None:
-        """Ask the server to end the task; one that has ended stays as it is.
+        """Cancel the task; one that has ended stays as it is.
 
         Raises:
-            PeerError: the server does not.
-            RequestAborted: no answer came.
+            PeerError: the server rejected it.
+            RequestAborted: the request timed out, or the connection is lost.
         """
-        fields = {"task_id": self.id}
-        request = OutgoingRequest("tasks/cancel", CancelTaskRequestParams, fields, self._timeout)
         try:
-            raw, session = await self._verbs._ask(request)
+            raw, session = await self._ask("tasks/cancel", CancelTaskRequestParams)
         except PeerError:
-            # In 2025-11-25 it is an error to cancel what has ended.
+            # In 2025-11-25 it is an error to cancel a task that has ended.
             if (await self.refresh()).status not in ENDED:
                 raise
             return
-        said: CancelTaskResult = read(raw, CancelTaskResult, "tasks/cancel", session.revision)
-        if said.status is not UNSET:
-            message = None if said.status_message is UNSET else said.status_message
-            self._learn(TaskState(self.id, said.status, message))
+        result: CancelTaskResult = read(raw, CancelTaskResult, "tasks/cancel", session.revision)
+        if result.status is not UNSET:
+            message = None if result.status_message is UNSET else result.status_message
+            self._update(TaskState(self.id, result.status, message))
 
-    def cancel_aside(self) -> None:
-        """Ask the server to end the task, without waiting: the caller has gone."""
-        self._stop()
-        session = self._verbs._session
-        if session is not None and not self.has_ended:
-            send_unawaited(session, "tasks/cancel", CancelTaskRequestParams, task_id=self.id)
+    async def _ask(self, method: str, params: type[Struct]) -> tuple[Raw, Session]:
+        request = OutgoingRequest(method, params, {"task_id": self.id}, self._timeout)
+        return await self._sender.ask(request)
 
-    async def _look(self) -> None:
-        """Ask how the task stands; where that cannot be told just now, wait longer for the next."""
-        self._respite = 0.0
+    async def _poll(self) -> None:
+        """Poll the task; after a transient error set the delay of the next poll."""
+        self._retry_delay = 0.0
         try:
             await self.refresh()
         except (PeerError, RequestTimeout) as error:
-            respite = self._retry.next_delay(error)
-            if respite is None:
+            delay = self._retry.next_delay(error)
+            if delay is None:
                 raise
-            log.debug("a task is asked about again: %s", show(str(error)))
-            self._respite = respite
+            log.debug("polling a task failed, next poll in %.2g s: %s", delay, show(str(error)))
+            self._retry_delay = delay
         else:
-            self._retry.over()
+            self._retry.reset()
 
-    def _learn(self, state: TaskState, *, is_full: bool = False) -> None:
+    def _update(self, state: TaskState, *, is_full: bool = False) -> None:
         before = self.state
         if self.has_ended and not (is_full and state.status in ENDED):
-            # What has ended stays so; only its result may still be asked for. A look that was on
-            # its way meanwhile saw what was before.
+            # An ended task stays so; this is from before its end.
             return
         self.state, self._is_full = state, is_full
-        if before is None or _shown(before) != _shown(state):
+        shown = state.status, state.status_message
+        if before is None or (before.status, before.status_message) != shown:
             for reader in self._readers:
                 reader.append(state.status)
             if before is not None:
@@ -262,36 +251,34 @@ class TaskPoller:
             self._stop()
         self._wake()
 
-    # -- the end -----------------------------------------------------------------------------
+    # -- the result --------------------------------------------------------------------------
 
     async def outcome(self, session: Session) -> Raw:
-        """Return what the call would have been answered, once the task has ended.
+        """Return the result that the original call would have returned, once the task has ended.
 
         Raises:
-            PeerError: the task has failed, or is not known any more.
+            PeerError: the task failed, or is unknown.
             Cancelled: it was cancelled.
-            InputRequestFailed: what it asked for could not be given; it may go on waiting for it.
+            InputRequestFailed: an input request could not be answered; the task may still wait.
             RequestAborted, RemoteProtocolError: as `refresh`.
         """
         if CORE_RESULT in session.methods:
-            return await self._payload(session)
-        is_seen = self.state is not None and not self.has_ended
+            return await self._core_result(session)
+        is_polled = self.state is not None and not self.has_ended
         while self.state is None or not (self.has_ended and self._is_full):
-            if is_seen or self._respite:
-                session, _ = await self._rest(session, self._next_look())
-            await self._look()
-            is_seen = True
-            self._raise_fault()
-        return self._told(self.state, session)
+            if is_polled or self._retry_delay:
+                session, _ = await self._rest(session, self._next_poll())
+            await self._poll()
+            is_polled = True
+            self._raise_input_error()
+        return self._result_of(self.state, session)
 
-    def _raise_fault(self) -> None:
-        """Raise what kept a question from being answered, once, where the task still asks."""
-        fault = self._questions.take_fault()
-        if fault is not None and not self.has_ended:
-            raise fault
+    def _raise_input_error(self) -> None:
+        error = self._inputs.take_error()
+        if error is not None and not self.has_ended:
+            raise error
 
-    def _told(self, state: TaskState, session: Session) -> Raw:
-        """Return the result that a task has brought along."""
+    def _result_of(self, state: TaskState, session: Session) -> Raw:
         if state.status == "cancelled":
             raise self._cancelled(state)
         if state.result is not UNSET and bytes(state.result) != b"null":
@@ -307,70 +294,70 @@ class TaskPoller:
         )
 
     def _cancelled(self, state: TaskState) -> Cancelled:
-        said = f": {show(state.status_message)}" if state.status_message else ""
-        return Cancelled(f"the task was cancelled{said}", method="tools/call")
+        message = f": {show(state.status_message)}" if state.status_message else ""
+        return Cancelled(f"the task was cancelled{message}", method="tools/call")
 
-    async def _payload(self, session: Session) -> Raw:
-        """Return the result of a task of the core, which a request of its own waits for."""
+    async def _core_result(self, session: Session) -> Raw:
+        """Return the result of a core task, by `tasks/result`."""
         while True:
             try:
-                raw = await self._payload_once(session)
+                raw = await self._core_result_once(session)
                 break
             except PeerError as error:
-                await self._explain(error)
-                # What a task has failed with may look like anything.
+                await self._raise_if_cancelled(error)
+                # The error of a failed task may have any code, and is not retried.
                 has_failed = self.state is not None and self.state.status == "failed"
-                respite = None if has_failed else self._retry.next_delay(error, unsaid=False)
-                if respite is None:
+                delay = None if has_failed else self._retry.next_delay(error, needs_hint=True)
+                if delay is None:
                     raise
-                session, _ = await self._rest(session, respite)
+                session, _ = await self._rest(session, delay)
         if not self.has_ended:
-            failed: _ErrorFlag = read(raw, _ErrorFlag, CORE_RESULT, session.revision)
-            self._learn(TaskState(self.id, "failed" if failed.is_error else "completed"))
+            flag: _ErrorFlag = read(raw, _ErrorFlag, CORE_RESULT, session.revision)
+            self._update(TaskState(self.id, "failed" if flag.is_error else "completed"))
         return raw
 
-    async def _payload_once(self, session: Session) -> Raw:
-        pending, session = await self._send_lasting(session)
+    async def _core_result_once(self, session: Session) -> Raw:
+        pending, session = await self._send_result_request(session)
         waiter: asyncio.Future[Raw] = pending.waiter
         try:
             while not waiter.done():
-                await asyncio.wait({waiter}, timeout=max(self._next_wait(), self._respite))
+                interval = max(self._next_interval(), self._retry_delay)
+                await asyncio.wait({waiter}, timeout=interval)
                 if not waiter.done():
-                    await self._check(waiter)
+                    await self._check_alive(waiter)
             return waiter.result()
         finally:
             if not waiter.done():
                 session.abandon(pending)
 
-    async def _send_lasting(self, session: Session) -> tuple[Any, Session]:
-        """Send what waits for the result: it may take as long as it likes."""
+    async def _send_result_request(self, session: Session) -> tuple[Any, Session]:
+        """Send `tasks/result`, without a timeout."""
         for _ in range(2):
             params = GetTaskPayloadRequestParams(self.id, session.meta)
             try:
                 pending = session.send(CORE_RESULT, params, inf)
             except NOT_SENT:
-                session = await self._verbs._renew(session)
+                session = await self._sender.connection.renew(session)
             else:
                 self._guard(session)
                 return pending, session
-        raise ConnectionLost("there is no connection that has ids left", method=CORE_RESULT)
+        raise ConnectionLost("no connection has request ids left", method=CORE_RESULT)
 
-    async def _check(self, waiter: asyncio.Future[Raw]) -> None:
-        """See that the task is still there while its result is waited for."""
+    async def _check_alive(self, waiter: asyncio.Future[Raw]) -> None:
+        """Poll the task while `tasks/result` is pending."""
         try:
-            await self._look()
+            await self._poll()
         except (PeerError, RequestTimeout):
             if not waiter.done():
                 raise
         if self.has_ended and not waiter.done():
-            # Its result is there, so it comes in the time of any answer.
-            seconds = self._verbs._seconds(self._timeout)
+            # The result exists, so it arrives within the timeout of any request.
+            seconds = self._sender.seconds(self._timeout)
             await asyncio.wait({waiter}, timeout=seconds)
             if not waiter.done():
                 raise RequestTimeout(f"no answer within {seconds:g} s", method=CORE_RESULT)
 
-    async def _explain(self, error: PeerError) -> None:
-        """Raise that a task was cancelled, where that is why it has no result."""
+    async def _raise_if_cancelled(self, error: PeerError) -> None:
         try:
             state = self.state if self.has_ended else await self.refresh()
         except TrunklineError:
@@ -378,19 +365,19 @@ class TaskPoller:
         if state is not None and state.status == "cancelled":
             raise self._cancelled(state) from error
 
-    # -- each change -------------------------------------------------------------------------
+    # -- status changes ----------------------------------------------------------------------
 
     async def statuses(self, session: Session) -> AsyncIterator[TaskStatus]:
-        """Give the status as it is, then each change of it or of its message, to the end.
+        """Yield the status, then each change of it or of its message, until the task ends.
 
         Raises:
             PeerError, RequestAborted, RemoteProtocolError: as `refresh`.
         """
         while self.state is None:
-            if self._respite:
-                session, _ = await self._rest(session, self._next_look())
-            await self._look()
-        changes: deque[TaskStatus] = deque(maxlen=_UNREAD_KEPT)
+            if self._retry_delay:
+                session, _ = await self._rest(session, self._next_poll())
+            await self._poll()
+        changes: deque[TaskStatus] = deque(maxlen=_MAX_UNREAD_STATUSES)
         if self.state is not None:
             changes.append(self.state.status)
         self._readers.append(changes)
@@ -401,171 +388,169 @@ class TaskPoller:
                     yield changes.popleft()
                 if self.has_ended:
                     return
-                self._raise_fault()
-                # Who has agreed to tell is asked all the same, once in a while.
-                is_told = self._stream is not None
-                seconds = LONGEST_WAIT if is_told and not self._respite else self._next_look()
-                session, has_news = await self._rest(session, seconds)
-                if not (is_told and has_news) or self._wants_answers():
-                    await self._look()
+                self._raise_input_error()
+                # With a subscription the task is still polled, at the longest interval.
+                is_subscribed = self._stream is not None
+                is_quiet = is_subscribed and not self._retry_delay
+                seconds = MAX_POLL_INTERVAL_S if is_quiet else self._next_poll()
+                session, is_woken = await self._rest(session, seconds)
+                if not (is_subscribed and is_woken) or self._lacks_input_requests():
+                    await self._poll()
         finally:
             self._readers.remove(changes)
             if not self._readers:
                 self._leave(session)
 
-    def _wants_answers(self) -> bool:
-        """Whether the task asks, and we were only told so."""
+    def _lacks_input_requests(self) -> bool:
+        """Whether a notification said that input is required; only a poll says which."""
         state = self.state
         return state is not None and state.status == "input_required" and not self._is_full
 
     async def _listen(self, session: Session) -> None:
-        """Have the server tell of changes, where it does."""
+        """Subscribe to the task, where the server supports it."""
         wanted = SubscriptionTopics(task_ids=(self.id,))
         if LISTEN not in session.methods:
             session.streams.join(self, wanted)
             return
         async with self._opening:
-            if self._stream is None and self._untold is not session and not self.has_ended:
+            if self._stream is None and self._refused is not session and not self.has_ended:
                 await self._open_stream(session, wanted)
 
     async def _open_stream(self, session: Session, wanted: SubscriptionTopics) -> None:
-        seconds = self._verbs._seconds(self._timeout)
+        seconds = self._sender.seconds(self._timeout)
         try:
             stream = await session.streams.open(wanted, seconds, self)
         except (PeerError, RequestTimeout, *NOT_SENT, RemoteProtocolError) as error:
-            log.debug("a task is asked about, not listened to: %s", show(str(error)))
-            self._untold = session
+            log.debug("no subscription to a task, polling it: %s", show(str(error)))
+            self._refused = session
             return
         if self.id not in stream.honoured.task_ids or stream.has_ended:
             session.streams.close(stream)
-            self._untold = session
+            self._refused = session
             return
-        self._stream, self._streams = stream, session.streams
-        await self._look()  # for what changed before it could be told
+        self._stream, self._router = stream, session.streams
+        await self._poll()  # for a change before the subscription
 
     def _leave(self, session: Session) -> None:
-        # By now another connection may have taken over.
-        for each in {session, self._verbs._session or session}:
+        # The session may have been renewed in the meantime.
+        for each in {session, self._sender.connection.session or session}:
             each.streams.leave(self)
         stream, self._stream = self._stream, None
-        if stream is not None and self._streams is not None:
-            self._streams.close(stream)
+        if stream is not None and self._router is not None:
+            self._router.close(stream)
 
-    def told(self, change: ServerChange, size: int) -> None:
-        """Learn how the task stands."""
+    def on_change(self, change: ServerChange, size: int) -> None:
+        """Take the state of the task from a notification."""
         del size
-        told = change.task
-        if told is not None:
-            message = None if told.status_message is UNSET else told.status_message
-            wish = told.poll_interval_ms or told.poll_interval or None
-            self._learn(TaskState(self.id, told.status, message, poll_interval_ms=wish))
+        task = change.task
+        if task is not None:
+            message = None if task.status_message is UNSET else task.status_message
+            interval = task.poll_interval_ms or task.poll_interval or None
+            self._update(TaskState(self.id, task.status, message, poll_interval_ms=interval))
 
-    def ended(self, error: TrunklineError | None, reason: str | None) -> None:
-        """Learn that nobody tells any more: from now on the server is asked."""
+    def on_end(self, error: TrunklineError | None, reason: str | None) -> None:
+        """Go back to polling: the subscription has ended."""
         del error, reason
         self._stream = None
         self._wake()
 
     # -- time --------------------------------------------------------------------------------
 
-    def _next_wait(self) -> float:
-        """Return how many seconds to wait before the server is asked again."""
+    def _next_interval(self) -> float:
+        """Return the seconds until the next poll, with jitter."""
         state = self.state
-        wish = None if state is None else state.poll_interval_ms or state.poll_interval
-        if wish is None or wish <= 0:
-            seconds = self._wait
-            self._wait = min(_GROWTH * seconds, USUAL_WAIT)
+        wanted = None if state is None else state.poll_interval_ms or state.poll_interval
+        if wanted is None or wanted <= 0:
+            seconds = next(self._intervals)
         else:
-            # Compared before it is divided: an integer of JSON may be too large for a float.
-            seconds = max(min(wish, LONGEST_WAIT * 1000) / 1000, SHORTEST_WAIT)
+            # Compared before it is divided: a JSON integer may be too large for a float.
+            seconds = max(min(wanted, MAX_POLL_INTERVAL_S * 1000) / 1000, MIN_POLL_INTERVAL_S)
         return seconds * random.uniform(1.0, 1.1)
 
-    def _next_look(self) -> float:
-        """Return how many seconds to wait before the next look at a task that may be short."""
-        seconds = min(self._next_wait(), self._soon * random.uniform(1.0, 1.1))
-        self._soon *= _LOOKS_GROW
-        return max(seconds, self._respite)
+    def _next_poll(self) -> float:
+        """Return the seconds until the next poll, which is sooner for a new task."""
+        seconds = min(self._next_interval(), self._first_delay * random.uniform(1.0, 1.1))
+        self._first_delay *= _FIRST_POLLS_FACTOR
+        return max(seconds, self._retry_delay)
 
     async def _rest(self, session: Session, seconds: float) -> tuple[Session, bool]:
-        """Wait so long, or until something happens; return whom to ask, and whether it has."""
-        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._resting.add(news)
+        """Wait, or until `_wake`; return the current session, and whether it was woken."""
+        waker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._wakers.add(waker)
         try:
             await asyncio.wait(
-                {news, session.over}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                {waker, session.over}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            self._resting.discard(news)
-        current = self._verbs._session
+            self._wakers.discard(waker)
+        current = self._sender.connection.session
         if current is None or current is session:
             session.check_open("tools/call")
-            return session, news.done()
+            return session, waker.done()
         self._guard(current)
-        return current, news.done()  # another connection has taken over
+        return current, waker.done()
 
     def _wake(self) -> None:
-        for each in self._resting:
+        for each in self._wakers:
             if not each.done():
                 each.set_result(None)
 
-    # -- for a caller who does not know of it ------------------------------------------------
+    # -- for a caller without a handle -------------------------------------------------------
 
     async def awaited(self, session: Session, wait_timeout: TaskWaitTimeout, timeout: float) -> Raw:
-        """Return what the call would have been answered; without a result the task is ended.
+        """Return the result that the call would have returned; otherwise cancel the task.
 
-        `timeout` is how long each request about it may take.
+        `timeout` is that of each request.
 
         Raises:
-            RequestTimeout: the patience is at an end.
+            RequestTimeout: `wait_timeout` expired.
             TrunklineError: as `outcome`.
         """
         self._wait_timeout = wait_timeout
-        self._timeout = self._questions.timeout = timeout
+        self._timeout = self._inputs.timeout = timeout
         self._guard(session)
         try:
             async with wait_timeout:
                 return await self.outcome(session)
-        except BaseException:  # a cancelled caller too: nobody would know of the task
-            self.cancel_aside()
+        except BaseException:  # cancellation too: no other caller knows the task
+            self._cancel_unawaited()
             raise
         finally:
             self._wait_timeout = None
-            if self._guarded is not None:
-                self._guarded.closing_requests.pop(self, None)
+            if self._guard_session is not None:
+                self._guard_session.closing_requests.pop(self, None)
 
     def renew(self) -> None:
-        """Give whoever waits his time again: something goes on."""
+        """Restart the timeout of the waiting caller."""
         if self._wait_timeout is not None:
             self._wait_timeout.renew()
 
-    def _think(self, is_thinking: bool) -> None:
+    def _pause(self, is_paused: bool) -> None:
         if self._wait_timeout is None:
             return
-        if is_thinking:
-            self._wait_timeout.hold()
+        if is_paused:
+            self._wait_timeout.pause()
         else:
-            self._wait_timeout.go_on()
+            self._wait_timeout.resume()
 
     def _guard(self, session: Session) -> None:
-        """Have the task ended with a connection, and with none that was there before."""
-        if self._wait_timeout is None or self._guarded is session:
+        """Cancel the task when `session` is closed, and no longer with an earlier one."""
+        if self._wait_timeout is None or self._guard_session is session:
             return
-        if self._guarded is not None:
-            self._guarded.closing_requests.pop(self, None)
-        self._guarded = session
-        session.closing_requests[self] = (
-            "tasks/cancel",
-            CancelTaskRequestParams(self.id, session.meta),
-        )
+        if self._guard_session is not None:
+            self._guard_session.closing_requests.pop(self, None)
+        self._guard_session = session
+        params = CancelTaskRequestParams(self.id, session.meta)
+        session.closing_requests[self] = "tasks/cancel", params
+
+    def _cancel_unawaited(self) -> None:
+        self._stop()
+        session = self._sender.connection.session
+        if session is not None and not self.has_ended:
+            send_unawaited(session, "tasks/cancel", CancelTaskRequestParams, task_id=self.id)
 
     def _stop(self) -> None:
-        """Let go of what only a task needs that goes on."""
-        self._questions.stop()
+        self._inputs.stop()
         on_end, self._on_end = self._on_end, None
         if on_end is not None:
             on_end()
-
-
-def _shown(state: TaskState) -> tuple[str, str | None]:
-    """Return what makes one state another for who looks at it."""
-    return state.status, state.status_message

@@ -1,75 +1,64 @@
-"""Errors that say nothing of what was asked about: whoever asks again may be answered.
+"""Retries of idempotent task requests after transient errors, with exponential backoff.
 
-A server that is busy, or cannot reach its store for a moment, has not lost the task that it is
-asked about. Only what can be asked twice without harm is asked again.
+A server that is busy, or whose store is unavailable for a moment, has not lost the task.
 
 The rules that live here, and only here:
 
-* What is pardoned is an error that says when to come again, an internal one, and an answer that
-  did not come in time; and of those so many in a row.
-* Who says when to come again is not asked before, within reason.
+* Transient are: an error with `retryAfterMs`, an internal error, and a request that timed out; at
+  most `MAX_RETRIES` in a row.
+* `retryAfterMs` is honoured, up to 60 s.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from ...concurrency.backoff import backoff
 from ...errors import PeerError, RequestTimeout, TrunklineError
 from ...spec.error_kinds import ErrorKind
 
 __all__ = ["RetryPolicy"]
 
-# How many in a row. A server that has nothing else to say for so long is not about to.
-MOST: Final = 5
-# Seconds before it is asked again, where it does not say; each time twice as many.
-FIRST_WAIT: Final = 0.25
-# A server that says when to come again is believed up to here.
-LONGEST_WAIT: Final = 60.0
-
-_COME_AGAIN: Final = "retryAfterMs"
+MAX_RETRIES: Final = 5
+# The delay before the first retry; each is twice the one before.
+FIRST_DELAY_S: Final = 0.25
+# The longest delay: a longer `retryAfterMs` is cut.
+MAX_DELAY_S: Final = 60.0
 
 
 class RetryPolicy:
-    """How often in a row it went wrong to ask about one thing."""
+    """Decides whether a request is repeated, and when."""
 
-    __slots__ = ("_in_a_row",)
+    __slots__ = ("_delays", "_in_a_row")
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Count errors from 0 again: a reply arrived."""
         self._in_a_row = 0
+        self._delays = backoff(FIRST_DELAY_S, MAX_DELAY_S)
 
-    def over(self) -> None:
-        """Learn that an answer has come."""
-        self._in_a_row = 0
+    def next_delay(self, error: TrunklineError, *, needs_hint: bool = False) -> float | None:
+        """Return the seconds to wait before a retry, or None if there should be none.
 
-    def next_delay(self, error: TrunklineError, *, unsaid: bool = True) -> float | None:
-        """Return after how many seconds to ask again, or None where that has no use.
-
-        Without `unsaid` only a server is asked again that has said when.
+        With `needs_hint` only an error with `retryAfterMs` is retried.
         """
-        wish = _wish(error)
-        if not unsaid and _said(error) is None:
-            wish = None
-        if wish is None or self._in_a_row >= MOST:
-            self._in_a_row = 0  # whoever asks later begins anew
-            return None
-        wait = FIRST_WAIT * 2.0**self._in_a_row
-        self._in_a_row += 1
-        return max(wish, wait)
-
-
-def _wish(error: TrunklineError) -> float | None:
-    """Return how long a server wishes to be left alone, or None where it did not only stumble."""
-    said = _said(error)
-    if said is None:
+        hint = _retry_after_s(error)
         is_internal = isinstance(error, PeerError) and error.kind == ErrorKind.INTERNAL_ERROR
-        return 0.0 if is_internal or isinstance(error, RequestTimeout) else None
-    # Compared before it is divided: an integer of JSON may be too large for a float.
-    return max(min(said, LONGEST_WAIT * 1000) / 1000, 0.0)
+        is_transient = not needs_hint and (is_internal or isinstance(error, RequestTimeout))
+        if (hint is None and not is_transient) or self._in_a_row >= MAX_RETRIES:
+            self.reset()
+            return None
+        self._in_a_row += 1
+        return max(hint or 0.0, next(self._delays))
 
 
-def _said(error: TrunklineError) -> int | float | None:
-    """Return after how many milliseconds a server said to come again."""
+def _retry_after_s(error: TrunklineError) -> float | None:
     if not isinstance(error, PeerError) or not isinstance(error.data, dict):
         return None
-    said = error.data.get(_COME_AGAIN)
-    return said if type(said) is int or type(said) is float else None
+    hint = error.data.get("retryAfterMs")
+    if type(hint) is not int and type(hint) is not float:
+        return None
+    # Compared before it is divided: a JSON integer may be too large for a float.
+    return max(min(hint, MAX_DELAY_S * 1000) / 1000, 0.0)

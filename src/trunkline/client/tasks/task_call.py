@@ -1,7 +1,7 @@
-"""A call of a tool that goes on as a task, in the hands of whoever made it.
+"""`TaskHandle`: a tool call that runs as a task.
 
-A `TaskHandle` outlives the wait for it, and the connection: its id is all that is needed to come
-back to it. Nothing is asked unless you ask, or wait.
+A handle is valid beyond the wait for it, and beyond the connection: the task id is enough to get
+another. It sends requests only when a method is called or awaited.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..requests.tool_result import ToolResult, tool_result
 from .poller import TaskPoller
 
 if TYPE_CHECKING:
-    from ..subscriptions.stream import ChangeVerbs
+    from ..requests.sender import RequestSender
 
 __all__ = ["TaskHandle"]
 
@@ -24,33 +24,33 @@ _DONE: Final = "completed"
 
 
 class TaskHandle(Generic[T]):
-    """A call that became a task: ask how it stands, wait for its result, or end it.
+    """A tool call that became a task: poll it, wait for its result, or cancel it.
 
-    A tool that was done at once has a result and no task; its `id` is None.
+    A tool that returned at once has a result and no task; its `id` is None.
     """
 
-    __slots__ = ("_poller", "_result", "_type", "_verbs")
+    __slots__ = ("_connection", "_poller", "_result", "_type")
 
     def __init__(
         self,
-        verbs: ChangeVerbs,
+        sender: RequestSender,
         result_type: Any,
         poller: TaskPoller | None = None,
         result: ToolResult[T] | None = None,
     ) -> None:
-        self._verbs = verbs
+        self._connection = sender.connection
         self._type = result_type
         self._poller = poller
         self._result = result
 
     @property
     def id(self) -> str | None:
-        """What the server calls the task, to come back to it by `client.task(id)`."""
+        """The id of the task, for `client.task(id)`."""
         return None if self._poller is None else self._poller.id
 
     @property
     def status(self) -> TaskStatus | None:
-        """How the task stood when the server last told; None where it has not yet."""
+        """The last known status of the task; None if there is none yet."""
         if self._poller is None:
             return _DONE
         state = self._poller.state
@@ -58,63 +58,63 @@ class TaskHandle(Generic[T]):
 
     @property
     def message(self) -> str | None:
-        """What the server said about the status, for people."""
+        """The server's message about the status, for display."""
         state = None if self._poller is None else self._poller.state
         return None if state is None else state.status_message
 
     def done(self) -> bool:
-        """Say whether the task has ended, as far as is known."""
+        """Return True if the task has ended, as of its last known status."""
         return self._poller is None or self._poller.has_ended
 
     async def refresh(self) -> TaskStatus:
-        """Ask how the task stands. What it asks for is answered from then on.
+        """Poll the task; its input requests are answered from then on.
 
         Raises:
-            PeerError: there is no such task, or not any more.
-            RequestAborted: no answer came: time ran out, or the connection is gone.
+            PeerError: the task is unknown, or has expired.
+            RequestAborted: the request timed out, or the connection is lost.
         """
         if self._poller is None:
             return _DONE
         return (await self._poller.refresh()).status
 
     async def result(self) -> ToolResult[T]:
-        """Return the result, once there is one; who is cancelled meanwhile leaves the task be.
+        """Wait for the result, and return it; cancelling the wait does not cancel the task.
 
         Raises:
-            PeerError: the task failed, or is not known any more; a tool that ran and failed is
-                a result whose `is_error` is true.
+            PeerError: the task failed, or is unknown; a tool that ran and failed is a result whose
+                `is_error` is true.
             Cancelled: it was cancelled.
-            InputRequestFailed: what it asked for could not be given.
-            RequestAborted: no answer came: time ran out, or the connection is gone.
+            InputRequestFailed: an input request of the task could not be answered.
+            RequestAborted: a request timed out, or the connection is lost.
         """
         if self._result is None and self._poller is not None:
-            session = self._verbs._connected()
+            session = self._connection.current()
             raw = await self._poller.outcome(session)
             self._result = tool_result(raw, self._type, session.revision)
         if self._result is None:
-            raise ValueError("a call has a task, or a result")
+            raise ValueError("a TaskHandle has a task, or a result")
         return self._result
 
     async def cancel(self) -> None:
-        """Ask the server to end the task; it may take its time, and may have ended before.
+        """Request cancellation of the task; it may take a while, or come too late.
 
         Raises:
-            PeerError: the server does not.
-            RequestAborted: no answer came: time ran out, or the connection is gone.
+            PeerError: the server rejected it.
+            RequestAborted: the request timed out, or the connection is lost.
         """
         if self._poller is not None and not self._poller.has_ended:
             await self._poller.cancel()
 
     async def __aiter__(self) -> AsyncIterator[TaskStatus]:
-        """Give the status as it is, then each change of it or of its message, to the end."""
+        """Yield the status, then each change of it or of its message, until the task ends."""
         if self._poller is None or self._poller.has_ended:
             status = self.status
             if status is not None:
                 yield status
             return
-        async for status in self._poller.statuses(self._verbs._connected()):
+        async for status in self._poller.statuses(self._connection.current()):
             yield status
 
     def __repr__(self) -> str:
-        # Without the id: whoever has that may ask for the result, where nobody asks who it is.
-        return f"<TaskCall, {'done at once' if self._poller is None else self.status}>"
+        # Without the id: task ids are bearer capabilities.
+        return f"<TaskHandle, {'done at once' if self._poller is None else self.status}>"

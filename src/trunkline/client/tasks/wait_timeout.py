@@ -1,16 +1,15 @@
-"""How long a caller waits for a call that has become a task.
+"""How long a caller waits for the result of a call that became a task.
 
-A call that is a task has the `timeout` that its caller gave it, from when it became one and again
-from each sign that something goes on, up to the longest there is; one without a time of its own
-has the longest, because long work is what tasks are for. Where a caller holds the task himself
-nothing of this applies.
+The timeout of the call begins when the task is created and restarts with each sign of activity,
+up to `max_timeout`. A call without a timeout of its own has `max_timeout`, since tasks are for
+long work. None of this applies to a caller that holds a `TaskHandle`.
 
 The rules that live here, and only here:
 
-* A change of the status of a task, or of its message, is such a sign, and so is progress. That
-  the server still answers is none: a task that hangs would be waited for as long as one that works.
-* While a question of the task waits for a user the clock stands still; in all for as long as the
-  longest call may take, however often the task asks.
+* A change of the task's status or status message, and progress, are signs of activity. A reply to
+  a poll is not: a task that hangs would be awaited as long as one that works.
+* The timeout is paused while a user answers an input request of the task, for at most
+  `max_timeout` in total.
 """
 
 from __future__ import annotations
@@ -20,53 +19,48 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
+from ...concurrency.pausable_clock import PausableClock
 from ...errors import RequestTimeout
 
 __all__ = ["TaskWaitTimeout"]
 
-# The clock of a connection may stand without a word to us: a deadline that is near is looked at
-# again so many seconds later, and not at once for good.
-_SOONEST: Final = 0.05
-# A timer may go off a moment early.
-_NEARLY: Final = 0.001
+# The session clock may be paused without notice, so a deadline that is near is checked again
+# after this long, and not in a busy loop.
+_MIN_CHECK_INTERVAL_S: Final = 0.05
+# A timer may expire slightly early.
+_TIMER_TOLERANCE_S: Final = 0.001
 
 
 class TaskWaitTimeout:
-    """The time of one wait: enter it around that, and it ends with `RequestTimeout`.
+    """The timeout of one wait: enter it around the wait, and it raises `RequestTimeout`.
 
-    `clock` is the time that calls are measured by.
+    `clock` is the clock by which the session measures its requests.
     """
 
     __slots__ = (
+        "_active_at",
         "_begun",
         "_clock",
-        "_holds",
         "_limit",
-        "_loop",
-        "_lost",
         "_most",
+        "_pauses",
         "_seconds",
-        "_seen",
-        "_since",
         "_timer",
     )
 
     def __init__(self, seconds: float, most: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds
         self._most = most
-        self._clock = clock
-        self._loop = asyncio.get_running_loop()
+        self._clock = PausableClock(clock, most)
         self._limit = asyncio.timeout(None)
         self._timer: asyncio.TimerHandle | None = None
-        # How many questions wait for somebody, since when, and how long others have.
-        self._holds = 0
-        self._since = 0.0
-        self._lost = 0.0
-        self._begun = self._seen = clock()
+        # How many groups of input requests wait for a user.
+        self._pauses = 0
+        self._begun = self._active_at = self._clock.now()
 
     async def __aenter__(self) -> Self:
         await self._limit.__aenter__()
-        self._look(0.0)
+        self._check(0.0)
         return self
 
     async def __aexit__(
@@ -77,44 +71,37 @@ class TaskWaitTimeout:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        late = self._reason()
+        reason = self._reason()
         try:
             await self._limit.__aexit__(kind, error, trace)
         except TimeoutError:
-            raise RequestTimeout(late, method="tools/call") from None
+            raise RequestTimeout(reason, method="tools/call") from None
 
     def renew(self) -> None:
-        """Give the wait its time again: something goes on."""
-        self._seen = self._now()
+        """Restart the timeout."""
+        self._active_at = self._clock.now()
 
-    def hold(self) -> None:
-        """Stop the clock: somebody thinks."""
-        if not self._holds:
-            self._since = self._clock()
-        self._holds += 1
+    def pause(self) -> None:
+        """Pause the timeout; calls nest."""
+        self._clock.pause()
+        self._pauses += 1
 
-    def go_on(self) -> None:
-        """Let the clock go on, once nobody thinks any more."""
-        if self._holds == 1:
-            self._lost += self._stood()
-        self._holds -= 1
+    def resume(self) -> None:
+        """Continue the timeout, with the last of the calls that paused it."""
+        self._pauses -= 1
+        if not self._pauses:
+            self._clock.resume()
 
-    def _stood(self) -> float:
-        """Return for how long the clock has stood since it last went."""
-        return min(self._clock() - self._since, self._most - self._lost) if self._holds else 0.0
-
-    def _now(self) -> float:
-        return self._clock() - self._lost - self._stood()
-
-    def _look(self, soonest: float = _SOONEST) -> None:
-        """See whether time has run out, and when to see again."""
-        left = min(self._seen + self._seconds, self._begun + self._most) - self._now()
-        if left <= _NEARLY:
-            self._limit.reschedule(self._loop.time())
+    def _check(self, soonest: float = _MIN_CHECK_INTERVAL_S) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = min(self._active_at + self._seconds, self._begun + self._most)
+        left = deadline - self._clock.now()
+        if left <= _TIMER_TOLERANCE_S:
+            self._limit.reschedule(loop.time())
             return
-        self._timer = self._loop.call_later(max(left, soonest), self._look)
+        self._timer = loop.call_later(max(left, soonest), self._check)
 
     def _reason(self) -> str:
-        if self._begun + self._most <= self._now():
-            return f"no result within {self._most:g} s, which is the most there is"
+        if self._begun + self._most <= self._clock.now():
+            return f"no result within {self._most:g} s, the maximum"
         return f"no result within {self._seconds:g} s"

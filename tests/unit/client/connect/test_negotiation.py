@@ -17,7 +17,7 @@ from tests.unit.client.scripted import (
     run,
 )
 from trunkline.client import Client
-from trunkline.client.connect.targets import remembered
+from trunkline.client.connect.targets import remembered_era
 from trunkline.errors import (
     ConnectionLost,
     PeerError,
@@ -411,7 +411,7 @@ def test_connecting_that_is_cancelled_leaves_nothing_open() -> None:
 def test_a_client_connects_once_at_a_time() -> None:
     async def main() -> None:
         async with Client(Place()) as client:
-            with pytest.raises(TrunklineError, match="connected already"):
+            with pytest.raises(TrunklineError, match="already connected"):
                 await client.connect()
 
     run(main())
@@ -468,7 +468,7 @@ def test_a_server_that_no_longer_shakes_hands_is_asked_in_the_other_way(initiali
     place.answers["server/discover"] = discovery()
     client = connect(place, probe_timeout=0.01, connect_timeout=5)
     assert client.seen["era"] == "per_request"
-    assert remembered(place) == "per_request"
+    assert remembered_era(place) == "per_request"
 
 
 def test_a_slow_handshake_that_was_to_be_expected_still_counts() -> None:
@@ -489,7 +489,7 @@ def test_what_was_known_of_a_server_is_forgotten_when_it_leads_nowhere() -> None
     place.answers["initialize"] = SILENT
     with pytest.raises(RequestTimeout):
         connect(place, probe_timeout=600, connect_timeout=0.02)
-    assert remembered(place) is None
+    assert remembered_era(place) is None
 
 
 def test_nulls_in_a_discovery_are_forgiven() -> None:
@@ -516,7 +516,7 @@ def test_a_lost_client_is_connected_again_by_one_task_only() -> None:
         await lose(place)
         found = await asyncio.gather(client.connect(), client.connect(), return_exceptions=True)
         assert found[0] is None
-        assert "connected already" in str(found[1])
+        assert "already connected" in str(found[1])
         assert len(place.lines) == 2
         await client.close()
         assert all(line.closed for line in place.lines)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.client.scripted import Place
 from trunkline.client import Client
-from trunkline.client.connect.targets import remember, remembered, target_of
+from trunkline.client.connect.targets import remember_era, remembered_era, target_of
 from trunkline.jsonrpc import Policy
 
 
@@ -38,7 +38,7 @@ def test_a_command_becomes_an_address() -> None:
     for given in (["python", "server.py"], ("python", "server.py")):
         target = target_of(given)
         assert isinstance(target.address, Stdio)
-        assert target.lasts
+        assert target.is_reusable
 
 
 def test_a_transport_serves_once() -> None:
@@ -47,7 +47,7 @@ def test_a_transport_serves_once() -> None:
     async def main() -> None:
         transport = Place().transport(Policy())
         target = target_of(transport)
-        assert not target.lasts
+        assert not target.is_reusable
         assert target.address.transport(Policy()) is transport
 
     asyncio.run(main())
@@ -55,16 +55,16 @@ def test_a_transport_serves_once() -> None:
 
 def test_eras_are_remembered_as_long_as_the_address() -> None:
     place = Place()
-    assert remembered(place) is None
-    remember(place, "handshake")
-    assert remembered(place) == "handshake"
+    assert remembered_era(place) is None
+    remember_era(place, "handshake")
+    assert remembered_era(place) == "handshake"
 
     class Unhashable(Place):
         __hash__ = None  # type: ignore[assignment]
 
     odd = Unhashable()
-    remember(odd, "handshake")
-    assert remembered(odd) is None
+    remember_era(odd, "handshake")
+    assert remembered_era(odd) is None
 
 
 @pytest.mark.parametrize(

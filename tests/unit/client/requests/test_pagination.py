@@ -8,7 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from tests.unit.client.scripted import run
-from trunkline.client.requests.pagination import ListLimits, Page, every
+from trunkline.client.requests.pagination import ListLimits, Page, read_all
 from trunkline.errors import PeerError, RemoteProtocolError, RequestTimeout
 
 
@@ -37,7 +37,9 @@ class Server:
         self.restarts += 1
 
     def read(self, seconds: float = 100.0, **limits: int) -> list[Any]:
-        work = every("l", self.get, self.restart, seconds, lambda: self.now, ListLimits(**limits))
+        work = read_all(
+            "l", self.get, self.restart, seconds, lambda: self.now, ListLimits(**limits)
+        )
         return run(work)
 
 

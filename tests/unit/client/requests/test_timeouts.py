@@ -11,6 +11,7 @@ import pytest
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
 from trunkline.client import Client
 from trunkline.client.requests.timeouts import RequestTimeouts
+from trunkline.concurrency.pausable_clock import PausableClock
 from trunkline.errors import RequestTimeout
 from trunkline.jsonrpc import Codec, Peer, Pending
 
@@ -66,10 +67,11 @@ class Calls:
             timeout=10,
             max_timeout=100,
             on_progress=None,
-            on_late=lambda pending, reason: self.late.append(pending.id),
+            on_timeout=lambda pending, reason: self.late.append(pending.id),
         )
         loop: Any = self.clock
         self.waiting._loop = loop
+        self.waiting._clock = PausableClock(loop.time, 100)
 
     def call(self) -> Pending:
         when = self.waiting.begin() + 10
@@ -78,9 +80,9 @@ class Calls:
         return pending
 
     def think(self, seconds: float) -> None:
-        self.waiting.hold()
+        self.waiting.pause()
         self.clock.move(seconds)
-        self.waiting.go_on()
+        self.waiting.resume()
 
 
 def use(work: Callable[[Calls], None]) -> None:
@@ -131,11 +133,11 @@ def test_while_another_call_is_awaited_the_clock_does_not_stand_again() -> None:
 
 def test_the_time_for_which_nobody_waited_counts_for_nobody() -> None:
     def work(calls: Calls) -> None:
-        calls.waiting.hold()
+        calls.waiting.pause()
         calls.clock.move(90)
         call = calls.call()
         calls.clock.move(90)
-        calls.waiting.go_on()
+        calls.waiting.resume()
         calls.clock.move(9)
         assert calls.late == []
         calls.clock.move(2)
@@ -149,7 +151,7 @@ def test_who_is_asked_while_nobody_waits_finds_a_clock_that_may_stand() -> None:
         first = calls.call()
         calls.think(100)
         assert calls.peer.cancel(first)
-        calls.waiting.hold()
+        calls.waiting.pause()
         second = calls.call()
         calls.clock.move(50)
         assert calls.late == []

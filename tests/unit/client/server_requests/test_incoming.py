@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
 from trunkline.client import Client, diagnostics
-from trunkline.client.server_requests.handlers import AT_ONCE
+from trunkline.client.server_requests.handlers import MAX_HANDLERS
 from trunkline.client.subscriptions import notifications as noticing
 from trunkline.errors import RemoteProtocolError, RequestError
 from trunkline.mcp import CreateMessageResult, ElicitResult, Root, TextContent
@@ -395,11 +395,11 @@ def test_a_handler_that_will_not_end_does_not_keep_close_waiting(
 
 def test_a_server_cannot_ask_without_end() -> None:
     async def work(client: Client, place: Place) -> None:
-        for id in range(AT_ONCE + 1):
+        for id in range(MAX_HANDLERS + 1):
             place.line.say(
                 {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
             )
-        reply = await place.line.until_reply(AT_ONCE)
+        reply = await place.line.until_reply(MAX_HANDLERS)
         assert reply["error"]["code"] == -32603
         place.line.say({"jsonrpc": "2.0", "id": "p", "method": "ping"})
         assert (await place.line.until_reply("p"))["result"] == {}
@@ -570,13 +570,13 @@ def test_a_listener_that_ends_everything_leaves_no_fault_behind() -> None:
         pass
 
     async def work(client: Client, place: Place) -> None:
-        session = client._session
+        session = client._connection.session
         assert session is not None
-        assert session._checks is not None
+        assert session._validator is not None
         faulty = {"jsonrpc": "2.0", "method": "notifications/acme", "params": {"_meta": 5}}
         with pytest.raises(End):
             session._feed_checked(json.dumps(faulty).encode(), None)
-        assert session._checks.fault_of(1) is None
+        assert session._validator.fault_of(1) is None
 
     def end(method: str, params: Any) -> None:
         raise End
@@ -607,7 +607,7 @@ def test_handlers_that_wait_take_no_thread_from_others() -> None:
         answered.wait(20)
 
     async def work(client: Client, place: Place) -> None:
-        for id in range(AT_ONCE):
+        for id in range(MAX_HANDLERS):
             request = {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
             place.line.say(request)
         await client.call_tool("x")
@@ -623,7 +623,7 @@ def test_threads_of_questions_that_were_cancelled_still_count() -> None:
     answered = threading.Event()
 
     async def work(client: Client, place: Place) -> None:
-        client._threads._max_calls = 2
+        client._connection.threads._max_calls = 2
         for id in range(3):
             request = {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
             place.line.say(request)

@@ -517,7 +517,7 @@ def test_one_that_fails_stops_the_others() -> None:
 
 def test_plain_handlers_are_bounded_by_threads() -> None:
     async def work(client: Client) -> None:
-        client._threads._max_calls = 0
+        client._connection.threads._max_calls = 0
         with pytest.raises(InputRequestFailed, match="too many handlers"):
             await client.call_tool("book")
 
@@ -816,7 +816,7 @@ def test_a_result_that_changes_its_type_for_ever_is_left() -> None:
         return raw
 
     async def work(client: Client) -> None:
-        client._resolvers["starred"] = resolve
+        client._sender.resolvers["starred"] = resolve
         with pytest.raises(TooManyRoundTrips):
             await client.call_tool("book")
 
@@ -844,7 +844,7 @@ def test_a_resolver_that_breaks_ends_a_call_in_hand(caplog: pytest.LogCaptureFix
     heard: list[Any] = []
 
     async def work(client: Client) -> None:
-        client._resolvers["starred"] = resolve
+        client._sender.resolvers["starred"] = resolve
         with pytest.raises(ValueError, match="mine"):
             await client.call_tool("book")
         call = client.submit_tool("book", on_error=heard.append)

@@ -272,7 +272,7 @@ def test_a_server_that_refuses_to_tell_has_a_client_all_the_same(
             assert len(ids(hub)) == 3
 
     run(main())
-    assert "the server tells of no changes" in caplog.text
+    assert "no notifications of changes" in caplog.text
     assert "the server tells of no more changes" in caplog.text
 
 

@@ -352,7 +352,7 @@ def test_what_goes_wrong_before_the_acknowledgement_is_raised_on_entering() -> N
 def test_a_listener_that_does_not_read_loses_its_stream_and_nothing_it_was_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(changes, "MOST_WAITING", 3)
+    monkeypatch.setattr(changes, "MAX_BUFFERED_CHANGES", 3)
     hub = Hub()
 
     async def main() -> None:
@@ -364,7 +364,7 @@ def test_a_listener_that_does_not_read_loses_its_stream_and_nothing_it_was_told(
                 await settle()
                 assert hub.cancelled() == [id]
                 assert [each.uri for each in await take(stream, 3)] == ["x:0", "x:1", "x:2"]
-                with pytest.raises(Cancelled, match="3 changes wait"):
+                with pytest.raises(Cancelled, match="3 changes were not read"):
                     await anext(stream)
             assert hub.cancelled() == [id]
 
@@ -372,7 +372,7 @@ def test_a_listener_that_does_not_read_loses_its_stream_and_nothing_it_was_told(
 
 
 def test_what_waits_is_bounded_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "MOST_BYTES", 500)
+    monkeypatch.setattr(changes, "MAX_BUFFERED_BYTES", 500)
     hub = Hub()
 
     async def main() -> None:
@@ -388,7 +388,7 @@ def test_what_waits_is_bounded_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> 
                 if letter == "a":
                     await anext(stream)
             assert (await anext(stream)).uri == "x:" + "b" * 1000
-            with pytest.raises(Cancelled, match="1 changes wait"):
+            with pytest.raises(Cancelled, match="1 changes were not read"):
                 await anext(stream)
 
     run(main())
@@ -400,10 +400,10 @@ def test_a_stream_is_entered_first_and_once() -> None:
     async def main() -> None:
         async with Client(hub) as client:
             stream = client.listen(tools=True)
-            assert repr(stream) == "<Subscription, not entered, 0 waiting>"
-            with pytest.raises(TrunklineError, match="entered first"):
+            assert repr(stream) == "<Subscription, not entered, 0 buffered>"
+            with pytest.raises(TrunklineError, match="enter the subscription first"):
                 await anext(stream)
-            with pytest.raises(TrunklineError, match="entered first"):
+            with pytest.raises(TrunklineError, match="enter the subscription first"):
                 _ = stream.honoured
             async with stream:
                 assert "open" in repr(stream)
@@ -419,7 +419,7 @@ def test_listening_for_nothing_is_refused() -> None:
     client = Client(Hub())
     with pytest.raises(ValueError, match="name what to listen for"):
         client.listen()
-    with pytest.raises(ValueError, match="not one text"):
+    with pytest.raises(ValueError, match="not one string"):
         client.listen(uris="x:a")
     with pytest.raises(ValueError, match="timeout"):
         client.listen(tools=True, timeout=0)
@@ -623,8 +623,8 @@ def test_in_the_handshake_nobody_unsubscribes_from_what_another_is_about_to_want
             assert (await entering).honoured.uris == ("x:a",)
             await leaving
             assert line.methods().count("resources/unsubscribe") == 2
-            assert client._session is not None
-            assert client._session.streams.turns == {}
+            assert client._connection.session is not None
+            assert client._connection.session.streams.turns == {}
 
     run(main())
 
@@ -684,7 +684,7 @@ def test_in_the_handshake_a_server_that_is_silent_is_left_in_time() -> None:
 def test_in_the_handshake_a_listener_that_does_not_read_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(changes, "MOST_WAITING", 2)
+    monkeypatch.setattr(changes, "MAX_BUFFERED_CHANGES", 2)
     place = handshake()
 
     async def main() -> None:
@@ -835,7 +835,7 @@ def test_in_the_handshake_a_resource_that_a_new_connection_refuses_is_told_to_th
             assert place.lines[0].closed == 1
 
     run(main())
-    assert "could not subscribe to 'x:a'" in caplog.text
+    assert "not subscribed to 'x:a'" in caplog.text
 
 
 def test_what_cannot_be_read_is_no_change(caplog: pytest.LogCaptureFixture) -> None:

@@ -65,7 +65,7 @@ def test_several_calls_are_under_way_at_once(stage: Stage) -> None:
         for _ in calls:
             stage.is_begun()
         assert not any(call.done() for call in calls)
-        assert repr(calls[0]) == "<SyncCall 'tools/call', under way>"
+        assert repr(calls[0]) == "<SyncPendingCall 'tools/call', pending>"
         stage.go.set()
         assert [call.result(WAIT).text for call in calls] == ["0", "1", "2", "3", "4"]
         assert calls[0].done()
@@ -80,7 +80,7 @@ def test_several_calls_are_under_way_at_once(stage: Stage) -> None:
 def test_a_wait_that_times_out_leaves_the_call_under_way(stage: Stage) -> None:
     with SyncClient(stage.app) as client:
         call = client.submit_tool("held")
-        with pytest.raises(TimeoutError, match=r"no answer to tools/call within 0\.01 s; it goes"):
+        with pytest.raises(TimeoutError, match=r"no answer to tools/call within 0\.01 s; it"):
             call.result(0.01)
         with pytest.raises(TimeoutError):
             call.exception(0.01)
@@ -193,7 +193,7 @@ def test_a_task_is_asked_waited_for_and_come_back_to(stage: Stage) -> None:
         task = client.call_tool_as_task("task", result_type=str)
         assert task.id is not None
         assert (task.status, task.done()) == ("working", False)
-        assert repr(task) == "<SyncTaskCall, working>"
+        assert repr(task) == "<SyncTaskHandle, working>"
         assert task.refresh() == "working"
         with pytest.raises(TimeoutError, match="nothing within"):
             task.result(0.05)

@@ -43,9 +43,9 @@ FORM: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SHORTEST_WAIT", "FIRST_WAIT", "USUAL_WAIT"):
+    for name in ("MIN_POLL_INTERVAL_S", "FIRST_POLL_INTERVAL_S", "USUAL_POLL_INTERVAL_S"):
         monkeypatch.setattr(poller, name, 0.001)
-    monkeypatch.setattr(retry, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(retry, "FIRST_DELAY_S", 0.001)
 
 
 def task(status: str, **members: Any) -> dict[str, Any]:
@@ -289,12 +289,12 @@ def test_an_answer_that_the_server_refuses_ends_the_call() -> None:
 
 
 def test_a_task_asks_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(input_requests, "MOST_QUESTIONS", 2)
+    monkeypatch.setattr(input_requests, "MAX_INPUT_REQUESTS", 2)
     questions = dict.fromkeys("abc", FORM)
     shop = Shop(task("input_required", inputRequests=questions))
 
     async def work(client: Client) -> None:
-        with pytest.raises(Exception, match="asked 2 questions"):
+        with pytest.raises(Exception, match="more than 2 input requests"):
             await client.call_tool("x")
 
     use(shop, work, on_elicit=lambda params: {})
@@ -323,7 +323,7 @@ def test_time_that_runs_out_ends_the_task() -> None:
     shop = Shop(task("working"))
 
     async def work(client: Client) -> None:
-        with pytest.raises(RequestTimeout, match="the most there is"):
+        with pytest.raises(RequestTimeout, match="the maximum"):
             await client.call_tool("x")
         assert "tasks/cancel" in shop.line.methods()
 
@@ -353,10 +353,10 @@ def test_a_task_without_a_time_of_its_own_has_the_longest() -> None:
     shop = Shop(task("working"))
 
     async def work(client: Client) -> None:
-        with pytest.raises(RequestTimeout, match=r"within 0\.2 s, which is the most there is"):
+        with pytest.raises(RequestTimeout, match=r"within 0\.2 s, the maximum"):
             await client.call_tool("x")
         shop.states = [task("working")]
-        with pytest.raises(RequestTimeout, match=r"within 0\.2 s, which is the most there is"):
+        with pytest.raises(RequestTimeout, match=r"within 0\.2 s, the maximum"):
             await client.submit_tool("x")
 
     use(shop, work, timeout=0.02, max_timeout=0.2)
@@ -384,7 +384,7 @@ class Clock:
     """The clock of a connection, which can be put forward."""
 
     def __init__(self, client: Client) -> None:
-        session = client._session
+        session = client._connection.session
         assert session is not None
         self.passed = 0.0
         usual = session.clock
@@ -459,14 +459,14 @@ def test_a_server_that_stumbles_for_good_is_believed_in_the_end() -> None:
     async def work(client: Client) -> None:
         with pytest.raises(PeerError, match="Service unavailable"):
             await client.call_tool("x")
-        assert shop.line.methods().count("tasks/get") == retry.MOST + 1
+        assert shop.line.methods().count("tasks/get") == retry.MAX_RETRIES + 1
         await shop.line.until("tasks/cancel")
         # Who comes back to it later begins anew.
         held = client.task("t1")
         for _ in range(2):
             with pytest.raises(PeerError, match="Service unavailable"):
                 await held.result()
-        assert shop.line.methods().count("tasks/get") == 3 * (retry.MOST + 1)
+        assert shop.line.methods().count("tasks/get") == 3 * (retry.MAX_RETRIES + 1)
         shop.answers["tasks/get"] = shop._get
         shop.states = [DONE]
         assert (await held.result()).text == "done"
@@ -671,18 +671,18 @@ def test_an_answer_that_comes_too_late_and_is_no_task_is_nobodys() -> None:
 
 
 def test_a_task_that_has_just_begun_is_looked_at_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poller, "SHORTEST_WAIT", 0.1)
+    monkeypatch.setattr(poller, "MIN_POLL_INTERVAL_S", 0.1)
 
     async def main() -> None:
         state = poller.TaskState("t1", "working", poll_interval_ms=1000)
-        new = poller.TaskPoller(Client(Shop(DONE)), "t1", state)
-        waits = [new._next_look() for _ in range(5)]
+        new = poller.TaskPoller(Client(Shop(DONE))._sender, "t1", state)
+        waits = [new._next_poll() for _ in range(5)]
         for wait, least in zip(waits, (0.05, 0.2, 0.8, 1.0, 1.0), strict=True):
             assert least <= wait <= 1.1 * least
         # One that was come back to is looked at as its server wishes.
-        old = poller.TaskPoller(Client(Shop(DONE)), "t1")
+        old = poller.TaskPoller(Client(Shop(DONE))._sender, "t1")
         old.state = state
-        assert 1.0 <= old._next_look() <= 1.1
+        assert 1.0 <= old._next_poll() <= 1.1
 
     run(main())
 
@@ -727,22 +727,22 @@ def test_a_task_goes_over_to_a_new_connection() -> None:
 def test_polls_come_as_the_server_wishes_within_reason(
     wish: int | None, least: float, most: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(poller, "SHORTEST_WAIT", 0.1)
-    monkeypatch.setattr(poller, "USUAL_WAIT", 5.0)
+    monkeypatch.setattr(poller, "MIN_POLL_INTERVAL_S", 0.1)
+    monkeypatch.setattr(poller, "FIRST_POLL_INTERVAL_S", 0.25)
+    monkeypatch.setattr(poller, "USUAL_POLL_INTERVAL_S", 5.0)
 
     async def main() -> None:
         state = poller.TaskState("t1", "working", poll_interval_ms=wish)
         waits = []
         for _ in range(5):
-            each = poller.TaskPoller(Client(Shop(DONE)), "t1", state)
-            each._wait = 0.25
-            waits.append(each._next_wait())
+            each = poller.TaskPoller(Client(Shop(DONE))._sender, "t1", state)
+            waits.append(each._next_interval())
         assert len(set(waits)) > 1
         assert least <= min(waits)
         assert max(waits) <= most
         if not wish or wish < 0:
             for _ in range(20):
-                last = each._next_wait()
+                last = each._next_interval()
             assert 5.0 <= last <= 5.5
 
     run(main())
@@ -757,7 +757,7 @@ def test_a_task_can_be_held_asked_and_waited_for() -> None:
     async def work(client: Client) -> None:
         held = await client.call_tool_as_task("x", {"a": 1}, result_type=str)
         assert (held.id, held.status, held.done()) == ("t1", "working", False)
-        assert repr(held) == "<TaskCall, working>"
+        assert repr(held) == "<TaskHandle, working>"
         assert "tasks/get" not in shop.line.methods()
         assert await held.refresh() == "working"
         assert held.message == "on it"
@@ -784,7 +784,7 @@ def test_a_tool_that_is_done_at_once_has_no_task() -> None:
         assert (await held.result()).text == "quick"
         assert [each async for each in held] == ["completed"]
         await held.cancel()
-        assert repr(held) == "<TaskCall, done at once>"
+        assert repr(held) == "<TaskHandle, done at once>"
         assert place.line.methods()[-1] == "tools/call"
 
     use(place, work)
@@ -1276,7 +1276,7 @@ def test_the_time_of_a_call_is_that_of_its_task_in_the_core() -> None:
             await client.call_tool("x", timeout=0.01)
         await place.line.until("tasks/cancel")
         place.status = core("working")
-        with pytest.raises(RequestTimeout, match="the most there is"):
+        with pytest.raises(RequestTimeout, match="the maximum"):
             await client.call_tool("x", timeout=1)
         await place.line.until("tasks/cancel", 2)
 
@@ -1489,7 +1489,7 @@ def test_a_task_of_the_core_goes_over_to_a_new_connection() -> None:
 def test_a_server_that_agreed_to_tell_and_does_not_is_asked_in_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(poller, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(poller, "MAX_POLL_INTERVAL_S", 0.01)
     shop = Shop(task("working"), task("working"), DONE)
 
     def listen(message: dict[str, Any]) -> Any:
@@ -1598,8 +1598,8 @@ def test_however_many_read_the_changes_of_a_task_there_is_one_stream() -> None:
         shop.line.say({"jsonrpc": "2.0", "method": "notifications/tasks", "params": params})
         assert await asyncio.gather(*reading) == [["working", "completed"]] * 3
         assert shop.line.methods().count("subscriptions/listen") == 1
-        assert client._session is not None
-        assert not client._session.streams._open
+        assert client._connection.session is not None
+        assert not client._connection.session.streams._open
 
     use(shop, work)
 

@@ -36,16 +36,16 @@ def test_what_is_pardoned_and_when_to_ask_again(error: Any, wait: float | None) 
 
 
 def test_only_a_server_that_says_when_is_asked_again_where_an_error_may_be_the_answer() -> None:
-    assert RetryPolicy().next_delay(told(2000), unsaid=False) == 2.0
-    assert RetryPolicy().next_delay(told("soon"), unsaid=False) is None
-    assert RetryPolicy().next_delay(RequestTimeout("no answer"), unsaid=False) is None
+    assert RetryPolicy().next_delay(told(2000), needs_hint=True) == 2.0
+    assert RetryPolicy().next_delay(told("soon"), needs_hint=True) is None
+    assert RetryPolicy().next_delay(RequestTimeout("no answer"), needs_hint=True) is None
 
 
 def test_so_many_in_a_row_are_pardoned_and_an_answer_counts_them_anew() -> None:
     found = RetryPolicy()
-    waits = [found.next_delay(told(0)) for _ in range(retry.MOST)]
+    waits = [found.next_delay(told(0)) for _ in range(retry.MAX_RETRIES)]
     assert waits == [0.25, 0.5, 1.0, 2.0, 4.0]
     assert found.next_delay(told(0)) is None
     assert found.next_delay(told(0)) == 0.25
-    found.over()
+    found.reset()
     assert found.next_delay(told(0)) == 0.25

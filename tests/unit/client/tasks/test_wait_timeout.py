@@ -25,7 +25,7 @@ async def expired(wait_timeout: TaskWaitTimeout) -> str | None:
     """Say why a wait has ended by now, if it has."""
     try:
         async with wait_timeout:
-            wait_timeout._look()
+            wait_timeout._check()
             await asyncio.sleep(0)
             await asyncio.sleep(0)
     except RequestTimeout as error:
@@ -59,7 +59,7 @@ def test_however_many_signs_there_are_there_is_a_longest() -> None:
         for _ in range(5):
             clock.passed += 5
             wait_timeout.renew()
-        said = "no result within 25 s, which is the most there is"
+        said = "no result within 25 s, the maximum"
         assert await expired(wait_timeout) == said
 
     run(main())
@@ -69,26 +69,26 @@ def test_the_clock_stands_while_anybody_thinks_and_not_for_ever() -> None:
     async def main() -> None:
         clock = Clock()
         wait_timeout = TaskWaitTimeout(10, 25, clock)
-        wait_timeout.hold()
+        wait_timeout.pause()
         clock.passed += 8
-        wait_timeout.hold()
+        wait_timeout.pause()
         clock.passed += 8
-        wait_timeout.go_on()
+        wait_timeout.resume()
         clock.passed += 8
         assert await expired(wait_timeout) is None
 
         wait_timeout = TaskWaitTimeout(10, 25, clock)
         for _ in range(3):
-            wait_timeout.hold()
+            wait_timeout.pause()
             clock.passed += 8
-            wait_timeout.go_on()
+            wait_timeout.resume()
         clock.passed += 9
         assert await expired(wait_timeout) is None
 
         wait_timeout = TaskWaitTimeout(10, 25, clock)
-        wait_timeout.hold()
+        wait_timeout.pause()
         clock.passed += 34
-        assert wait_timeout._now() == clock.passed - 25
+        assert wait_timeout._clock.now() == clock.passed - 25
         clock.passed += 1
         assert await expired(wait_timeout) == "no result within 10 s"
 

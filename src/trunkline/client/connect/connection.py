@@ -1,0 +1,286 @@
+"""The connection of one client: opens, renews and closes its sessions.
+
+A client has one current session. A session that is replaced stays open until its last reply.
+
+The rules that live here, and only here:
+
+* Connecting is bounded by `connect_timeout` and leaves nothing open when it fails.
+* `close` may be called by any task, twice, during a call or while connecting. If it is cancelled
+  the sessions still end, and the next `close` waits for them.
+* When the request ids of a session are exhausted, or a server that outlives its connections
+  ended one, the next request opens a new session with the log level and the subscriptions of the
+  old one. Requests in flight are not repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import UNSET
+
+from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineError
+from ...jsonrpc.policy import Policy
+from ...mcp.types import DiscoverResult, LoggingLevel
+from ...spec.revisions import LATEST
+from ..diagnostics import RateLimitedLog
+from ..options import Validate
+from ..requests.cache import Cache, fresh_until
+from ..requests.decode import read
+from ..requests.request import OnProgress, OutgoingRequest
+from ..server_requests.handlers import MAX_HANDLERS, ClientHandlers, HandlerFunctions
+from ..session import CLOSED, Session
+from ..subscriptions.notifications import NotificationCallbacks, NotificationListeners
+from .negotiation import ClientHello, negotiate
+from .targets import ConnectTarget, forget_era, outlives, remember_era, remembered_era
+
+if TYPE_CHECKING:
+    from ...concurrency.thread_pool import ThreadPool
+    from ..validation import MessageValidator
+
+__all__ = ["Connection", "ConnectionOptions"]
+
+
+class _ClosedBeforeNegotiation(TransportError):
+    """A server that outlives its connections ended one before a revision was negotiated."""
+
+
+class ConnectionOptions(NamedTuple):
+    """The settings of a client that concern every session."""
+
+    policy: Policy
+    timeout: float
+    max_timeout: float
+    connect_timeout: float
+    validate: Validate
+    strict: bool
+    on_progress: OnProgress | None
+
+
+class Connection:
+    """The current session of a client, and the sessions that are about to begin or end."""
+
+    # Called with each new session before it is used, and with the old and the new one after a
+    # renewal; set by the owner.
+    on_open: Callable[[Session], Awaitable[None]]
+    on_renewed: Callable[[Session, Session], Awaitable[None]]
+    # Called when the tool list may have changed: by notification, or with a new session.
+    on_tools_changed: Callable[[], None]
+
+    def __init__(
+        self,
+        target: ConnectTarget,
+        hello: ClientHello,
+        handlers: HandlerFunctions,
+        listeners: NotificationListeners,
+        cache: Cache | None,
+        options: ConnectionOptions,
+    ) -> None:
+        self.session: Session | None = None
+        self.hello = hello
+        self.listeners = listeners
+        self.cache = cache
+        self.options = options
+        self.log_level: LoggingLevel | None = None
+        self._target = target
+        self._handlers = handlers
+        self._is_connecting = False
+        self._opening: Session | None = None
+        self._renewal_lock: asyncio.Lock | None = None
+        # Sessions that wait for their last replies, or are closing.
+        self._leaving: set[Session] = set()
+        # Number of `close` calls: a `connect` in progress compares it.
+        self._closings = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a session that can send."""
+        return self.session is not None and self.session.is_open
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether there is no session, and none is being opened."""
+        return self.session is None and self._opening is None and not self._is_connecting
+
+    def current(self) -> Session:
+        """Return the current session.
+
+        Raises:
+            TrunklineError: the client is not connected.
+        """
+        if self.session is None:
+            raise TrunklineError(
+                "this client is not connected: use `async with`, or await `connect()` first"
+            )
+        return self.session
+
+    async def connect(self) -> None:
+        """Open a session; see `Client.connect`."""
+        if self._is_connecting or self._opening is not None or self.is_open:
+            raise TrunklineError("this client is already connected or connecting")
+        self._is_connecting = True
+        closings = self._closings
+        try:
+            lost, self.session = self.session, None
+            if lost is not None:
+                await asyncio.wait([self._leave(lost)])
+            if closings != self._closings:
+                raise ConnectionLost(CLOSED)
+            self.session = await self._open()
+        finally:
+            self._is_connecting = False
+
+    async def close(self) -> None:
+        """Close all sessions; pending requests end with `ConnectionLost`."""
+        self._closings += 1
+        session, self.session = self.session, None
+        self._leaving.update(each for each in (session, self._opening) if each is not None)
+        ending = [self._leave(each) for each in list(self._leaving)]
+        if ending:
+            # Cancelling this wait does not cancel the closing tasks.
+            await asyncio.wait(ending)
+        self._renewal_lock = None  # bound to this event loop; the next may be another
+
+    async def renew(self, session: Session) -> Session:
+        """Return a session that can send, in place of one that cannot."""
+        if self._renewal_lock is None:
+            self._renewal_lock = asyncio.Lock()
+        async with self._renewal_lock:
+            current = self.session
+            if current is not None and current is not session:
+                return current  # another task renewed it first
+            if current is None:
+                raise ConnectionLost(CLOSED)
+            if not self._target.is_reusable:
+                raise TransportError(
+                    "the ids of this connection are used up, and a transport connects once: "
+                    "give the client an address to connect to again"
+                )
+            self.session = new = await self._open()
+            # Before anything is awaited that may be cancelled.
+            self._leaving.add(session)
+            try:
+                await self.on_renewed(session, new)
+            finally:
+                session.when_idle(lambda: self._leave(session))
+        return new
+
+    def _leave(self, session: Session) -> asyncio.Task[None]:
+        """Start to close a session, and keep it in `_leaving` until it has closed."""
+        self._leaving.add(session)
+        ending = session.end()
+        ending.add_done_callback(lambda _: self._leaving.discard(session))
+        return ending
+
+    async def _open(self) -> Session:
+        """Return a new session with a negotiated revision.
+
+        A server that is about to be replaced may accept a connection and close it. No request was
+        sent by then, so one more attempt is made.
+        """
+        try:
+            return await self._open_once()
+        except TransportError as error:
+            if not isinstance(error, _ClosedBeforeNegotiation):
+                raise
+        return await self._open_once()
+
+    async def _open_once(self) -> Session:
+        options = self.options
+        transport = self._target.address.transport(options.policy)
+        server_log = RateLimitedLog()
+        session = self._opening = Session(
+            transport,
+            options.policy,
+            timeout=options.timeout,
+            max_timeout=options.max_timeout,
+            handlers=ClientHandlers(self._handlers, lambda: self.threads),
+            callbacks=NotificationCallbacks(
+                self.listeners, server_log, self.cache, self.on_tools_changed
+            ),
+            server_log=server_log,
+            on_progress=options.on_progress,
+            validator=self._validator(transport.name, server_log),
+            is_outlived=self._target.is_reusable and outlives(self._target.address),
+        )
+        try:
+            async with asyncio.timeout(options.connect_timeout) as limit:
+                await self._begin(session)
+        except BaseException as error:  # cancellation too: nothing may be left open
+            await asyncio.wait([self._leave(session)])
+            if isinstance(error, TimeoutError) and limit.expired():
+                reason = f"no connection within {options.connect_timeout:g} s"
+                raise RequestTimeout(reason) from None
+            if isinstance(error, ConnectionLost) and error.reason != CLOSED:
+                kind = _ClosedBeforeNegotiation if session.was_turned_away else TransportError
+                raise kind(
+                    error.reason, exit_status=error.exit_status, stderr=error.stderr
+                ) from None
+            raise
+        finally:
+            self._opening = None
+        return session
+
+    @cached_property
+    def threads(self) -> ThreadPool:
+        """The threads of synchronous handlers, created when the first is needed."""
+        from ...concurrency.thread_pool import ThreadPool
+
+        return ThreadPool(MAX_HANDLERS, keep_idle=False, name="trunkline-asked")
+
+    def _validator(self, transport: str, server_log: RateLimitedLog) -> MessageValidator | None:
+        if self.options.validate == "off":
+            return None
+        # Imported here, as above: for those who write servers.
+        from ..validation import MessageValidator
+
+        return MessageValidator(transport, server_log, raises=self.options.validate == "raise")
+
+    async def _begin(self, session: Session) -> None:
+        await session.transport.connect()
+        discovered = await self._negotiate(session)
+        self.on_tools_changed()
+        if self.cache is not None:
+            self.cache.clear()
+            self._cache_discovered(self.cache, discovered)
+        if self.log_level is not None:
+            await self._set_log_level(session, self.log_level)
+        await self.on_open(session)
+        # The session may have ended in the meantime, and only a request would report it.
+        session.check_open()
+
+    async def _negotiate(self, session: Session) -> bytes | None:
+        """Negotiate a revision; return the result of `server/discover`, if there was one."""
+        address, pinned = self._target.address, self.hello.pinned
+        try:
+            discovered = await negotiate(session, self.hello, remembered_era(address))
+        except BaseException:  # a timeout too: what was remembered did not work
+            if pinned is None:
+                forget_era(address)
+            raise
+        if session.negotiated is None:
+            raise TrunklineError("no revision was negotiated")
+        if pinned is None:
+            # A pinned revision is what the client wanted; it does not describe the server.
+            remember_era(address, session.negotiated.era)
+        return discovered
+
+    def _cache_discovered(self, cache: Cache, discovered: bytes | None) -> None:
+        if discovered is None:
+            return
+        try:
+            result: DiscoverResult = read(discovered, DiscoverResult, "server/discover", LATEST)
+        except TrunklineError:
+            return  # enough to connect; `discover()` reports what is wrong with it
+        if result.ttl_ms:
+            until = fresh_until(asyncio.get_running_loop().time(), result.ttl_ms)
+            cache.keep(("server/discover", None), discovered, until, cache.changes)
+
+    async def _set_log_level(self, session: Session, level: LoggingLevel) -> None:
+        negotiated = session.negotiated
+        if session.is_per_request:
+            session.log_at(level)
+        elif negotiated is not None and negotiated.capabilities.logging is not UNSET:
+            await session.ask(OutgoingRequest("logging/setLevel", None, {"level": level}))

@@ -1,0 +1,302 @@
+"""What `SyncClient` and its handles do differently from `Client`: waiting, and iterating.
+
+The methods of `sync.client` and `sync.handles` are generated from the async ones; their base
+classes are here.
+
+The rules that live here, and only here:
+
+* `result(timeout)` waits like that of a `concurrent.futures.Future`: after `timeout` seconds it
+  raises `TimeoutError`, and the call continues.
+* An interrupt (Ctrl-C) while waiting for a call cancels the call. A task is not cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+from ...errors import Cancelled, TrunklineError
+from ..client import Client
+from ..options import check_seconds
+from .callbacks import Callbacks
+from .event_loop_thread import NOT_CONNECTED, LoopProxy
+
+if TYPE_CHECKING:
+    from ...mcp.types import TaskStatus
+    from ..requests.batch import CallBatch
+    from ..requests.call import PendingCall
+    from ..requests.tool_result import ToolResult
+    from ..subscriptions.dispatch import ServerChange, SubscriptionTopics
+    from ..subscriptions.stream import Subscription
+    from ..tasks.task_call import TaskHandle
+
+__all__ = ["BatchBase", "PendingCallBase", "SubscriptionBase", "SyncClientBase", "TaskHandleBase"]
+
+T = TypeVar("T")
+
+_END: Final = object()
+
+# Notification callbacks: synchronous ones are called on a thread of their own.
+_CALLBACKS: Final = (
+    "on_log",
+    "on_progress",
+    "on_notification",
+    "on_list_changed",
+    "on_resource_updated",
+)
+
+
+class SyncClientBase:
+    """A `Client` on the event loop thread, and the proxy to it."""
+
+    def __init__(self, target: Any, **options: Any) -> None:
+        callbacks = Callbacks()
+        for name in _CALLBACKS:
+            if name in options:
+                options[name] = callbacks.told(name, options[name])
+        self._client = Client(target, **options)
+        self._proxy = LoopProxy(self._client, callbacks)
+
+    def __repr__(self) -> str:
+        return repr(self._client).replace("<Client ", "<SyncClient ", 1)
+
+    def __enter__(self) -> Self:
+        self._proxy.connect()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._proxy.close()
+
+    def _connected(self) -> Client:
+        if self._client._connection.session is None:
+            raise TrunklineError(NOT_CONNECTED)
+        return self._client
+
+
+class PendingCallBase(Generic[T]):
+    """A `PendingCall` of another thread."""
+
+    __slots__ = ("_inner", "_proxy")
+
+    def __init__(self, proxy: LoopProxy, inner: PendingCall[T]) -> None:
+        self._proxy = proxy
+        self._inner = inner
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        return self._inner.method
+
+    def done(self) -> bool:
+        """Return True once the call has a result, has failed or was cancelled."""
+        return self._inner.done()
+
+    def cancelled(self) -> bool:
+        """Return True if the call was cancelled."""
+        return self._inner.cancelled()
+
+    def cancel(self) -> bool:
+        """Cancel the request, and notify the server; return False if it had ended already."""
+        return not self.done() and self._proxy.call(self._inner.cancel)
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result, up to `timeout` seconds, and return it.
+
+        Raises:
+            TrunklineError: the request failed; the class says how. `Cancelled`: it was cancelled.
+            TimeoutError: it has not ended yet, and continues.
+        """
+        call = self._inner
+        # Also after its end, while callbacks that came before it have not been called.
+        if not call.done() or (self._proxy.callbacks.is_behind and self._proxy.is_usable):
+            self._proxy.run(self._wait, timeout)
+        if call.cancelled():
+            raise Cancelled("the call was cancelled", method=call.method)
+        error = call.exception()
+        if error is None:
+            return call.result()
+        try:
+            raise error.with_traceback(None)
+        finally:
+            del error  # or the traceback and this frame would refer to each other
+
+    def exception(self, timeout: float | None = None) -> TrunklineError | None:
+        """Wait as `result`, and return the error it would raise, or None if it would return."""
+        try:
+            self.result(timeout)
+        except TrunklineError as error:
+            return error
+        return None
+
+    def add_done_callback(self, fn: Callable[[Self], object]) -> None:
+        """Call `fn` with this call once it has ended, on the callback thread."""
+        told = self._proxy.callbacks.told("a callback of a call", fn)
+        if told is not None:
+            self._proxy.call(self._inner.add_done_callback, lambda _: told(self))
+
+    def __repr__(self) -> str:
+        return repr(self._inner).replace("<", "<Sync", 1)
+
+    async def _wait(self, seconds: float | None) -> None:
+        if seconds is not None:
+            check_seconds("timeout", seconds)
+        try:
+            # `wait` does not cancel the future after the timeout.
+            done, _ = await asyncio.wait([self._inner._future], timeout=seconds)
+        except asyncio.CancelledError:
+            self._inner.cancel()
+            raise
+        if not done:
+            raise TimeoutError(f"no answer to {self.method} within {seconds:g} s; it continues")
+
+
+class BatchBase:
+    """A `CallBatch` of another thread."""
+
+    __slots__ = ("_inner", "_proxy")
+
+    def __init__(self, proxy: LoopProxy, inner: CallBatch) -> None:
+        self._proxy = proxy
+        self._inner = inner
+
+    def __enter__(self) -> Self:
+        self._proxy.run(self._inner.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._proxy.run(self._inner.__aexit__, kind, error, trace)
+
+
+class TaskHandleBase(Generic[T]):
+    """A `TaskHandle` of another thread."""
+
+    __slots__ = ("_inner", "_proxy")
+
+    def __init__(self, proxy: LoopProxy, inner: TaskHandle[T]) -> None:
+        self._proxy = proxy
+        self._inner = inner
+
+    def done(self) -> bool:
+        """Return True if the task has ended, as of its last known status."""
+        return self._inner.done()
+
+    def result(self, timeout: float | None = None) -> ToolResult[T]:
+        """Wait for the result, up to `timeout` seconds, and return it; the task continues if not.
+
+        Raises:
+            PeerError: the task failed, or is unknown; a tool that ran and failed is a result whose
+                `is_error` is true.
+            Cancelled: it was cancelled.
+            InputRequestFailed: an input request of the task could not be answered.
+            RequestAborted: a request timed out, or the connection is lost.
+            TimeoutError: there was no result within `timeout` seconds.
+        """
+        return self._proxy.run(_within, self._inner.result, timeout)
+
+    def __iter__(self) -> Iterator[TaskStatus]:
+        """Yield the status, then each change of it or of its message, until the task ends."""
+        statuses: Any = self._inner.__aiter__()
+        try:
+            while (status := self._proxy.run(_next, statuses)) is not _END:
+                yield status
+        finally:
+            # Not awaited: this may run in the garbage collector.
+            self._proxy.later(statuses.aclose)
+
+    def __repr__(self) -> str:
+        return repr(self._inner).replace("<", "<Sync", 1)
+
+
+class SubscriptionBase:
+    """A `Subscription` of another thread."""
+
+    __slots__ = ("_inner", "_proxy")
+
+    def __init__(self, proxy: LoopProxy, inner: Subscription) -> None:
+        self._proxy = proxy
+        self._inner = inner
+
+    @property
+    def wanted(self) -> SubscriptionTopics:
+        """What was requested."""
+        return self._inner.wanted
+
+    @property
+    def honoured(self) -> SubscriptionTopics:
+        """What the server acknowledged, of what was requested."""
+        self._check_entered()
+        return self._inner.honoured
+
+    def __enter__(self) -> Self:
+        try:
+            self._proxy.run(self._inner.__aenter__)
+        except BaseException:  # interrupted, perhaps after it was entered: then it must be left
+            self._proxy.later(partial(self._inner.__aexit__, None, None, None))
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._proxy.is_usable:  # otherwise it has ended with the client
+            self._proxy.run(self._inner.__aexit__, kind, error, trace)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ServerChange:
+        change = self.get()
+        if change is None:
+            raise StopIteration
+        return change
+
+    def get(self, timeout: float | None = None) -> ServerChange | None:
+        """Return the next change, or None once the subscription has ended.
+
+        Raises:
+            TimeoutError: there was none within `timeout` seconds; the subscription continues.
+        """
+        self._check_entered()
+        found = self._proxy.run(_within, partial(_next, self._inner), timeout)
+        return None if found is _END else found
+
+    def __repr__(self) -> str:
+        return repr(self._inner).replace("<", "<Sync", 1)
+
+    def _check_entered(self) -> None:
+        if self._inner._honoured is None:
+            raise TrunklineError("enter the subscription first: `with client.listen(...)`")
+
+
+async def _next(given: Any) -> Any:
+    """Return the next item, or `_END`: StopAsyncIteration cannot leave a coroutine."""
+    try:
+        return await anext(given)
+    except StopAsyncIteration:
+        return _END
+
+
+async def _within(work: Callable[[], Coroutine[Any, Any, T]], seconds: float | None) -> T:
+    if seconds is None:
+        return await work()
+    check_seconds("timeout", seconds)
+    try:
+        return await asyncio.wait_for(work(), seconds)
+    except TimeoutError:
+        raise TimeoutError(f"nothing within {seconds:g} s") from None
