@@ -27,7 +27,8 @@ WAITING := faults terminal transports
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types unit spec-check structs sync-client vectors requirements parity \
+.PHONY: help demo demo-full dist test test-all check format lint types unit spec-check structs exports \
+	sync-client vectors requirements parity \
 	prose census limits interop docs fuzz mutants bench bench-quick clean
 
 help: ## List every target
@@ -78,6 +79,9 @@ spec-check: $(READY) ## Re-check the rows against official files: make spec-chec
 
 structs: $(READY) ## Write the wire types anew from the rows
 	@$(BIN)/python tools/generate_structs.py
+
+exports: $(READY) ## Write the stubs of packages that export lazily
+	@$(BIN)/python -m tools.generate_exports
 
 sync-client: $(READY) ## Write the synchronous client from the async one
 	@$(BIN)/python tools/generate_sync_client.py

@@ -85,7 +85,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "commands": {"output", "connect", "proxy", "reload"},
     },
     "transports": {"io": set(), "sockets": {"io"}, "stdio": {"io"}},
-    "judge": {"types": set(), "messages": {"types"}, "rules": set(), "diff": set()},
+    "judge": {"types": set(), "messages": {"types"}, "rules": {"types"}, "diff": set()},
     "spec": {"mcp": set(), "profiles": set()},
     "compat": {"erlmcp": set()},
 }

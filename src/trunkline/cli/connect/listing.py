@@ -94,7 +94,7 @@ async def _entries(client: Client, member: str, method: str) -> list[Any]:
         return _page(await _request(client, method, cursor, left), member)
 
     now = asyncio.get_running_loop().time
-    return await read_all(method, get, lambda: None, _SECONDS, now)
+    return await read_all(method, get, lambda: None, _LIST_TIMEOUT_S, now)
 
 
 async def _request(client: Client, method: str, cursor: str | None, left: float) -> dict[str, Any]:
