@@ -1,9 +1,8 @@
-"""Checks of one JSON value each, as plain closures over what a row says.
+"""Checks of one JSON value each, as closures over the facts of a row.
 
-A check takes a value, the path to it and the sink, and returns nothing: what it finds is in
-the sink. Types do not recurse but through values that are not looked into, so the depth of
-a check is that of its type, however deep the value nests. Checks of values that may be one
-of several things are in `unions.py`.
+A check takes a value, the path to it and the sink, and reports its findings to the sink. Types
+recurse only through values that are not inspected, so the depth of a check is that of its type,
+however deep the value nests. The checks of unions are in `unions.py`.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ _TYPE: Final = "mcp.type.json-type"
 
 
 def kind_of(value: object) -> str:
-    """Return the JSON type of a value; an integer is told from other numbers."""
+    """Return the JSON type of a value; "integer" for integral numbers."""
     kind = _KINDS.get(type(value), "")
     if kind == "number" and isinstance(value, float) and value.is_integer():
-        return "integer"  # 1.0 is one, says JSON Schema
-    return kind or "no JSON value"
+        return "integer"  # in JSON Schema 1.0 is an integer
+    return kind or "not a JSON value"
 
 
 # -- single values ---------------------------------------------------------------------------
@@ -64,37 +63,37 @@ def anything(value: Any, path: Path, sink: Sink) -> None:
 
 
 def string(value: Any, path: Path, sink: Sink) -> None:
-    """Report what is no text."""
+    """Report a value that is not a string."""
     if type(value) is not str:
         sink.report(_TYPE, path, value, "a string")
 
 
 def boolean(value: Any, path: Path, sink: Sink) -> None:
-    """Report what is neither true nor false."""
+    """Report a value that is neither true nor false."""
     if type(value) is not bool:
         sink.report(_TYPE, path, value, "true or false")
 
 
 def null(value: Any, path: Path, sink: Sink) -> None:
-    """Report what is not null."""
+    """Report a value that is not null."""
     if value is not None:
         sink.report(_TYPE, path, value, "null")
 
 
 def integer(value: Any, path: Path, sink: Sink) -> None:
-    """Report what is no whole number."""
+    """Report a value that is not an integer."""
     if type(value) is not int and kind_of(value) != "integer":
         sink.report(_TYPE, path, value, "an integer")
 
 
 def number(value: Any, path: Path, sink: Sink) -> None:
-    """Report what is no number."""
+    """Report a value that is not a number."""
     if type(value) is not int and type(value) is not float:
         sink.report(_TYPE, path, value, "a number")
 
 
 def constants(allowed: Sequence[str | int], hint: Callable[[Any], str]) -> Check:
-    """Return a check that a value is one of `allowed`; `hint` adds to what was expected."""
+    """Return a check that a value is one of `allowed`; `hint` extends the expectation."""
     kinds = {type(value) for value in allowed}
     values = frozenset(allowed)
     listed = " or ".join(repr(value) for value in allowed)
@@ -110,13 +109,13 @@ def constants(allowed: Sequence[str | int], hint: Callable[[Any], str]) -> Check
 
 
 def limited(check: Check, limits: Iterable[tuple[str, Any]]) -> Check:
-    """Return `check` with the keywords of JSON Schema that narrow it."""
+    """Return `check` narrowed by keywords of JSON Schema."""
     tests = [_LIMITS[keyword](bound) for keyword, bound in limits if keyword in _LIMITS]
     return both(check, *tests) if tests else check
 
 
 def both(*checks: Check) -> Check:
-    """Return a check that makes several."""
+    """Return a check that runs several checks."""
 
     def check(value: Any, path: Path, sink: Sink) -> None:
         for each in checks:
@@ -126,14 +125,12 @@ def both(*checks: Check) -> Check:
 
 
 def _bound(kind: tuple[type, ...], fits: Callable[[Any, Any], bool], phrase: str) -> Any:
-    """Return a maker of checks that compare values of some types with a bound."""
-
     def make(bound: Any) -> Check:
         expected = phrase.format(bound)
 
         def check(value: Any, path: Path, sink: Sink) -> None:
             if type(value) in kind and not fits(value, bound):
-                shown = f"{len(value)} of them" if type(value) is list else value
+                shown = f"{len(value)} elements" if type(value) is list else value
                 sink.report("mcp.type.limit", path, shown, expected)
 
         return check
@@ -167,7 +164,7 @@ _LIMITS: Final[dict[str, Callable[[Any], Check]]] = {
 
 
 def items(each: Check) -> Check:
-    """Return a check of a list and what is in it."""
+    """Return a check of a list and its elements."""
     is_open = each is anything
 
     def check(value: Any, path: Path, sink: Sink) -> None:
@@ -183,7 +180,7 @@ def items(each: Check) -> Check:
 
 
 def members(each: Check) -> Check:
-    """Return a check of an object whose members are named by whoever wrote it."""
+    """Return a check of an object with arbitrary names, as `map<X>`."""
     is_open = each is anything
 
     def check(value: Any, path: Path, sink: Sink) -> None:
@@ -199,16 +196,16 @@ def members(each: Check) -> Check:
 
 
 class ObjectFacts(NamedTuple):
-    """What a type says of its members."""
+    """The facts about an object type that its check needs."""
 
     name: str
     fields: Mapping[str, Check]
     required: tuple[str, ...]
-    # Whether members that it does not list are nobody's business.
+    # True if members that are not listed are not reported.
     is_open: bool
-    # Names that are known and checked elsewhere.
+    # Names that are checked elsewhere.
     silent: frozenset[str]
-    # The rule about members that nobody knows.
+    # The rule about members that no revision knows.
     unknown: str = "mcp.type.unknown-member"
 
 
@@ -239,7 +236,7 @@ def objects(facts: ObjectFacts) -> Check:
 
 
 def _unlisted(facts: ObjectFacts, name: Any, item: Any, path: Path, sink: Sink) -> None:
-    """Report a member that the type does not list: of another revision, misspelt or unknown."""
+    # A member of another revision, a misspelt or an unknown one.
     if name in facts.silent:
         return
     source = f"schema#{facts.name}"
@@ -250,5 +247,5 @@ def _unlisted(facts: ObjectFacts, name: Any, item: Any, path: Path, sink: Sink) 
             return
     hint = near(name, facts.fields)
     known = ", ".join(facts.fields) or "none"
-    expected = f"one of its members{hint}" if hint else f"one of its members: {known}"
+    expected = f"a member of the type{hint}" if hint else f"a member of the type: {known}"
     sink.report(facts.unknown, (path, str(name)), item, expected, source)

@@ -1,7 +1,7 @@
-"""What somebody may have meant, looked up only once a mistake is found.
+"""Hints for findings: a similar name, or another revision that has the name.
 
-A near name, or the revision that has what this one lacks. A peer chooses the names, so
-their length and the number of lookups are bounded.
+They are looked up only after a mistake was found. The peer chooses the names, so their length
+and the number of cached lookups are bounded.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from ...spec.types import parse, type_
 
 __all__ = ["constants_elsewhere", "elsewhere", "near", "other_revision"]
 
-# No name of the specification is longer; comparing takes quadratic time.
+# No name of the specification is longer; the comparison takes quadratic time.
 _MAX_NAME_CHARS: Final = 64
 
 
 def near(name: object, known: Iterable[str]) -> str:
-    """Return `; did you mean …?`, or nothing where no known name is near."""
+    """Return `; did you mean …?`, or an empty string if no known name is similar."""
     if not isinstance(name, str) or len(name) > _MAX_NAME_CHARS:
         return ""
     return _near(name, tuple(known))
 
 
-# Hostile messages repeat themselves; so do honest ones.
 @lru_cache(maxsize=512)
 def _near(name: str, known: tuple[str, ...]) -> str:
-    # Imported here: an honest peer makes no mistakes to explain.
+    # Imported here: a conforming peer never needs it.
     from difflib import get_close_matches
 
     lowered = {other.lower(): other for other in known}
@@ -39,7 +38,7 @@ def _near(name: str, known: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=512)
 def elsewhere(type_name: str, member: str, revision: str) -> tuple[str, str]:
-    """Return the rule about a member that only other revisions have, and which those are."""
+    """Return the rule about a member that only other revisions have, and a phrase; or blanks."""
     having = [
         other
         for other in REVISIONS
@@ -49,7 +48,7 @@ def elsewhere(type_name: str, member: str, revision: str) -> tuple[str, str]:
 
 
 def other_revision(having: Iterable[str], revision: str, of: str) -> tuple[str, str]:
-    """Return the rule about something that only the revisions `having` it know, and a phrase."""
+    """Return the rule about something that only the revisions `having` have, and a phrase."""
     before = [other for other in having if other < revision]
     if before:
         after = REVISIONS[REVISIONS.index(before[-1]) + 1]
@@ -60,7 +59,7 @@ def other_revision(having: Iterable[str], revision: str, of: str) -> tuple[str, 
 
 @lru_cache(maxsize=512)
 def constants_elsewhere(expression: str, value: str, revision: str) -> str:
-    """Return which other revision knows a value of an enum, as a phrase."""
+    """Return a phrase about another revision whose enum has the value."""
     for other in REVISIONS:
         view = type_(expression, other)
         if other == revision or view is None:

@@ -1,7 +1,7 @@
-"""What the prose asks of some types beyond what their rows say.
+"""Checks of some types that only the prose of the specification asks for.
 
-Each check here stands beside the one made of the rows: keys of `_meta`, capabilities and
-the ids of extensions, and the few values that a schema cannot narrow.
+They run in addition to the checks compiled from the rows: keys of `_meta`, capabilities, ids of
+extensions, and a few values that a schema cannot express.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["EXTRAS", "Compile", "is_capabilities", "side_of"]
 
 Compile = Callable[[str, str], Check]
 
-# Longer keys have no meaning in any revision, and are read for their form alone.
+# Longer keys have no meaning in any revision; only their syntax is checked.
 _MAX_KEY_CHARS: Final = 256
 _TRACING: Final = frozenset(("traceparent", "tracestate", "baggage"))
 
@@ -33,7 +33,6 @@ _TRACING: Final = frozenset(("traceparent", "tracestate", "baggage"))
 
 
 def _meta(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
-    """Return a check of the keys of `_meta`, and of the values that the rows give a type."""
     rows = [row for row in META_KEYS if row.when.holds(revision)]
     known = frozenset(row.key for row in rows)
     each = {
@@ -57,8 +56,6 @@ def _meta(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check
 
 
 def _known(row: MetaKey, of_type: Check | None) -> Check:
-    """Return a check of the value of a key that the revision defines."""
-
     def check(value: Any, path: Path, sink: Sink) -> None:
         if of_type is not None:
             of_type(value, path, sink)
@@ -73,12 +70,12 @@ def _known(row: MetaKey, of_type: Check | None) -> Check:
 def _is_trace(key: str, text: str) -> bool:
     if key == "traceparent":
         return is_traceparent(text)
-    # Lists of `name=value`, in what an HTTP header can carry.
+    # Lists of `name=value`, in characters that an HTTP header can carry.
     return text.isascii() and text.isprintable() and all("=" in part for part in text.split(","))
 
 
 def _unlisted(key: Any, item: Any, path: Path, sink: Sink) -> None:
-    """Report a key that the revision does not define, if it may not stand there."""
+    # A key that the revision does not define: malformed, reserved, or of another revision.
     problem = check_meta_key(str(key), sink.revision)
     if problem is None:
         return
@@ -97,12 +94,12 @@ _SIDES: Final = {"ClientCapabilities": "client", "ServerCapabilities": "server"}
 
 
 def is_capabilities(type_name: str) -> bool:
-    """Say whether a type is a set of capabilities, or part of one."""
+    """Return True if a type is a set of capabilities, or part of one."""
     return type_name.partition(".")[0] in _SIDES
 
 
 def side_of(name: str, revision: str) -> frozenset[str]:
-    """Return which sides can declare a capability of this name."""
+    """Return the sides that can declare a capability of this name."""
     return frozenset(
         row.role for row in CAPABILITIES if row.name == name and row.when.holds(revision)
     )
@@ -110,7 +107,7 @@ def side_of(name: str, revision: str) -> frozenset[str]:
 
 @cache
 def _deprecated(role: str, revision: str) -> Mapping[str, str]:
-    """Return the names that are on their way out, and what to do instead."""
+    # Deprecated names, and what to do instead.
     return {
         row.name: row.adopt
         for row in CAPABILITIES
@@ -119,8 +116,6 @@ def _deprecated(role: str, revision: str) -> Mapping[str, str]:
 
 
 def _capabilities(role: str) -> Callable[..., Check]:
-    """Return a maker of checks for the capabilities of one side."""
-
     def make(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
         old = _deprecated(role, revision)
 
@@ -140,7 +135,6 @@ def _capabilities(role: str) -> Callable[..., Check]:
 
 
 def _extensions(value: dict[str, Any], path: Path, sink: Sink) -> None:
-    """Report ids of extensions that have no prefix, or are no ids at all."""
     for name, settings in value.items():
         prefix, _, rest = str(name).partition("/")
         problem = check_meta_key(str(name), sink.revision)
@@ -170,7 +164,7 @@ def _input_required(revision: str, listed: Mapping[str, Check], compile: Compile
     return check
 
 
-# The name of a type, and what makes the check that stands beside that of its rows.
+# By name of the type, the factory of its additional check.
 EXTRAS: Final[dict[str, Callable[[str, Mapping[str, Check], Compile], Check]]] = {
     "MetaObject": _meta,
     "NotificationMetaObject": _meta,

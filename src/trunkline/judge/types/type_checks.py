@@ -1,9 +1,9 @@
-"""Judge a value by the type that a revision gives it.
+"""Compiles the types of a revision to checks of JSON values.
 
     judge_type({"name": "add", "inputSchema": {}}, "Tool", "2025-11-25")
 
-The rows of a type are turned into closures when it is first asked for, and kept: after
-that a value is judged by plain calls. One pass names every fault with its place.
+The rows of a type become closures on first use and are cached. One pass over a value reports
+every fault with its place.
 """
 
 from __future__ import annotations
@@ -32,38 +32,37 @@ _PRIMITIVES: Final[dict[str, Check]] = {
     "number": checks.number,
     "string": checks.string,
 }
-# Whatever was read as JSON is one of these: there is nothing to find in it, and it is the only
-# type that contains itself.
+# Every parsed value is one of these, so there is nothing to check; the only recursive type.
 _ANY_JSON: Final = "JSONValue"
-# JSON Schemas, whose keywords are another specification's.
+# JSON Schemas: their keywords belong to another specification.
 _FREE: Final = frozenset(("Tool.inputSchema", "Tool.outputSchema"))
-# What marks a type as that of a whole message; the envelope is judged by the codec.
+# Members that mark the type of a whole message, whose envelope the codec checks.
 _ENVELOPED: Final = ("method", "result", "error")
 _ENVELOPE: Final = frozenset(("jsonrpc", "id"))
 
 
 def judge_type(value: Any, type: str, revision: str = LATEST) -> list[Finding]:
-    """Return what is wrong with `value`, which is JSON as Python reads it, as a `type`.
+    """Return the findings about `value`, parsed JSON, as a value of `type`.
 
-    A type is a name of the specification or an expression of names: `list<Tool>`. Where our
-    rows are narrower than the official schema file and that lets the value pass, the finding
-    is a warning; `judge` goes by the prose.
+    A type is a name of the specification or a type expression such as `list<Tool>`. A value
+    that the official schema file accepts and our narrower rows do not is a warning here;
+    `judge` follows the prose and reports an error.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
-        UnknownType: `revision` has no such type; the text says which revisions do.
-        ValueError: `type` is no type expression.
+        UnknownRevision: no such revision was released; the text lists the released ones.
+        UnknownType: `revision` has no such type; the text lists the revisions that have it.
+        ValueError: `type` is not a type expression.
     """
     sink = Sink(revision, by_file=True)
     compiled(type, revision)(value, None, sink)
     return sink.findings()
 
 
-# More than the methods, results and types of all revisions together; bounded, since a caller
-# may make expressions up.
+# More than the methods, results and types of all revisions together; bounded, since callers
+# may invent expressions.
 @lru_cache(maxsize=2048)
 def compiled(expression: str, revision: str) -> Check:
-    """Return the check of a type expression. It is made once.
+    """Return the check of a type expression, cached.
 
     Raises:
         UnknownRevision, UnknownType, ValueError: as `judge_type`.
@@ -73,7 +72,6 @@ def compiled(expression: str, revision: str) -> Check:
 
 
 def _expr(expr: Expr, revision: str) -> Check:
-    """Return the check of an expression."""
     if expr.kind == "primitive":
         return _PRIMITIVES[expr.name]
     if expr.kind == "name":
@@ -89,7 +87,6 @@ def _expr(expr: Expr, revision: str) -> Check:
 
 @lru_cache(maxsize=2048)
 def _named(name: str, revision: str) -> Check:
-    """Return the check of a type that has a name."""
     if name == _ANY_JSON:
         return checks.anything
     view = need(name, revision)
@@ -109,7 +106,6 @@ def _field(field: FieldView, revision: str) -> Check:
 
 
 def _facts(view: TypeView, fields: dict[str, Check], revision: str) -> ObjectFacts:
-    """Return what a check of an object needs of its type."""
     is_message = any(name in view.fields and view.fields[name].required for name in _ENVELOPED)
     facts = ObjectFacts(
         view.name,
@@ -120,7 +116,7 @@ def _facts(view: TypeView, fields: dict[str, Check], revision: str) -> ObjectFac
     )
     if not is_capabilities(view.name):
         return facts
-    # Names of the other side are told from names that nobody knows.
+    # Names of the other side get a finding of their own.
     others = {row.name for row in CAPABILITIES if "." not in row.name and row.when.holds(revision)}
     for name in others - set(fields) if "." not in view.name else ():
         fields[name] = _wrong_side(name, revision)
@@ -131,7 +127,7 @@ def _wrong_side(name: str, revision: str) -> Check:
     sides = " or ".join(sorted(side_of(name, revision)))
 
     def check(value: Any, path: Path, sink: Sink) -> None:
-        expected = f"{name!r} among the capabilities of the {sides}"
+        expected = f"{name!r} as a capability of the {sides} only"
         sink.report("mcp.capability.wrong-side", path, value, expected)
 
     return check
@@ -141,7 +137,6 @@ def _wrong_side(name: str, revision: str) -> Check:
 
 
 def _union(expr: Expr, name: str, revision: str) -> Check:
-    """Return the check of a union, an enum or an alias."""
     if expr.kind != "union":
         return _expr(expr, revision)
     if all(member.kind == "constant" for member in expr.of):
@@ -156,7 +151,7 @@ def _union(expr: Expr, name: str, revision: str) -> Check:
 
 
 def _options(expr: Expr, revision: str) -> list[Option]:
-    """Return what one member of a union may be; a union within a union is taken apart."""
+    # Nested unions are flattened.
     if expr.kind == "union":
         return [option for member in expr.of for option in _options(member, revision)]
     if expr.kind != "name" or expr.name == _ANY_JSON:
@@ -184,7 +179,7 @@ _KINDS: Final = {
 
 
 def _kinds(expr: Expr) -> frozenset[str]:
-    """Return the JSON types of what is no named type."""
+    # The JSON types of an expression that is not an object type.
     if expr.kind == "primitive":
         return frozenset(_KINDS.get(expr.name, (expr.name,)))
     if expr.kind == "constant":
@@ -195,7 +190,7 @@ def _kinds(expr: Expr) -> frozenset[str]:
 
 
 def _tags(view: TypeView) -> tuple[dict[str, tuple[str | None, ...]], frozenset[str]]:
-    """Return the members of a type that are constants, and those of which the file says less."""
+    # The members of a type that are constants, and those where the file is wider than our row.
     tags: dict[str, tuple[str | None, ...]] = {}
     for field in view.fields.values():
         expr = field.expr
@@ -209,5 +204,5 @@ def _tags(view: TypeView) -> tuple[dict[str, tuple[str | None, ...]], frozenset[
 
 def _constant(expr: Expr) -> str | int:
     if expr.value is None:
-        raise ValueError(f"{expr!r} is no constant")
+        raise ValueError(f"{expr!r} is not a constant")
     return expr.value

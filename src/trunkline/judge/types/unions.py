@@ -1,7 +1,6 @@
-"""Checks of a value that may be one of several things.
+"""Checks of unions: the intended member type is chosen first, and only its faults are reported.
 
-What was meant is decided before it is judged, so that a mistake is told as one mistake and
-not as the reasons why a value is none of five types.
+So a mistake is one finding, and not a list of reasons why a value matches none of five types.
 """
 
 from __future__ import annotations
@@ -18,32 +17,32 @@ __all__ = ["Option", "union"]
 
 
 class Option(NamedTuple):
-    """One thing that a union may be."""
+    """One member type of a union."""
 
     name: str
     # The JSON types it can have.
     kinds: frozenset[str]
     check: Check
-    # For each member that is a constant, what it can be; None stands for "left out".
+    # The constants of each constant member; None means that the member may be left out.
     tags: Mapping[str, tuple[str | None, ...]] = {}
     # The members whose constants the official file does not have.
     ours: frozenset[str] = frozenset()
-    # Of an object, the members it must have and those it can have.
+    # Of an object, the members it must have and those it may have.
     required: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
 
 
 def union(options: Sequence[Option], expected: str) -> Check:
-    """Return a check that a value is one of several things.
+    """Return a check that a value matches one of `options`.
 
-    The JSON type decides, then a member whose constants tell the options apart; where neither
-    does, the option with the fewest faults is what was meant.
+    The JSON type selects the option, then a discriminator: a member whose constants differ
+    between the options. Otherwise the option with the fewest faults is taken as intended.
     """
     by_kind: dict[str, tuple[Option, ...]] = {}
     for option in options:
         for kind in option.kinds:
             by_kind[kind] = (*by_kind.get(kind, ()), option)
-    for_objects = _told_apart(by_kind.get("object", ()))
+    for_objects = _discriminated(by_kind.get("object", ()))
 
     def check(value: Any, path: Path, sink: Sink) -> None:
         kind = kind_of(value)
@@ -60,8 +59,7 @@ def union(options: Sequence[Option], expected: str) -> Check:
     return check
 
 
-def _told_apart(options: Sequence[Option]) -> Check:
-    """Return a check of an object that is one of `options`."""
+def _discriminated(options: Sequence[Option]) -> Check:
     if len(options) == 1:
         return options[0].check
     tag = _tag_of(options)
@@ -97,7 +95,7 @@ def _told_apart(options: Sequence[Option]) -> Check:
 
 
 def _tag_of(options: Sequence[Option]) -> str:
-    """Return the member that tells options apart best, or nothing."""
+    # The discriminator with the most constants, or an empty string.
     shared = set.intersection(*(set(option.tags) for option in options)) if options else set()
 
     def kinds(name: str) -> int:
@@ -108,9 +106,9 @@ def _tag_of(options: Sequence[Option]) -> str:
 
 
 def _best(options: Sequence[Option], value: Any, path: Path, sink: Sink) -> None:
-    """Report what is wrong with a value if it was meant as the option it is nearest to.
+    """Report the faults of a value as the option that it is nearest to.
 
-    By its own members first: a result with a hundred bad elements is still that result.
+    Its own members count first: a result with a hundred bad elements is still that result.
     """
     if type(value) is dict:
         distances = [_distance(option, value) for option in options]
@@ -132,9 +130,9 @@ def _best(options: Sequence[Option], value: Any, path: Path, sink: Sink) -> None
 
 
 def _distance(option: Option, value: dict[str, Any]) -> tuple[int, int]:
-    """Return how many members of an object are missing, and how many are too many."""
+    # The number of missing members, and of unknown ones.
     missing = sum(name not in value for name in option.required)
-    # Only a few names tell options apart; a hostile object may have a million.
+    # A few names suffice; a hostile object may have a million.
     unknown = sum(name not in option.known for name in islice(value, 64))
     return missing, unknown
 
@@ -142,10 +140,10 @@ def _distance(option: Option, value: dict[str, Any]) -> tuple[int, int]:
 def _by_file(
     chosen: Option, options: Sequence[Option], tag: str, value: Any, path: Path, sink: Sink
 ) -> None:
-    """Check the option that a constant of ours chose, and say less where the file is wider.
+    """Check the option that one of our constants selects, more leniently if the file is wider.
 
-    The file lets the constant be any text, and so takes as one option what lacks what another
-    requires. That is for a schema; the prose still requires it.
+    In the file the constant is any string, so a value without the required members of one
+    option passes as another. For the schema file that is valid; the prose requires them.
     """
     trial = sink.trial()
     chosen.check(value, path, trial)
@@ -159,7 +157,7 @@ def _by_file(
         sink.absorb(trial)
 
 
-# The errors that a schema knows of.
+# The errors that a schema validator would report too.
 _ERRORS: Final = frozenset(
     {
         "mcp.type.json-type",
@@ -172,7 +170,7 @@ _ERRORS: Final = frozenset(
 
 
 def _admits(option: Option, tag: str, value: dict[str, Any], sink: Sink) -> bool:
-    """Say whether a value would be this option if the member that tells them apart did not."""
+    # True if the value would match the option with another value of the discriminator.
     constant = next((name for name in option.tags[tag] if name is not None), None)
     trial = sink.trial()
     option.check({**value, tag: constant}, None, trial)
