@@ -1,14 +1,17 @@
-"""What has changed between two listings of a server, and whether it breaks its clients.
+"""Compares two listings of a server, and says which changes break its clients.
 
-    shapes      a schema, taken apart
-    inclusion   whether one schema allows all that another does
-    schemas     what that means for arguments, and for results
-    listings    the same for all that a server lists: `compare`
-    saved       listings that were kept in a file: `read_listing`
-    rules       every kind of change, its level and the reason, as rows
+    rules            every kind of change with its level and the reason, as rows
+    compare          compares all that a server lists: `compare`
+    load             reads a listing from a file: `read_listing`
+    change           the changes found, and their summary
+    schema_diff      compares two schemas, of arguments or of results
+    subschema        whether one schema accepts everything that another accepts
+    normalize        JSON Schema to normal form; keywords reads the keywords of one schema
+    normal_form      the normal form: alternatives by JSON type
+    schema_document  drafts and references of one schema
 
-No I/O and no clock. Listings are strangers': nothing in them makes a comparison raise, hang
-or grow beyond its bounds.
+No I/O and no clock. Listings are untrusted: nothing in them makes a comparison raise, hang or
+exceed its bounds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a comparison says: changes, and what they amount to.
+"""The result of a comparison: the changes, and whether they break clients.
 
-A `Change` is a value that shows no secret and may be kept when the listings are gone. What
-was there before and after is kept as text, cut and redacted.
+A `Change` is a value that shows no secret and can be kept when the listings are gone. The old
+and the new value are stored as text, truncated and redacted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .rules import LEVELS, RULES, Level
 
 __all__ = ["MAX_CHANGES", "Change", "Changes", "Comparison", "raised_major"]
 
-# An author reads fewer; a hostile listing would have more.
+# Per level. An author reads fewer; a hostile listing would have more.
 MAX_CHANGES: Final = 2000
 
 _VERSION: Final = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+.].*)?\Z")
@@ -27,8 +27,8 @@ _VERSION: Final = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+
 class Change(Struct, frozen=True):
     """One difference between two listings.
 
-    `what` names the entry ("tool add"), `where` is a JSON pointer into it, with references
-    followed. `old` and `new` are what stood there, as it may be shown; empty where nothing did.
+    `what` names the entry ("tool add"), `where` is a JSON pointer into it, references resolved.
+    `old` and `new` are the values as text, redacted; empty where there was none.
     """
 
     rule: str
@@ -42,16 +42,16 @@ class Change(Struct, frozen=True):
     @property
     def says(self) -> str:
         """What has changed, in one sentence without its place."""
-        told = RULES[self.rule].says
+        text = RULES[self.rule].says
         if self.old and self.new:
-            told = f"{told}: {self.old} → {self.new}"
+            text = f"{text}: {self.old} → {self.new}"
         elif self.old or self.new:
-            told = f"{told}: {self.old or self.new}"
-        return f"{told} ({self.detail})" if self.detail else told
+            text = f"{text}: {self.old or self.new}"
+        return f"{text} ({self.detail})" if self.detail else text
 
     @property
     def why(self) -> str:
-        """Why it is of its level."""
+        """Why the change has its level."""
         return RULES[self.rule].why
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Change(Struct, frozen=True):
 
 
 class Changes:
-    """Collects changes, and counts those it does not keep."""
+    """Collects changes, and only counts those beyond `MAX_CHANGES` per level."""
 
     def __init__(self) -> None:
         self.counts: dict[Level, int] = dict.fromkeys(LEVELS, 0)
@@ -75,7 +75,7 @@ class Changes:
         new: Any = "",
         detail: str = "",
     ) -> None:
-        """Take note of a change. `old` and `new` are JSON; an empty text is nothing."""
+        """Record a change. `old` and `new` are JSON; an empty string means no value."""
         level = RULES[rule].level
         self.counts[level] += 1
         if len(self._kept[level]) < MAX_CHANGES:
@@ -84,7 +84,7 @@ class Changes:
             self._kept[level].append(change)
 
     def kept(self) -> Iterator[Change]:
-        """Yield the changes, the worst first."""
+        """Yield the changes, the most severe first."""
         for level in LEVELS:
             yield from self._kept[level]
 
@@ -94,12 +94,12 @@ def _text(value: Any, where: str) -> str:
 
 
 class Comparison(Struct, frozen=True):
-    """All that differs between two listings, the worst first.
+    """All differences between two listings, the most severe first.
 
-    `counts` are of all changes, also those beyond the first two thousand of a level. `notes`
-    are sentences about the comparison as a whole: a tool that may have been renamed, a part
-    that could not be compared. `compared` names the parts that both listings have; where there
-    is none, that nothing has changed means nothing.
+    `counts` includes the changes beyond the first 2 000 of a level. `notes` are sentences about
+    the comparison as a whole: a tool that may have been renamed, a part that could not be
+    compared. `compared` names the parts that both listings have; if it is empty, the absence of
+    changes proves nothing.
     """
 
     changes: tuple[Change, ...]
@@ -111,14 +111,14 @@ class Comparison(Struct, frozen=True):
 
     @property
     def is_next_major(self) -> bool:
-        """Whether the version says that what worked before may not work now."""
+        """Whether the new version is the next major one."""
         return raised_major(self.old_version, self.new_version)
 
     def breaks(self, *, allow_announced: bool = False) -> bool:
-        """Say whether clients of the old server fail with the new one, and were not warned.
+        """Return True if clients of the old server may fail with the new one unannounced.
 
-        What was announced as deprecated may go in the next major version; before that its
-        removal breaks, unless `allow_announced`.
+        Entries that were marked as deprecated may be removed in the next major version; before
+        that their removal breaks clients too, unless `allow_announced`.
         """
         if self.counts["breaking"]:
             return True
@@ -126,7 +126,7 @@ class Comparison(Struct, frozen=True):
 
 
 def raised_major(old: str, new: str) -> bool:
-    """Say whether a version is the next major one; below 1.0 that is the second number."""
+    """Return True if the major version went up; below 1.0 the second number counts."""
     before, after = _VERSION.match(old), _VERSION.match(new)
     if before is None or after is None:
         return False

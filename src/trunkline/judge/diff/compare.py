@@ -1,9 +1,9 @@
-"""Compares what a server offered with what it offers: capabilities, tools, resources, prompts.
+"""Compares two listings of a server: capabilities, tools, resources, prompts.
 
-A listing is a document with members as `trunkline list -o json` prints them; entries are as
-they are on the wire, and may be anything: what is malformed is compared as far as it goes. A
-part that one of the two does not have is not compared, and the comparison says so, unless the
-server declares no such capability: then there is nothing in it.
+A listing is a document as `trunkline list -o json` prints it; entries are as on the wire and
+may be malformed: they are compared as far as possible. A part that one of the two listings
+lacks is not compared, and a note says so, unless the server does not declare the capability:
+then the part counts as empty.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from ...jsonrpc.tokenizer import pointer
 from ...redaction import show
 from .change import Changes, Comparison
 from .normal_form import Budget
@@ -22,14 +23,14 @@ from .schema_document import text_of
 
 __all__ = ["PARTS", "compare"]
 
-# The work of one comparison, all schemas together: seconds, not minutes, whatever they hold.
+# The work of one comparison, all schemas together: a few seconds at most.
 _MAX_STEPS: Final = 50_000
 _MAX_RENAME_NOTES: Final = 20
 _MAX_CAPABILITY_DEPTH: Final = 8
 
 
 class _ListKind(NamedTuple):
-    """One list: what an entry of it is called, by what it is known, and whose it is."""
+    """One list: the kind and the key of its entries, and the capability it belongs to."""
 
     member: str
     kind: str
@@ -45,24 +46,24 @@ _TABLE: Final = (
 )
 PARTS: Final = tuple(part.member for part in _TABLE)
 
-# Hints of a tool: what holds where nothing is said, and the value that promises care.
+# Hints of a tool: the default, and the value that is safe for users.
 _HINTS: Final = (
     ("readOnlyHint", False, True),
     ("destructiveHint", True, False),
     ("idempotentHint", False, True),
     ("openWorldHint", True, False),
 )
-# What is for people and models to read. The rest of an entry is looked at by its meaning.
+# Members for people and models to read; changes of these are always safe.
 _TEXT: Final = ("title", "description", "icons", "annotations", "_meta")
 
 
 def compare(
     old: Mapping[str, Any] | Sequence[Any], new: Mapping[str, Any] | Sequence[Any]
 ) -> Comparison:
-    """Return what has changed from one listing to another.
+    """Return the changes from one listing to another.
 
-    A listing is a document such as `trunkline list -o json` prints, the result of a
-    `tools/list`, or the tools alone. Nothing in it makes this raise.
+    A listing is a document as `trunkline list -o json` prints it, the result of a `tools/list`,
+    or a list of tools. No content of a listing makes this raise.
     """
     return _ListingComparison(_document(old), _document(new)).compare()
 
@@ -83,8 +84,6 @@ def _same(old: Any, new: Any) -> bool:
 
 
 class _ListingComparison:
-    """Two listings, and what was found so far."""
-
     def __init__(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         self._old = old
         self._new = new
@@ -123,7 +122,7 @@ class _ListingComparison:
         if not found.is_next_major:
             moved = f"goes from {show(old)} to {show(new)}" if old != new else f"stays {show(new)}"
             self._notes.append(
-                f"the version {moved}: what breaks clients belongs in the next major one"
+                f"the version {moved}: changes that break clients belong in the next major version"
             )
 
     # The server
@@ -151,7 +150,7 @@ class _ListingComparison:
     def _settings(self, old: dict[str, Any], new: dict[str, Any], path: tuple[str, ...]) -> None:
         for name in sorted(old.keys() | new.keys()):
             here = (*path, name)
-            # A capability that is false is one that is not there.
+            # A capability that is false counts as absent.
             before, after = old.get(name, False), new.get(name, False)
             if isinstance(before, dict) and isinstance(after, dict):
                 if len(here) < _MAX_CAPABILITY_DEPTH:
@@ -173,14 +172,13 @@ class _ListingComparison:
                 self._capability("added", path, "", value)
 
     def _capability(self, how: str, path: tuple[str, ...], old: Any = "", new: Any = "") -> None:
-        where = "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in path)
-        # That a flag was true or an object was there is what the rule says already.
+        # The rule itself says that a flag or an object came or went.
         before, after = (
             each if isinstance(each, str | int | float) and not isinstance(each, bool) else ""
             for each in (old, new)
         )
         what = f"capability {'.'.join(path)}"
-        self._changes.add(f"listing.capability.{how}", what, where, before, after)
+        self._changes.add(f"listing.capability.{how}", what, pointer(path), before, after)
 
     def _not_compared(self, part: str, side: str) -> None:
         self._notes.append(f"{part} were not compared: the {side} listing does not have them")
@@ -188,7 +186,7 @@ class _ListingComparison:
     # Lists
 
     def _list(self, part: _ListKind, listing: Mapping[str, Any]) -> list[Any] | None:
-        """Return a list of entries; None where nobody knows what is in it."""
+        # None if the content of the list is unknown.
         found = listing.get(part.member)
         if isinstance(found, list):
             return found
@@ -222,7 +220,7 @@ class _ListingComparison:
         self._changes.add(f"{rule}{announced}", what, where)
 
     def _renamed(self, gone: dict[str, Any], added: dict[str, Any]) -> None:
-        """Say which tools may be the same under another name: same arguments, and some."""
+        # A removed and an added tool with the same arguments may be one tool.
         by_schema = {
             _schema_text(entry): name for name, entry in added.items() if _has_arguments(entry)
         }
@@ -232,7 +230,7 @@ class _ListingComparison:
             now = by_schema.get(_schema_text(entry)) if _has_arguments(entry) else None
             if now is not None:
                 self._notes.append(
-                    f"tool {show(name)} may be {show(now)} now: the arguments are the same"
+                    f"tool {show(name)} may have been renamed to {show(now)}: same arguments"
                 )
 
     def _entry(self, part: _ListKind, what: str, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -301,7 +299,7 @@ class _ListingComparison:
     def _prompt(self, what: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         before, after = (_by_key(each.get("arguments"), "name") for each in (old, new))
         for name, argument in before.items():
-            where = f"/arguments/{name.replace('~', '~0').replace('/', '~1')}"
+            where = pointer(("arguments", name))
             if name not in after:
                 self._removed("listing.prompt.argument-removed", what, argument, where)
                 continue
@@ -316,7 +314,7 @@ class _ListingComparison:
         for name, argument in after.items():
             if name not in before:
                 how = "required" if argument.get("required") is True else "added"
-                where = f"/arguments/{name.replace('~', '~0').replace('/', '~1')}"
+                where = pointer(("arguments", name))
                 self._changes.add(f"listing.prompt.argument-{how}", what, where)
 
 
@@ -328,14 +326,14 @@ def _by_text(values: list[Any]) -> dict[bytes, Any]:
 
 
 def _change_of(old: Any, new: Any) -> str:
-    """Return what became of a setting: false and null are as good as nothing."""
+    # false and null count as absent.
     if new is False or new is None:
         return "removed"
     return "added" if old is False or old is None else "changed"
 
 
 def _by_key(entries: Any, key: str) -> dict[str, dict[str, Any]]:
-    """Return entries by what they are known by; of two with one name the first is meant."""
+    # Of two entries with the same key the first one counts.
     found: dict[str, dict[str, Any]] = {}
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get(key), str):
@@ -348,13 +346,13 @@ def _text(value: Any) -> str:
 
 
 def _reason(entry: dict[str, Any]) -> str:
-    """Return the first sentence of a description, which says what to use instead."""
+    # The first line of the description usually names the replacement.
     return _text(entry.get("description")).split("\n")[0][:200]
 
 
 def _text_members(kind: str) -> Iterator[str]:
     for name in _TEXT:
-        # The annotations of a tool are hints, and looked at as such.
+        # The annotations of a tool are hints, which are compared separately.
         if kind != "tool" or name != "annotations":
             yield name
     if kind in ("resource", "template"):
@@ -379,7 +377,7 @@ def _hints_of(tool: dict[str, Any]) -> dict[str, bool]:
         for name, default, _ in _HINTS
     }
     if hints["readOnlyHint"]:
-        # The two are about tools that change something.
+        # These two only apply to tools that change something.
         hints["destructiveHint"], hints["idempotentHint"] = False, True
     return hints
 

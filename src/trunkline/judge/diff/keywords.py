@@ -1,8 +1,8 @@
-"""Reads the keywords of one schema, as its draft means them.
+"""Turns the keywords of one schema into cases, as its draft defines them.
 
-A keyword that is malformed, or that the draft does not have, is not taken for absent: some
-read it and some do not. It becomes an opaque condition, and so do those that nobody takes
-apart: `not`, `if`, patterns of names. What combines schemas is left to others.
+A keyword that is malformed, or that the draft does not have, is not ignored, because validators
+differ about it: it becomes an opaque condition. So do `not`, `if` and patternProperties, which
+are not analysed. References and combinations of schemas are resolved in `normalize.py`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .schema_document import LATEST, Opaque, SchemaDocument, key_of, type_of
 
 __all__ = ["listed_values", "own_shape"]
 
-# A list of values that is longer is data, and compared as a whole.
+# A longer enum is compared as a whole.
 _MAX_ENUM_VALUES: Final = 10_000
 
 
 def own_shape(schema: dict[str, Any], document: SchemaDocument) -> CasesByType:
-    """Return what a schema says itself, without what it refers to and combines."""
+    """Return the cases of a schema, without its references and combinations."""
     return _KeywordReader(schema, document).shape()
 
 
 def listed_values(schema: Any, document: SchemaDocument) -> frozenset[bytes]:
-    """Return the keys of the values that a schema lists; none where it lists none for certain."""
+    """Return the keys of the values in `const` or `enum`; empty if others may be accepted."""
     if not isinstance(schema, dict) or not schema.keys() & {"const", "enum"}:
         return frozenset()
     if ("$ref" in schema and document.ignores_siblings) or _may_be_null(schema):
@@ -56,7 +56,7 @@ def _may_be_null(schema: dict[str, Any]) -> bool:
 
 
 def _is_number(said: Any) -> bool:
-    # A whole number may be too large for the question.
+    # isfinite fails for huge integers.
     return (isinstance(said, int) and not isinstance(said, bool)) or (
         isinstance(said, float) and isfinite(said)
     )
@@ -112,7 +112,7 @@ def _are_types(said: Any) -> bool:
 
 
 class _KeywordForm(NamedTuple):
-    """What a keyword has to be, and in which drafts it is read here."""
+    """The form of a keyword's value, and the drafts in which it applies."""
 
     fits: Callable[[Any], bool]
     since: int = 4
@@ -155,12 +155,10 @@ _FORMS: Final[dict[str, _Forms]] = {
 
 
 class _KeywordReader:
-    """The keywords of one schema."""
-
     def __init__(self, schema: dict[str, Any], document: SchemaDocument) -> None:
         self._schema = schema
         self._document = document
-        # What is read; all else is odd, or nobody's.
+        # Keywords that are understood, and those that are malformed or of another draft.
         self._read: dict[str, Any] = {}
         self._odd: list[str] = []
         for keyword, said in schema.items():
@@ -177,7 +175,6 @@ class _KeywordReader:
         )
 
     def shape(self) -> CasesByType:
-        """Return the cases."""
         listed = self.values()
         shape: CasesByType = {}
         for name in self._types():
@@ -187,7 +184,7 @@ class _KeywordReader:
                 case = replace(case, values=values)
             shape[name] = (case,)
         if _may_be_null(self._schema) and "null" not in shape:
-            # Of OpenAPI, and no keyword of JSON Schema: some accept null for it, others do not.
+            # A keyword of OpenAPI, not of JSON Schema: validators differ about null.
             shape["null"] = (Case(values={b"null": None}, opaque=self._group("nullable")),)
         odd = self._everywhere()
         if not odd:
@@ -197,10 +194,10 @@ class _KeywordReader:
             for name, cases in shape.items()
         }
 
-    # What is opaque
+    # Opaque conditions
 
     def _group(self, *keywords: str) -> frozenset[Opaque]:
-        """Return keywords that only mean something together as one condition."""
+        # Keywords that depend on each other are one condition.
         if keywords[0] not in self._schema:
             return frozenset()
         return frozenset((self._opaque(keywords[0], *keywords),))
@@ -215,12 +212,12 @@ class _KeywordReader:
         return found.union(*(self._group(keyword) for keyword in self._odd))
 
     def _whole(self, keyword: str) -> frozenset[Opaque]:
-        """Return a condition that depends on all that stands beside it."""
+        # A condition that depends on all other keywords of the schema.
         if keyword not in self._schema or says_nothing(self._schema[keyword]):
             return frozenset()
         return frozenset((self._document.opaque(keyword, self._schema),))
 
-    # What is read
+    # Keywords that are understood
 
     def _type_names(self) -> list[str]:
         given = self._read.get("type", [])
@@ -233,7 +230,7 @@ class _KeywordReader:
                 yield name
 
     def values(self) -> dict[bytes, Any] | None:
-        """Return the values that are listed, by their keys; None where none are."""
+        # By their keys; None if there is neither const nor enum.
         values: dict[bytes, Any] | None = None
         if "enum" in self._read:
             values = {key_of(each): each for each in self._read["enum"]}
@@ -243,7 +240,6 @@ class _KeywordReader:
         return values
 
     def scalar(self) -> Case:
-        """Return what is said of null, true and false, which is nothing."""
         return ANYTHING
 
     def _sizes(self, kind: str) -> dict[str, Any]:
@@ -262,10 +258,9 @@ class _KeywordReader:
         return tighter(inner, outer, sign)
 
     def number(self) -> Case:
-        """Return what is said of numbers."""
         names = self._type_names()
         is_integer = "integer" in names and "number" not in names
-        # In draft 4 a whole number is one without a point, and 1.0 is none.
+        # In draft 4 1.0 is not an integer.
         is_strict = is_integer and self._document.draft == 4
         multiple = self._read.get("multipleOf")
         return Case(
@@ -287,7 +282,6 @@ class _KeywordReader:
         )
 
     def string(self) -> Case:
-        """Return what is said of texts."""
         return Case(
             patterns=self._texts("pattern"),
             formats=self._texts("format", "contentEncoding", "contentMediaType"),
@@ -295,14 +289,13 @@ class _KeywordReader:
         )
 
     def array(self) -> Case:
-        """Return what is said of arrays."""
         first, rest = self._read.get("prefixItems", []), self._read.get("items", True)
         if isinstance(rest, list):  # up to draft 2019-09
             first, rest = rest, self._read.get("additionalItems", True)
         opaque = self._group("contains", "minContains", "maxContains")
         opaque |= self._whole("unevaluatedItems")
         if "prefixItems" in self._odd and self._document.draft == LATEST:
-            # Which items are meant by `items` depends on it.
+            # The meaning of `items` depends on it.
             opaque |= self._group("prefixItems", "items")
             first, rest = [], True
         row = ArrayItems(tuple(first), rest, self._document)
@@ -314,7 +307,6 @@ class _KeywordReader:
         )
 
     def object(self) -> Case:
-        """Return what is said of objects."""
         opaque = self._whole("unevaluatedProperties")
         for keyword in ("propertyNames", "dependentRequired", "dependentSchemas", "dependencies"):
             opaque |= self._group(keyword)
@@ -328,7 +320,6 @@ class _KeywordReader:
         )
 
     def _part(self) -> tuple[ObjectMembers, frozenset[Opaque]]:
-        """Return what is said of members, and what of it is opaque."""
         properties = self._read.get("properties")
         additional = self._read.get("additionalProperties", True)
         names = ("properties", "patternProperties", "additionalProperties")
@@ -339,14 +330,14 @@ class _KeywordReader:
         patterns = self._read.get("patternProperties")
         if not patterns:
             return ObjectMembers(properties, additional, False, self._document), frozenset()
-        told: list[Any] = [patterns]
+        said: list[Any] = [patterns]
         # Which members are additional depends on the names of the others.
-        told += [] if says_nothing(additional) else [additional, sorted(properties or ())]
-        opaque = frozenset((self._document.opaque("patternProperties", told),))
+        said += [] if says_nothing(additional) else [additional, sorted(properties or ())]
+        opaque = frozenset((self._document.opaque("patternProperties", said),))
         return ObjectMembers(properties, True, True, self._document), opaque
 
     def _required_of_members(self) -> frozenset[Opaque]:
-        """Return what draft 3 said of a member, and many still do: that it has to be there."""
+        # `"required": true` inside a member is of draft 3, but still in use.
         members = self._read.get("properties", {})
         names = sorted(
             name

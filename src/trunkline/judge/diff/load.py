@@ -1,8 +1,8 @@
-"""Reads a listing back from what somebody has kept of it.
+"""Reads a listing from a file.
 
-That is the document of `trunkline list -o json`, the result of a `tools/list`, an array of
-tools, or a recording of a conversation in which the lists were asked for. A recording gives
-the last list that was asked for from its first page on; pages are put together.
+The file holds the document of `trunkline list -o json`, the result of a `tools/list`, an array
+of tools, or a recording of a conversation with list requests. In a recording the last list that
+was requested from its first page counts; its pages are joined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _METHODS: Final = {
     "resources/templates/list": "resourceTemplates",
 }
 _HELLO: Final = frozenset(("initialize", "server/discover"))
-# Requests without an answer, so that a recording of nothing else cannot grow this.
+# Requests without a reply: bounds the memory for a recording of nothing else.
 _MAX_OPEN_REQUESTS: Final = 10_000
 
 _read: Final = Decoder().decode
@@ -38,7 +38,7 @@ def read_listing(data: bytes | str) -> dict[str, Any]:
     """Return the listing that a file holds.
 
     Raises:
-        ValueError: it holds none; the sentence says what it holds instead.
+        ValueError: it holds no listing; the text says what it holds instead.
     """
     text = (data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data).strip()
     text = text.removeprefix(b"\xef\xbb\xbf")
@@ -50,7 +50,7 @@ def read_listing(data: bytes | str) -> dict[str, Any]:
         return _from_lines(text)
     if isinstance(value, list) and not _is_recorded(value):
         if not all(isinstance(each, dict) and "name" in each for each in value):
-            raise ValueError("it is an array, and not one of tools")
+            raise ValueError("it is an array, but not of tools")
         return {"tools": value}
     if isinstance(value, dict) and not _is_recorded([value]):
         return _from_object(value)
@@ -58,7 +58,7 @@ def read_listing(data: bytes | str) -> dict[str, Any]:
 
 
 def _is_recorded(values: list[Any]) -> bool:
-    """Say whether these are messages, or entries of a recording."""
+    # Messages, or entries of a recording.
     first = values[0] if values else None
     return isinstance(first, dict) and any(name in first for name in ("jsonrpc", "message", HEADER))
 
@@ -66,13 +66,13 @@ def _is_recorded(values: list[Any]) -> bool:
 def _from_object(value: dict[str, Any]) -> dict[str, Any]:
     form = value.get("format", FORMAT)
     if form != FORMAT:
-        raise ValueError(f"its format is {show(form)}, and this reads {FORMAT!r}")
+        raise ValueError(f"its format is {show(form)}, expected {FORMAT!r}")
     parts = [name for name in PARTS if name in value]
     if not parts and "format" not in value:
         raise ValueError("it is an object without tools, prompts or resources")
     for name in parts:
         if not isinstance(value[name], list):
-            raise ValueError(f"its {name} are no array")
+            raise ValueError(f"its {name} are not an array")
     return value
 
 
@@ -99,30 +99,26 @@ def _from_lines(text: bytes) -> dict[str, Any]:
 
 
 class _PageCollector:
-    """Puts together what the messages of a recording say."""
-
     def __init__(self) -> None:
         self._listing: dict[str, Any] = {}
         self._unfinished: set[str] = set()
         self._open: dict[Any, tuple[str, bool]] = {}
 
     def listing(self) -> dict[str, Any]:
-        """Return what was found."""
         if not any(part in self._listing for part in PARTS):
-            raise ValueError("it is a recording in which nothing was listed")
+            raise ValueError("it is a recording without a list request")
         if self._unfinished:
             parts = ", ".join(sorted(self._unfinished))
             raise ValueError(f"the recording ends before the last page of {parts}")
         return self._listing
 
     def take(self, message: Any, connection: Any) -> None:
-        """Take one message."""
         if not isinstance(message, dict):
             return
         id = message.get("id")
         if not isinstance(id, str | int):
             return
-        # 1 and "1" are two ids; who asked need not be known, since only servers list.
+        # 1 and "1" are different ids; the sender does not matter, since only servers list.
         key = (connection, type(id), id)
         method, result = message.get("method"), message.get("result")
         if isinstance(method, str) and (method in _METHODS or method in _HELLO):
@@ -151,7 +147,7 @@ class _PageCollector:
     def _page(self, part: str, result: dict[str, Any], *, is_first: bool) -> None:
         entries = result.get(part)
         if not isinstance(entries, list):
-            raise ValueError(f"an answer in it has no array of {part}")
+            raise ValueError(f"a result in it has no array of {part}")
         kept = self._listing.get(part, [])
         self._listing[part] = list(entries) if is_first else kept + entries
         if isinstance(result.get("nextCursor"), str):
@@ -161,7 +157,7 @@ class _PageCollector:
 
 
 def _method_of(result: dict[str, Any]) -> str:
-    """Return what a result answers, by its look, where the request was not recorded."""
+    # For a result whose request was not recorded.
     for method, part in _METHODS.items():
         if isinstance(result.get(part), list):
             return method

@@ -1,8 +1,8 @@
-"""What a schema says, taken apart into cases, each about values of one JSON type.
+"""The normal form of a JSON Schema: a list of cases for each JSON type.
 
-A case is a conjunction: bounds, values, members, items, and opaque conditions, which nobody
-takes apart. It allows what it says where its opaque conditions hold too; so whoever ignores
-them sees too much, and whoever demands them sees too little.
+A case is a conjunction: bounds, values, members, items, and opaque conditions, which are not
+analysed. A value is accepted if the opaque conditions hold as well. Ignoring them gives a
+superset of the accepted values.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 TYPES: Final = ("null", "boolean", "number", "string", "array", "object")
 
-# What says something about a value. All else is for people, or unknown and means nothing.
+# The keywords that constrain a value. All others are annotations, or unknown and ignored.
 CONDITIONS: Final = frozenset(
     (
         *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if"),
@@ -53,72 +53,72 @@ CONDITIONS: Final = frozenset(
 
 
 class Budget:
-    """How much work is left; whoever asks for more than there is gets opaque answers."""
+    """The work that is left, in steps; beyond it schemas become opaque conditions."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
 
     def spend(self, steps: int = 1) -> bool:
-        """Take a step, or several; say whether there were as many left."""
+        """Spend steps; return False if there were not enough left."""
         self.left -= steps
         return self.left >= 0
 
 
 class Node(NamedTuple):
-    """A schema, and the document it is part of."""
+    """A schema and the document it is part of."""
 
     schema: Any
     document: SchemaDocument
 
 
-# Schemas that all hold; none at all holds for everything.
+# Schemas that all have to hold; an empty tuple accepts everything.
 Conjunction: TypeAlias = tuple[Node, ...]
 
 
 class Bound(NamedTuple):
-    """A limit of numbers."""
+    """A minimum or maximum of a number."""
 
     value: float
     is_exclusive: bool
 
 
 class ObjectMembers(NamedTuple):
-    """What one schema says of the members of an object."""
+    """The schemas of the members of an object."""
 
-    # None where members have no names at all: then any name has a meaning.
+    # None if no member is named: then any name has a meaning.
     properties: Mapping[str, Any] | None
     additional: Any
-    # Whether names are also told by pattern; then `additional` is true, and the rest opaque.
+    # With patternProperties, `additional` is true and the condition is opaque.
     has_patterns: bool
     document: SchemaDocument
 
     def member(self, name: str) -> Any:
-        """Return the schema for a member."""
+        """Return the schema of a member."""
         return (self.properties or {}).get(name, self.additional)
 
 
 class ArrayItems(NamedTuple):
-    """What one schema says of the items of an array."""
+    """The schemas of the items of an array."""
 
     first: tuple[Any, ...]
     rest: Any
     document: SchemaDocument
 
     def item(self, place: int) -> Any:
-        """Return the schema for an item."""
+        """Return the schema of an item."""
         return self.first[place] if place < len(self.first) else self.rest
 
 
 class Case(Struct, frozen=True):
-    """Conditions on values of one type; all of them hold."""
+    """Conditions on values of one JSON type, all of which have to hold."""
 
-    # By their canonical text. None where any value will do.
+    # By their canonical text; None allows any value.
     values: Mapping[bytes, Any] | None = None
     is_integer: bool = False
     low: Bound | None = None
     high: Bound | None = None
     multiples: frozenset[float] = frozenset()
-    # Of a text, an array or an object.
+    # The length of a string, an array or an object.
     least: int = 0
     most: int | None = None
     patterns: frozenset[str] = frozenset()
@@ -130,36 +130,36 @@ class Case(Struct, frozen=True):
     opaque: frozenset[Opaque] = frozenset()
 
     def declared(self) -> frozenset[str]:
-        """Return the members that have a name here."""
+        """Return the names of the members that have a schema."""
         return frozenset().union(*(part.properties or () for part in self.parts))
 
     def member(self, name: str) -> Conjunction:
-        """Return what holds for a member."""
+        """Return the schemas of a member."""
         return _sub((part.member(name), part.document) for part in self.parts)
 
     def additional(self) -> Conjunction:
-        """Return what holds for members that have no name here."""
+        """Return the schemas of members that are not named."""
         return _sub((part.additional, part.document) for part in self.parts)
 
     def is_unknown(self) -> bool:
-        """Say whether even the type of the value is not known."""
+        """Return True if even the type of the value is opaque."""
         return any(keyword in ("schema", "type") for keyword, _ in self.opaque)
 
     def names_members(self) -> bool:
-        """Say whether the members that have a meaning are those that have a name here."""
-        is_told = any(part.properties is not None for part in self.parts)
-        return is_told and not any(part.has_patterns for part in self.parts)
+        """Return True if only the named members have a meaning."""
+        has_names = any(part.properties is not None for part in self.parts)
+        return has_names and not any(part.has_patterns for part in self.parts)
 
     def named_items(self) -> int:
-        """Return how many places of an array have a schema of their own."""
+        """Return how many positions of an array have a schema of their own."""
         return max((len(row.first) for row in self.rows), default=0)
 
     def item(self, place: int) -> Conjunction:
-        """Return what holds for an item."""
+        """Return the schemas of an item."""
         return _sub((row.item(place), row.document) for row in self.rows)
 
 
-# For each type the alternatives; a type that is not there is not allowed.
+# The alternatives of each type; a type without an entry is not allowed.
 CasesByType: TypeAlias = dict[str, tuple[Case, ...]]
 
 ANYTHING: Final = Case()
@@ -170,30 +170,30 @@ def _sub(pairs: Iterator[tuple[Any, SchemaDocument]]) -> Conjunction:
 
 
 def is_open(sub: Conjunction) -> bool:
-    """Say whether everything is allowed, by the look of it."""
-    # Of a draft that nobody here knows, any keyword may be a condition.
+    """Return True if the schemas accept everything, without resolving references."""
+    # In an unknown draft any keyword may be a condition.
     return all(says_nothing(node.schema) and node.document.draft for node in sub)
 
 
 def says_nothing(schema: Any) -> bool:
-    """Say whether a schema has no condition in it."""
+    """Return True if a schema has no condition."""
     return schema is True or (isinstance(schema, dict) and CONDITIONS.isdisjoint(schema))
 
 
 def tighter(one: Bound | None, other: Bound | None, sign: int) -> Bound | None:
-    """Return the limit that leaves less; `sign` is 1 for lower limits and -1 for upper ones."""
+    """Return the stricter bound; `sign` is 1 for lower bounds and -1 for upper ones."""
     if one is None or other is None:
         return other if one is None else one
     return max(one, other, key=lambda bound: (sign * bound.value, bound.is_exclusive))
 
 
 def whole_low(bound: Bound) -> Bound:
-    """Return a lower limit as it holds for whole numbers."""
+    """Return a lower bound as it applies to integers."""
     value = floor(bound.value) + 1 if bound.is_exclusive else ceil(bound.value)
     return Bound(value, False)
 
 
 def whole_high(bound: Bound) -> Bound:
-    """Return an upper limit as it holds for whole numbers."""
+    """Return an upper bound as it applies to integers."""
     value = ceil(bound.value) - 1 if bound.is_exclusive else floor(bound.value)
     return Bound(value, False)

@@ -1,11 +1,11 @@
-"""Schemas taken apart into cases, each about values of one JSON type.
+"""JSON Schema to normal form.
 
-A schema is, for each type, a list of alternatives; references are followed, `allOf` is merged,
-`anyOf` and `oneOf` become alternatives. Two schemas in this form can be compared, however they
-were written. What cannot be taken apart is kept as an opaque condition.
+References are resolved, `allOf` is merged, `anyOf` and `oneOf` become alternatives, so that two
+schemas can be compared however they were written. A part that cannot be analysed is kept as an
+opaque condition.
 
-A schema is a stranger's: depth, the number of alternatives and the work as a whole are
-bounded, and what is beyond a bound becomes opaque.
+Schemas are untrusted: depth, the number of alternatives and the total work are bounded, and
+everything beyond a bound becomes opaque.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ from .schema_document import MAX_HOPS, Opaque
 
 __all__ = ["expand"]
 
-# A union of more alternatives than this is read by nobody, and its product with another is
-# what a hostile schema would have us work out.
+# Alternatives of one type. A hostile schema would have us compute products of long lists.
 _MAX_CASES: Final = 48
-# How many schemas may speak of the members of one object, or of the items of one array.
+# Schemas that may apply to the members of one object, or to the items of one array.
 _MAX_PARTS: Final = 32
-# How many values, or names, are looked at for the price of one step.
+# Values or names that are examined for one step of the budget.
 _VALUES_PER_STEP: Final = 50
 
 _Item = TypeVar("_Item")
 
-# Sets of two and of one: whoever lists them says the same as whoever names the type.
+# For these types, naming the type and listing all its values is the same.
 _FEW: Final = {
     "null": Case(values={b"null": None}),
     "boolean": Case(values={b"false": False, b"true": True}),
@@ -40,7 +39,7 @@ _FEW: Final = {
 
 
 def expand(sub: Conjunction, budget: Budget) -> CasesByType:
-    """Return the cases of schemas that all hold."""
+    """Return the cases of schemas that all have to hold."""
     shape: CasesByType = {name: (_FEW.get(name, ANYTHING),) for name in TYPES}
     for node in sub:
         shape = _both(shape, _shape(node, budget, MAX_HOPS), node, budget)
@@ -48,17 +47,16 @@ def expand(sub: Conjunction, budget: Budget) -> CasesByType:
 
 
 def _shape(node: Node, budget: Budget, hops: int) -> CasesByType:
-    """Return the cases of one schema, worked out once: many places may refer to it."""
+    # Cached, since many places may refer to a schema.
     known: dict[int, CasesByType] = node.document.shapes
     key = id(node.schema)
     if key not in known:
-        # A bound that cut this one short has made it opaque, which is right for others too.
-        known[key] = _worked_out(node, budget, hops)
+        # If a bound made it opaque, that is right for other places too.
+        known[key] = _computed(node, budget, hops)
     return known[key]
 
 
-def _worked_out(node: Node, budget: Budget, hops: int) -> CasesByType:
-    """Return the cases of one schema, with all that stands in the same place."""
+def _computed(node: Node, budget: Budget, hops: int) -> CasesByType:
     schema, document = node
     if not document.draft:
         return _opaque_shape(node)
@@ -107,7 +105,7 @@ def _combined(keyword: str, node: Node, budget: Budget, hops: int) -> CasesByTyp
             either[name] = either.get(name, ()) + cases
     either = {name: _each_once(cases) for name, cases in either.items()}
     if keyword == "oneOf" and not _are_apart(shapes, budget):
-        # Where two of them hold the whole does not, and that is no alternative.
+        # oneOf rejects a value that matches two members, which alternatives cannot express.
         either = _with_opaque(either, document.opaque("oneOf", members))
     if any(len(cases) > _MAX_CASES for cases in either.values()):
         return _opaque_shape(node)
@@ -123,12 +121,12 @@ def _also(cases: Iterable[Case], opaque: Opaque) -> tuple[Case, ...]:
 
 
 def _each_once(items: Iterable[_Item]) -> tuple[_Item, ...]:
-    """Return items without those that are there already: a schema may be referred to often."""
+    # By identity: a schema may be referred to often.
     return tuple({id(item): item for item in items}.values())
 
 
 def _both(one: CasesByType, other: CasesByType, node: Node, budget: Budget) -> CasesByType:
-    """Return the cases in which both hold; the other one is said by the node."""
+    # The cases in which both hold; `other` comes from `node`.
     shape: CasesByType = {}
     for name in TYPES:
         left, right = one.get(name, ()), other.get(name, ())
@@ -137,7 +135,7 @@ def _both(one: CasesByType, other: CasesByType, node: Node, budget: Budget) -> C
         else:
             cases = _products(left, right, budget)
         if cases is None:
-            # Of the first, which may be more than this node says, nothing is lost.
+            # Too many: the node becomes opaque, and the first keeps its cases.
             cases = _also(left, node.document.schema(node.schema))
         if possible := tuple(case for case in cases if case.values is None or case.values):
             shape[name] = possible
@@ -147,7 +145,7 @@ def _both(one: CasesByType, other: CasesByType, node: Node, budget: Budget) -> C
 def _products(
     left: tuple[Case, ...], right: tuple[Case, ...], budget: Budget
 ) -> tuple[Case, ...] | None:
-    """Return each case with each; None where that is more than anybody reads."""
+    # None if there are too many.
     if len(left) * len(right) > _MAX_CASES:
         return None
     found: dict[tuple[int, int], Case] = {}
@@ -161,7 +159,7 @@ def _products(
 
 
 def _merged(one: Case, other: Case, budget: Budget) -> Case | None:
-    """Return the case in which both hold; None where it would be too large."""
+    # None if it would be too large.
     if one is ANYTHING or one is other:
         return other
     if other is ANYTHING:
@@ -209,7 +207,7 @@ def _smaller(one: int | None, other: int | None) -> int | None:
 
 
 def _are_apart(shapes: list[CasesByType], budget: Budget) -> bool:
-    """Say whether no value can be in two of these, as far as a short look shows."""
+    # True only if it is certain that no value matches two of them.
     for place, shape in enumerate(shapes):
         for other in shapes[place + 1 :]:
             for name in shape.keys() & other.keys():
@@ -223,7 +221,7 @@ def _differ(one: Case, other: Case, budget: Budget) -> bool:
         return False
     if one.values is not None and other.values is not None:
         return one.values.keys().isdisjoint(other.values)
-    # A tag: a member that both need, with different values.
+    # A discriminator: a member that both require, with different values.
     for name in one.required & other.required:
         ours, theirs = _tags(one, name), _tags(other, name)
         if not budget.spend(1 + (len(ours) + len(theirs)) // _VALUES_PER_STEP):

@@ -1,8 +1,9 @@
-"""What has changed between two schemas of a tool, and for whom.
+"""Compares the old and the new schema of a tool, for arguments or for results.
 
-Each pair is compared both ways. What the one has to include and does not is breaking; what it
-includes beyond that is safe, and told. Which way is which is the only thing that differs
-between arguments and results, and it is written down here and nowhere else.
+The rules that live here, and only here:
+
+* New arguments have to accept all that the old ones did; old results all that the new ones do.
+* An obstacle in that direction is breaking; an obstacle in the other one is a safe change.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
+from ...jsonrpc.tokenizer import pointer
 from .change import Changes
 from .normal_form import Budget, Conjunction, Node
 from .rules import is_deprecated
@@ -21,8 +23,7 @@ __all__ = ["compare_schemas"]
 
 Direction: TypeAlias = Literal["input", "output"]
 
-# The rule for each obstacle, by the direction and by whether it breaks: the same obstacle to
-# "the new one includes the old one" and to "the old one includes the new one".
+# The rule for each obstacle, by the direction and by whether it breaks clients.
 _RULES: Final[dict[tuple[Direction, bool], dict[str, str]]] = {
     ("input", True): {
         "type": "type-narrowed",
@@ -72,12 +73,12 @@ _RULES: Final[dict[tuple[Direction, bool], dict[str, str]]] = {
     },
 }
 
-# What stands for the whole of a place: nothing else is told of it, or of what is below.
+# Obstacles about a place as a whole: nothing else is reported there or below.
 _WHOLE: Final = frozenset(("type", "only-left", "only-right"))
 _MAX_DEPTH: Final = 32
-# How many schemas may speak of one place.
+# Schemas that may apply to one place.
 _MAX_SCHEMAS: Final = 64
-# How many of them, and how many names, are looked at for the price of one step.
+# Schemas, and names, that are examined for one step of the budget.
 _SCHEMAS_PER_STEP: Final = 4
 _NAMES_PER_STEP: Final = 50
 
@@ -85,20 +86,18 @@ _NAMES_PER_STEP: Final = 50
 def compare_schemas(
     old: Any, new: Any, direction: Direction, what: str, changes: Changes, budget: Budget
 ) -> None:
-    """Report what has changed between two schemas."""
+    """Report the changes between two schemas."""
     try:
         if text_of(old) == text_of(new):
             return
         _SchemaComparison(old, new, direction, what, changes, budget).report()
     except RecursionError:
-        # It nests deeper than Python can follow; ours are bounded, the texts of it are not.
+        # Our own recursion is bounded; encoding a schema that nests deeper is not.
         where = f"/{direction}Schema"
         changes.add(f"listing.{direction}.undecided", what, where, detail="nested too deep")
 
 
 class _SchemaComparison:
-    """Two schemas of one tool."""
-
     def __init__(
         self,
         old: Any,
@@ -117,7 +116,7 @@ class _SchemaComparison:
         self._reported = 0
 
     def report(self) -> None:
-        """Report what breaks, then what does not, then what is said beside the conditions."""
+        # Breaking changes, then safe ones, then annotations.
         is_input = self._direction == "input"
         names: Literal["left", "right"] = "left" if is_input else "right"
         ours, theirs = ((self._old,), (self._new,)) if is_input else ((self._new,), (self._old,))
@@ -125,13 +124,13 @@ class _SchemaComparison:
         harmless = SubschemaCheck(self._budget, names).obstacles(theirs, ours)
         for obstacle in breaking:
             self._add(obstacle, is_breaking=True)
-        for obstacle in _untold(harmless, breaking):
+        for obstacle in _unreported(harmless, breaking):
             self._add(obstacle, is_breaking=False)
-        self._beside()
+        self._compare_annotations()
         if not self._reported:
-            self._tell("rewritten", ())
+            self._report("rewritten", ())
 
-    def _tell(
+    def _report(
         self,
         rule: str,
         path: tuple[str, ...],
@@ -140,8 +139,7 @@ class _SchemaComparison:
         detail: str = "",
     ) -> None:
         self._reported += 1
-        steps = (step.replace("~", "~0").replace("/", "~1") for step in path)
-        where = "/".join(("", f"{self._direction}Schema", *steps))
+        where = pointer((f"{self._direction}Schema", *path))
         name = f"listing.{self._direction}.{rule}"
         self._changes.add(name, self._what, where, old, new, detail)
 
@@ -152,18 +150,18 @@ class _SchemaComparison:
             gone = obstacle.left if self._direction == "input" else obstacle.right
             rule += "-as-announced" if _sub_is_deprecated(gone) else ""
         if obstacle.kind in ("only-left", "only-right"):
-            # That a new argument was refused before is nothing to know about it.
+            # Whether a new argument was refused or ignored before does not matter.
             detail = detail if rule.startswith("property-removed") else ""
-            self._tell(rule, obstacle.path, detail=detail)
+            self._report(rule, obstacle.path, detail=detail)
             return
-        # For arguments the left of what breaks is the old one; for results it is the new one.
+        # The left side of a breaking obstacle is the old schema for arguments, the new for results.
         is_straight = is_breaking == (self._direction == "input")
         left, right = _for_people(obstacle.left), _for_people(obstacle.right)
         old, new = (left, right) if is_straight else (right, left)
-        self._tell(rule, obstacle.path, old, new, detail)
+        self._report(rule, obstacle.path, old, new, detail)
 
-    def _beside(self) -> None:
-        """Report defaults, deprecations and headers, member by member."""
+    def _compare_annotations(self) -> None:
+        # Defaults, deprecations and headers, member by member.
         seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
         waiting: list[_SchemaPlace] = [_SchemaPlace((self._old.schema,), (self._new.schema,), ())]
         is_complete = True
@@ -181,44 +179,44 @@ class _SchemaComparison:
             seen.add(key)
             self._notes(before, after, path)
             children = list(_children(before, after, path))
-            # Paid for before they wait, or their number would cost nothing.
+            # Charged before they are queued, or their number would be free.
             self._budget.spend(len(children))
             waiting += children
-        if self._budget.left < 0 or not is_complete:
-            self._not_seen()
-
-    def _not_seen(self) -> None:
-        """Say that not all was looked at, where that may have hidden a header."""
-        if self._direction == "input" and b'"x-mcp-header":' in text_of(self._new.schema):
-            self._tell("undecided", (), detail="x-mcp-header: too large")
+        is_cut = self._budget.left < 0 or not is_complete
+        # A part that was not examined may hold a header.
+        if (
+            is_cut
+            and self._direction == "input"
+            and b'"x-mcp-header":' in text_of(self._new.schema)
+        ):
+            self._report("undecided", (), detail="x-mcp-header: too large")
 
     def _notes(self, old: _Annotations, new: _Annotations, path: tuple[str, ...]) -> None:
         if path and new.is_deprecated() and not old.is_deprecated():
-            self._tell("property-deprecated", path)
+            self._report("property-deprecated", path)
         if self._direction == "output":
             return
         before, after = old.default(), new.default()
         if not _is_same(before, after):
-            self._tell("default-changed", (*path, "default"), before, after)
+            self._report("default-changed", (*path, "default"), before, after)
         headers, now = old.headers(), new.headers()
         if now and headers.keys() != now.keys():
             shown = (_for_people(list(each.values())) or NOTHING for each in (headers, now))
-            self._tell("header-changed", (*path, "x-mcp-header"), *shown)
+            self._report("header-changed", (*path, "x-mcp-header"), *shown)
 
 
 class _SchemaPlace(NamedTuple):
-    """The schemas that speak of one place, of the old one and of the new one."""
-
+    # The schemas that apply to one place.
     old: tuple[Any, ...]
     new: tuple[Any, ...]
     path: tuple[str, ...]
 
 
 class _Annotations:
-    """All that is said of one place beside the conditions.
+    """The annotations of one place: default, deprecation, header.
 
-    `certain` are schemas that all hold: those given, what they refer to, and what `allOf`
-    joins. `every` has alternatives as well: a header may stand in one of them.
+    `certain` are the schemas that all apply: those given, their references and members of
+    `allOf`. `every` includes alternatives: a header may be in one of them.
     """
 
     def __init__(self, given: tuple[Any, ...], document: SchemaDocument) -> None:
@@ -241,30 +239,27 @@ class _Annotations:
             waiting.extend(_joined(schema, document, is_certain))
 
     def key(self) -> tuple[int, ...]:
-        """Return what tells this from another."""
         return tuple(map(id, self.every))
 
     def cost(self) -> int:
-        """Return how many steps it takes to look at all this."""
+        # In steps of the budget.
         said = (each.get("properties") for each in self.every)
         names = sum(len(each) for each in said if isinstance(each, dict))
         return len(self.every) // _SCHEMAS_PER_STEP + names // _NAMES_PER_STEP
 
     def default(self) -> Any:
-        """Return the default, the nearest where there are several."""
+        # The nearest one, if there are several.
         return next((each["default"] for each in self.certain if "default" in each), NOTHING)
 
     def is_deprecated(self) -> bool:
-        """Say whether it is marked as deprecated."""
         return any(map(is_deprecated, self.certain))
 
     def headers(self) -> dict[bytes, Any]:
-        """Return the names of headers, by their keys."""
         found = [each["x-mcp-header"] for each in self.every if "x-mcp-header" in each]
         return {key_of(each): each for each in found}
 
     def members(self, keyword: str) -> dict[str, tuple[Any, ...]]:
-        """Return what a keyword says by name, from each of the schemas that say it."""
+        # By name, the members of a keyword in all schemas.
         found: dict[str, tuple[Any, ...]] = {}
         for schema in self.every:
             said = schema.get(keyword)
@@ -273,14 +268,13 @@ class _Annotations:
         return found
 
     def inner(self, keyword: str) -> tuple[Any, ...]:
-        """Return the schemas that stand under a keyword."""
         return tuple(each[keyword] for each in self.every if isinstance(each.get(keyword), dict))
 
 
 def _joined(
     schema: dict[str, Any], document: SchemaDocument, is_certain: bool
 ) -> Iterator[tuple[Any, bool]]:
-    """Yield the schemas that speak of the same place, the nearest last."""
+    # Further schemas that apply to the same place, the nearest last.
     for keyword in ("oneOf", "anyOf", "allOf"):
         members = schema.get(keyword)
         for member in reversed(members if isinstance(members, list) else []):
@@ -295,8 +289,8 @@ def _is_same(old: Any, new: Any) -> bool:
     return text_of(old) == text_of(new)
 
 
-def _untold(harmless: list[Obstacle], breaking: list[Obstacle]) -> Iterator[Obstacle]:
-    """Yield what is not another view of what breaks: a new type instead of an old one, say."""
+def _unreported(harmless: list[Obstacle], breaking: list[Obstacle]) -> Iterator[Obstacle]:
+    # Without those that a breaking change implies: a new type in place of an old one.
     whole = {each.path for each in breaking if each.kind in _WHOLE}
     same = {(each.path, each.kind) for each in breaking}
     unknown = {each.path for each in breaking if each.kind == "undecided"}
@@ -312,7 +306,7 @@ def _untold(harmless: list[Obstacle], breaking: list[Obstacle]) -> Iterator[Obst
 
 
 def _for_people(value: Any) -> Any:
-    """Return what is shown: the one thing instead of a list of it, types as JSON names them."""
+    # A list of one value is shown as the value.
     if isinstance(value, list) and len(value) == 1:
         return value[0]
     return value
@@ -325,7 +319,7 @@ def _sub_is_deprecated(sub: Conjunction) -> bool:
 def _children(
     old: _Annotations, new: _Annotations, path: tuple[str, ...]
 ) -> Iterator[_SchemaPlace]:
-    """Yield the places that both have."""
+    # The places that both have.
     before, after = old.members("properties"), new.members("properties")
     for name in sorted(before.keys() & after.keys(), reverse=True):
         yield _SchemaPlace(before[name], after[name], (*path, "properties", name))

@@ -1,8 +1,8 @@
-"""One schema as it was listed: its draft, what its references lead to, and its conditions.
+"""A listed schema as a document: its draft, its references, and digests of opaque conditions.
 
-A condition that nobody takes apart is known by a digest of its text. What it refers to is part
-of it, wherever in the document that is, and so is the draft where that decides what it means:
-two conditions with one digest say the same. Other documents are not fetched.
+An opaque condition is identified by a digest of its text, of everything it refers to, and of
+the draft where the meaning depends on that: conditions with equal digests are equivalent. Other
+documents are not fetched.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ...errors import NOTHING
 
 __all__ = ["LATEST", "MAX_HOPS", "Opaque", "SchemaDocument", "key_of", "text_of", "type_of"]
 
-# A keyword, and the digest of what it says.
+# A keyword, and the digest of its value.
 Opaque: TypeAlias = tuple[str, bytes]
 
-# How many references and combinations may stand in one place, one inside the other.
+# References and combinations that may be nested in one place.
 MAX_HOPS: Final = 24
-# What refers to more than this is compared with its document as a whole.
+# A condition with more references is compared with its document as a whole.
 _MAX_TARGETS: Final = 200
 
-# What a schema is written in where it does not say; 3 and all that nobody here knows are 0.
+# The draft of a schema that names none; unknown drafts are 0.
 LATEST: Final = 2020
 _DRAFT: Final = re.compile(
     r"https?://json-schema\.org/(?:draft-0([467])|draft/(2019)-09|draft/(2020)-12)"
@@ -36,28 +36,28 @@ _SAME_AS_LATEST: Final = "https://spec.openapis.org/oas/3.1/dialect/base"
 
 _REFERENCE: Final = re.compile(rb'"\$(?:ref|dynamicRef|recursiveRef)":("[^"]*"|.)')
 _ABSOLUTE: Final = re.compile(rb'"(?:https?://|urn:)')
-# An address inside a document: references lead from there, and to there.
+# An id inside a document: references may be relative to it, or lead to it.
 _ADDRESS: Final = re.compile(rb'"(?:\$id":|id":"|\$schema":)')
-# What means something else, or nothing, in another draft.
+# Keywords whose meaning depends on the draft.
 _VARYING: Final = re.compile(
     rb'"(?:const|contains|minContains|maxContains|if|propertyNames|prefixItems|additionalItems'
     rb'|items":\[|dependencies|dependent\w+|unevaluated\w+|exclusiveM\w+|content\w+|integer'
     rb"|\$ref|\$dynamicRef|\$recursiveRef)"
 )
-# Members of a root that say nothing of values, and that nothing can refer to.
+# Members of a root that do not constrain values and cannot be referred to.
 _FOR_PEOPLE: Final = frozenset(("title", "description", "$comment"))
 
 
 class SchemaDocument:
-    """One schema as it was listed: what its references lead to, and what they depend on."""
+    """A listed schema, with its references and cached digests."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
         self.draft = _draft_of(root)
-        # Up to draft 7, what stands beside a reference means nothing.
+        # Up to draft 7, keywords beside a $ref are ignored.
         self.ignores_siblings = 0 < self.draft <= 7
-        # By the identity of a schema, which this document keeps alive. What is kept is the
-        # business of whoever takes schemas apart.
+        # Caches of `normalize` and `keywords`, by the identity of a schema, which this document
+        # keeps alive.
         self.shapes: dict[int, Any] = {}
         self.listed: dict[int, frozenset[bytes]] = {}
         self._texts: dict[int, tuple[bytes, list[bytes]]] = {}
@@ -66,13 +66,13 @@ class SchemaDocument:
         self._has_addresses: bool | None = None
 
     def is_elsewhere(self, schema: dict[str, Any]) -> bool:
-        """Say whether a schema has an address of its own: its references lead from there."""
+        """Return True if a schema has an id of its own, which its references are relative to."""
         if schema is self.root:
             return False
         return "$id" in schema or "$schema" in schema or isinstance(schema.get("id"), str)
 
     def target(self, reference: Any) -> Any:
-        """Return what a reference leads to, or `NOTHING`: other documents are not fetched."""
+        """Return the target of a reference, or `NOTHING` if it is not in this document."""
         if reference == "#":
             return self.root
         if not isinstance(reference, str) or not reference.startswith("#/"):
@@ -89,7 +89,7 @@ class SchemaDocument:
         return value
 
     def followed(self, schema: Any, conditions: frozenset[str]) -> Any:
-        """Return what a schema whose only condition is a reference leads to, or itself."""
+        """Return the target of a schema whose only condition is a reference, or the schema."""
         for _ in range(MAX_HOPS):
             if not isinstance(schema, dict) or schema.keys() & conditions != {"$ref"}:
                 break
@@ -100,14 +100,14 @@ class SchemaDocument:
         return schema
 
     def schema(self, schema: Any) -> Opaque:
-        """Return a schema of this document as one condition, worked out once."""
+        """Return a schema of this document as one opaque condition, cached."""
         if id(schema) not in self._schemas:
             said = self._without(*_FOR_PEOPLE) if schema is self.root else schema
             self._schemas[id(schema)] = self.opaque("schema", said)
         return self._schemas[id(schema)]
 
     def opaque(self, keyword: str, said: Any) -> Opaque:
-        """Return a condition; what it refers to is part of it."""
+        """Return an opaque condition with the digest of its value and all that it refers to."""
         text = text_of(said)
         digest = blake2b(text, digest_size=16)
         if _VARYING.search(text) or self.draft == 0:
@@ -117,7 +117,7 @@ class SchemaDocument:
         return (keyword, digest.digest())
 
     def _behind(self, references: list[bytes]) -> list[bytes]:
-        """Return texts that change when anything does that references lead to."""
+        # Digests that change when the target of a reference does.
         found: dict[bytes, bytes] = {}
         waiting = list(references)
         while waiting:
@@ -127,7 +127,7 @@ class SchemaDocument:
             if len(found) == _MAX_TARGETS or self._may_be_anywhere():
                 return [self._whole()]
             if _ABSOLUTE.match(reference):
-                found[reference] = b""  # another document, since this one has no address
+                found[reference] = b""  # another document, since this one has no id
                 continue
             target = self.target(_read(reference))
             if target is NOTHING or target is self.root:
@@ -138,15 +138,14 @@ class SchemaDocument:
         return [part for pair in sorted(found.items()) for part in pair]
 
     def _text(self, target: Any) -> tuple[bytes, list[bytes]]:
-        """Return the digest of what is referred to, and the references in it."""
-        # Numbers and texts may share an identity, which does no harm: they are the same.
+        # Numbers and strings may share an identity; then they are equal, which does no harm.
         if id(target) not in self._texts:
             text = text_of(target)
             self._texts[id(target)] = (_digest(text), _references(text))
         return self._texts[id(target)]
 
     def _may_be_anywhere(self) -> bool:
-        """Say whether there are addresses in this document, so that a text says little."""
+        # With ids in the document, a reference may lead anywhere.
         if self._has_addresses is None:
             self._has_addresses = _ADDRESS.search(text_of(self._without("$schema"))) is not None
         return self._has_addresses
@@ -179,12 +178,11 @@ def _is_index(name: str) -> bool:
 
 
 def _references(text: bytes) -> list[bytes]:
-    """Return what a text refers to, as it is written there."""
     return _REFERENCE.findall(text) if b'"$' in text else []
 
 
 def _read(reference: bytes) -> Any:
-    """Return a reference that stands in a text; one with escapes in it is none that we follow."""
+    # A reference with escapes in it is not resolved.
     text = reference[1:-1].decode("utf-8", "replace")
     return text if reference.startswith(b'"') and "\\" not in text else NOTHING
 
@@ -210,7 +208,7 @@ def type_of(value: Any) -> str:
 
 
 def key_of(value: Any) -> bytes:
-    """Return a text that two values share if they are equal as JSON: 1 and 1.0, not 1 and true."""
+    """Return a text that is equal for values that are equal as JSON: 1 and 1.0, not 1 and true."""
     return text_of(_plain(value))
 
 
@@ -225,7 +223,7 @@ def _plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> bytes:
-    """Return the text of a JSON value, the same for any order of its members."""
+    """Return the canonical text of a JSON value, with sorted members."""
     try:
         return encode(value, order="sorted")
     except ValueError:
@@ -233,7 +231,7 @@ def text_of(value: Any) -> bytes:
 
 
 def _spelled(value: Any) -> bytes:
-    """Return a text for what has none: half a character, or more digits than Python prints."""
+    # For values that cannot be encoded: lone surrogates, integers beyond the digit limit.
     if isinstance(value, dict):
         members = sorted((_spelled(name), _spelled(said)) for name, said in value.items())
         return b"{%s}" % b",".join(b"%s:%s" % member for member in members)

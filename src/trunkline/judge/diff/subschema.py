@@ -1,15 +1,15 @@
-"""Whether all that one schema allows is allowed by another, and if not, what stands in the way.
+"""Subschema check: does the right schema accept every value that the left one accepts?
 
-The answer is a list of obstacles. An empty one is a proof, with two conventions:
+The answer is a list of obstacles. An empty list is a proof, with two conventions:
 
-* In an open object that names its members, another one has no meaning, so that giving it one
-  takes nothing away. Otherwise no optional argument could ever be added. An object that names
-  none takes what comes; but the arguments of a tool as a whole are never meant like that.
-* `names` says on which side a member that only one of the two names is an obstacle by itself,
-  even where the other would let it pass: who gives an argument wants it to be read.
+* In an open object with named members, other members have no meaning, so naming one of them
+  later takes nothing away. Otherwise no optional argument could ever be added. An object
+  without named members gives all of them a meaning, except for the arguments of a tool as a
+  whole.
+* `names` is the side on which a member that only this side names is an obstacle by itself, even
+  if the other side accepts it unnamed: a client that passes an argument expects it to be read.
 
-An obstacle where there is none is possible, a proof where there is an exception is not:
-whatever cannot be shown is an obstacle.
+The check is sound, not complete: whatever cannot be proven is an obstacle.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ Kind: TypeAlias = Literal[
 ]
 Side: TypeAlias = Literal["left", "right"]
 
-# Deeper than anybody nests arguments, and far from where Python gives up.
+# Deeper than real arguments nest, and far below the recursion limit of Python.
 _MAX_DEPTH: Final = 32
-# More are not read, and a hostile schema must not have us keep them.
+# Per pair of schemas; bounds the memory that a hostile schema can use.
 _MAX_OBSTACLES: Final = 100
-# Of a list of values that is told.
+# Values of an enum that an obstacle shows.
 _MAX_SHOWN_VALUES: Final = 50
-# How many values, or names, are looked at for the price of one step.
+# Values or names that are examined for one step of the budget.
 _VALUES_PER_STEP: Final = 50
 
 
 class Obstacle(NamedTuple):
-    """Something that the left schema allows and the right one does not, or may not."""
+    """Something that the left schema accepts and the right one does not, or may not."""
 
     kind: Kind
     path: tuple[str, ...]
@@ -67,7 +67,7 @@ class Obstacle(NamedTuple):
     why: str = ""
 
     def under(self, *steps: str) -> Obstacle:
-        """Return it as seen from further up."""
+        """Return the obstacle with a longer path."""
         return self._replace(path=(*steps, *self.path))
 
 
@@ -82,15 +82,15 @@ class SubschemaCheck:
     def __init__(self, budget: Budget, names: Side) -> None:
         self._budget = budget
         self._names = names
-        # Pairs that are being looked at: a schema that contains itself is fine where all else is.
+        # Pairs in progress: a recursive schema has no obstacle if the rest has none.
         self._open: set[_Key] = set()
         self._known: dict[_Key, list[Obstacle]] = {}
-        # Those that were found fine, in order: what rests on a pair that turns out not to be
-        # is forgotten again.
+        # Pairs without obstacles, in order: those that rest on a pair in progress are dropped
+        # if that pair turns out to have obstacles.
         self._fine: list[_Key] = []
 
     def obstacles(self, left: Conjunction, right: Conjunction) -> list[Obstacle]:
-        """Return why what is on the left is not all allowed on the right."""
+        """Return the reasons why `right` does not accept all that `left` accepts."""
         if is_open(right):
             return []
         key = (_ids(left), _ids(right))
@@ -117,11 +117,11 @@ class SubschemaCheck:
 
     def _compare(self, left: CasesByType, right: CasesByType) -> list[Obstacle]:
         found = _lost_types(left, right)
-        is_told = bool(found)
+        has_type = bool(found)
         for name, cases in left.items():
             if name in right:
                 found += self._alternatives(name, cases, right[name], _type_names(right))
-        return list(_once(found, is_told))
+        return list(_once(found, has_type))
 
     def _alternatives(
         self, name: str, left: tuple[Case, ...], right: tuple[Case, ...], types: list[str]
@@ -131,7 +131,7 @@ class SubschemaCheck:
             if case.values is not None:
                 found += self._values(case, right)
                 continue
-            # The one in the same place first: it is the likely one, and the one to tell of.
+            # The alternative at the same position first: the likely one, and the one to report.
             order = sorted(range(len(right)), key=lambda at: at != place)
             told = list(islice(self._within(name, case, right[order[0]]), _MAX_OBSTACLES))
             if not told or any(self._fits(name, case, right[at]) for at in order[1:]):
@@ -149,14 +149,14 @@ class SubschemaCheck:
             yield _TOO_LARGE
 
     def _fits(self, name: str, left: Case, right: Case) -> bool:
-        # Each pair of alternatives costs, or their number squared would come for nothing.
+        # Each pair of alternatives costs a step, or quadratic work would be free.
         return self._budget.spend() and next(self._within(name, left, right), None) is None
 
     def _within(self, name: str, left: Case, right: Case) -> Iterator[Obstacle]:
-        """Yield why one case is not inside another of the same type."""
+        # Why one case is not within another of the same type.
         yield from _plain_obstacles(name, left, right)
         if any(keyword == "schema" for keyword, _ in right.opaque - left.opaque):
-            return  # nothing is known of what is inside, and that was told
+            return  # the content is opaque, and that was reported
         if name == "object":
             yield from self._members(left, right)
         elif name == "array":
@@ -206,7 +206,7 @@ class SubschemaCheck:
                 yield each.under("properties", name)
 
     def _is_root(self) -> bool:
-        # A tool without arguments may list no names, and get its first one.
+        # A tool without arguments names no members, and may get its first one.
         return len(self._open) == 1
 
     def _items(self, left: Case, right: Case) -> Iterator[Obstacle]:
@@ -223,11 +223,11 @@ class SubschemaCheck:
                 yield each.under("items")
 
 
-def _once(found: list[Obstacle], is_type_told: bool) -> Iterator[Obstacle]:
-    """Yield obstacles without those that were yielded of another type of value already."""
+def _once(found: list[Obstacle], has_type: bool) -> Iterator[Obstacle]:
+    # Without those that were reported for another JSON type already.
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     for place, each in enumerate(found):
-        if each.kind == "type" and not each.path and is_type_told and place:
+        if each.kind == "type" and not each.path and has_type and place:
             continue
         key = (each.kind, each.path, each.why)
         if each.kind == "undecided" and key in seen:
@@ -262,7 +262,7 @@ def _type_names(shape: CasesByType) -> list[str]:
 
 
 def _lost_values(left: Case, right: tuple[Case, ...]) -> Iterator[Obstacle]:
-    """Yield what says that some of the listed values are not allowed."""
+    # The listed values that the right side does not accept.
     values = left.values or {}
     lost, open_questions = [], set()
     for key, value in values.items():
@@ -284,7 +284,7 @@ def _undecided(keyword: str) -> Obstacle:
 
 
 def _allows(case: Case, key: bytes, value: Any, holder: Case) -> bool:
-    """Say whether a case is known to allow one value, but for what is opaque in it."""
+    # True if a case certainly accepts a value, its opaque conditions aside.
     if case.values is not None and key not in case.values:
         return False
     if not (case.patterns <= holder.patterns and case.formats <= holder.formats):
@@ -296,7 +296,7 @@ def _allows(case: Case, key: bytes, value: Any, holder: Case) -> bool:
     fits = case.least <= len(value) and (case.most is None or len(value) <= case.most)
     if isinstance(value, str) or not fits:
         return fits
-    # Listed objects and arrays are rare: what would have to be looked up inside is not shown.
+    # Listed objects and arrays are rare: their content is not examined.
     is_plain = not case.parts and not case.rows and case.is_unique <= holder.is_unique
     return is_plain and (not isinstance(value, dict) or case.required <= value.keys())
 
@@ -313,13 +313,13 @@ def _number_fits(case: Case, value: float, holder: Case) -> bool:
 
 
 def _is_multiple(value: float, of: float) -> bool:
-    # Of whole numbers only: what a division of fractions gives depends on who divides.
+    # Integers only: validators differ about the division of fractions.
     whole = isinstance(value, int) and isinstance(of, int)
     return whole and of > 0 and value % of == 0
 
 
 def _plain_obstacles(name: str, left: Case, right: Case) -> Iterator[Obstacle]:
-    """Yield what two cases say of a value as a whole."""
+    # Obstacles about a value as a whole.
     if right.values is not None:
         yield Obstacle("value", (), right=list(islice(right.values.values(), _MAX_SHOWN_VALUES)))
     if right.is_integer and not left.is_integer and not any(_whole(m) for m in left.multiples):

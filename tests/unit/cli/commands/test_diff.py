@@ -336,7 +336,7 @@ def test_notes_are_told(run: Any, save: Any) -> None:
     old = save("old", ADD, server={"version": "1.0.0"}, prompts=[{"name": "p"}])
     new = save("new", ADD | {"name": "sum"}, server={"version": "1.0.1"})
     shown = run("diff", old, new)
-    assert "note: tool 'add' may be 'sum' now" in shown.out
+    assert "note: tool 'add' may have been renamed to 'sum'" in shown.out
     assert "note: prompts were not compared" in shown.out
     assert "note: the version goes from '1.0.0' to '1.0.1'" in shown.out
 

@@ -146,7 +146,7 @@ def test_a_tool_that_is_marked_is_deprecated_and_its_text_is_shown() -> None:
 
 def test_a_renamed_tool_is_guessed_by_its_arguments() -> None:
     found = compare([tool("add"), {"name": "ping"}], [tool("sum"), {"name": "pong"}])
-    assert found.notes == ("tool 'add' may be 'sum' now: the arguments are the same",)
+    assert found.notes == ("tool 'add' may have been renamed to 'sum': same arguments",)
 
 
 def test_text_for_people_is_safe() -> None:
