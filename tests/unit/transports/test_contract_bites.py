@@ -168,17 +168,17 @@ RULES = {
     KnowsAsciiOnly: "every_character_arrives_as_it_was_sent",
     KnowsTextOnly: "every_byte_arrives_as_it_was_sent",
     Strips: "every_character_arrives_as_it_was_sent",
-    LeavesWithoutAWord: "who_waits_is_told_that_the_other_left_without_connecting",
-    ForgetsWhoLeft: "who_comes_later_is_told_that_the_other_has_left",
-    HasNoLimit: "a_frame_over_the_limit_is_told_in_its_place",
+    LeavesWithoutAWord: "closing_without_connecting_ends_the_other_side",
+    ForgetsWhoLeft: "connecting_after_the_other_side_closed_is_reported",
+    HasNoLimit: "an_oversize_frame_is_reported_in_its_place",
     Reorders: "frames_arrive_whole_and_in_order_both_ways",
     Splits: "a_large_frame_arrives_between_small_ones",
     ReportsTwice: "closing_is_reported_once_on_both_sides",
     Silent: "closing_is_reported_once_on_both_sides",
-    GivesUpWhenCancelled: "cancelling_who_closes_does_not_stop_the_closing",
-    StaysConnected: "being_connected_is_told_as_it_is",
+    GivesUpWhenCancelled: "cancelling_close_does_not_stop_the_closing",
+    StaysConnected: "is_connected_follows_connect_and_close",
     RaisesAfterTheEnd: "what_is_sent_after_the_end_is_dropped",
-    NeverDrains: "sending_does_not_wait_and_a_backlog_is_told_and_drains",
+    NeverDrains: "sending_does_not_wait_and_the_backlog_drains",
     LeavesATask: "closing_twice_at_once_and_from_other_tasks_is_one_closing",
     LeavesAThread: "closing_twice_at_once_and_from_other_tasks_is_one_closing",
     UsesAnotherThread: "callbacks_come_on_the_thread_of_the_loop",
@@ -191,7 +191,7 @@ RULES = {
 def test_a_transport_that_breaks_a_rule_fails_its_test(
     kind: type[Good], rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.testing.transport_contract._HANGS", 0.3)
+    monkeypatch.setattr("trunkline.testing.transport_contract._TEST_TIMEOUT_S", 0.3)
 
     class Contract(TransportContract):
         async def make_pair(self) -> tuple[Transport, Transport]:
@@ -230,7 +230,7 @@ def skipped(contract: TransportContract) -> set[str]:
 # What memory has no such thing for.
 WITHOUT = {
     "connecting_to_nothing_fails_and_leaves_nothing",
-    "a_frame_over_the_limit_is_told_in_its_place",
+    "an_oversize_frame_is_reported_in_its_place",
 }
 
 
@@ -246,7 +246,7 @@ def test_what_a_transport_is_not_held_to_is_seen_to_be_skipped() -> None:
 
     assert skipped(Excused()) == WITHOUT | {
         "every_byte_arrives_as_it_was_sent",
-        "sending_does_not_wait_and_a_backlog_is_told_and_drains",
-        "who_comes_later_is_told_that_the_other_has_left",
-        "who_waits_is_told_that_the_other_left_without_connecting",
+        "sending_does_not_wait_and_the_backlog_drains",
+        "connecting_after_the_other_side_closed_is_reported",
+        "closing_without_connecting_ends_the_other_side",
     }
