@@ -216,7 +216,7 @@ def test_an_address_in_use_is_a_sentence(file: Path) -> None:
         for words in ([], ["--reload"]):
             with serving(file, "--tcp", port, *words) as server:
                 assert server.wait() == 2
-                assert f"tcp://127.0.0.1:{port} cannot listen on" in server.log()
+                assert f"tcp://127.0.0.1:{port} cannot be listened on" in server.log()
                 assert "Traceback" not in server.log()
 
 
@@ -346,7 +346,7 @@ def test_a_server_that_speaks_another_revision_is_not_put_in_its_place(file: Pat
         server.handshake()
         file.write_text(source("two", revisions="['2025-06-18']"))
         told(server, "still serving the previous version")
-        assert "speaks '2025-06-18', and the client was promised '2025-11-25'" in server.log()
+        assert "negotiates '2025-06-18', and the client speaks '2025-11-25'" in server.log()
         assert text_of(server.answer(server.call("version"))) == "one"
 
 

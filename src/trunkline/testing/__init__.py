@@ -1,6 +1,6 @@
-"""What helps to test programs made with this library; nothing here is needed to run one.
+"""Helpers for tests of servers, stores and transports.
 
-Nothing is imported until a name is used: pytest loads a plugin of this package in every run.
+Nothing is imported until a name is used: pytest loads the plugin of this package in every run.
 """
 
 from .._lazy_exports import lazy_exports

@@ -1,20 +1,18 @@
-"""Runs a tool in both eras, and says what is not the same.
+"""Runs a tool in both protocol eras and compares the results.
 
     both = await run_in_both_eras(app, "book", {"city": "Oslo"}, {"day": "Friday"})
     assert both.result.text == "Booked"
 
-Up to 2025-11-25 a handler waits while its question is answered. In 2026-07-28 it is ended and
-run again with the answers. A tool is the same in both if it gives the same, asks the same, and
-does nothing more often than when it is run once; this runs it in both and fails otherwise.
+Up to 2025-11-25 a handler waits while its elicitation is answered. In 2026-07-28 it ends, and runs
+again with the answers. `run_in_both_eras` fails unless a tool has the same result and the same
+questions in both, and no side effect happens more often in 2026-07-28.
 
 The rules that live here, and only here:
 
-* The newest revision of each era that the server has is spoken, by a client that has declared
-  everything there is to ask for.
-* Nothing is kept between rounds: each has a connection of its own, and where the server is
-  made by a function, a server of its own, of which only the keys are the same.
-* What is there before is left alone. The eras are run one after the other, the one with the
-  handshake first, and what each of them adds is compared.
+* The newest revision of each era is used, with a client that declares every capability.
+* No state is kept between round trips: each has a connection of its own, and a server of its own
+  if `app` is a function. Only the sealing keys are shared.
+* Existing state is not reset. The handshake era runs first, and what each era adds is compared.
 """
 
 from __future__ import annotations
@@ -59,8 +57,8 @@ P = ParamSpec("P")
 App: TypeAlias = Server | Callable[[], Server]
 What: TypeAlias = Literal["tool", "prompt", "resource"]
 
-# Everything that a server may ask a client for.
-_EVERYTHING: Final = ClientCapabilities(
+# Every client capability.
+_ALL_CAPABILITIES: Final = ClientCapabilities(
     elicitation=ClientCapabilitiesElicitation(form={}, url={}),
     sampling=ClientCapabilitiesSampling(context={}, tools={}),
     roots=ClientCapabilitiesRoots(),
@@ -68,7 +66,7 @@ _EVERYTHING: Final = ClientCapabilities(
 
 
 class ErasDiffer(AssertionError):
-    """What was run does not behave the same in both eras; `problems` says how, one by one."""
+    """A handler behaves differently in the two eras; `problems` lists the differences."""
 
     def __init__(self, name: str, problems: list[str]) -> None:
         super().__init__(name, problems)
@@ -77,35 +75,35 @@ class ErasDiffer(AssertionError):
 
     def __str__(self) -> str:
         told = "\n\n".join(self.problems)
-        return f"{self.name!r} is not the same in both eras.\n\n{told}"
+        return f"{self.name!r} behaves differently in the two eras.\n\n{told}"
 
 
 class EraRun(Struct):
-    """What happened in one era."""
+    """The run in one era."""
 
     revision: str
-    # Times that the handler was run: once where there is a handshake.
+    # Times the handler was run: once in the handshake era.
     rounds: int = 0
     questions: list[AskedQuestion] = field(default_factory=list)
-    # Log lines and reports of progress, as they came.
+    # Log and progress notifications.
     reports: list[dict[str, Any]] = field(default_factory=list)
-    # What was left behind, by name.
+    # Side effects, by name.
     changes: dict[str, SideEffect] = field(default_factory=dict)
-    # Whether two questions were open at a time.
+    # True if two questions were open at a time.
     asked_together: bool = False
-    # What came in the end: one of them.
+    # One of the two is set.
     result: Any = None
     error: PeerError | None = None
 
 
 class BothEras(Struct, frozen=True):
-    """A tool that was run in both eras, and is the same in both."""
+    """A tool that was run in both eras and behaves the same in both."""
 
     runs: tuple[EraRun, EraRun]
 
     @property
     def handshake(self) -> Any:
-        """What it gave in the handshake era: a `ToolResult`, or the result of the method.
+        """The result in the handshake era: a `ToolResult`, or the result of the method.
 
         Raises:
             PeerError: the request was answered with an error.
@@ -114,27 +112,27 @@ class BothEras(Struct, frozen=True):
 
     @property
     def per_request(self) -> Any:
-        """What it gave in the per-request era; see `handshake`."""
+        """The result in the per-request era; see `handshake`."""
         return _given(self.runs[1])
 
     @property
     def result(self) -> Any:
-        """What it gave, which is the same in both; see `handshake`."""
+        """The result, which is the same in both eras; see `handshake`."""
         return self.per_request
 
     @property
     def error(self) -> PeerError | None:
-        """The error that it was answered with, if it was."""
+        """The error it was answered with, or None."""
         return self.runs[1].error
 
     @property
     def questions(self) -> list[AskedQuestion]:
-        """What it asked, in order, as the per-request era has it."""
+        """The questions it asked in the per-request era, in order."""
         return self.runs[1].questions
 
     @property
     def rounds(self) -> int:
-        """How many times the handler was run in the per-request era."""
+        """The number of times the handler was run in the per-request era."""
         return self.runs[1].rounds
 
 
@@ -150,25 +148,25 @@ async def run_in_both_eras(
     what: What = "tool",
     timeout: float = 30.0,
 ) -> BothEras:
-    """Run a tool once in each era, and fail if it is not the same in both.
+    """Run a tool once in each era, and fail if it behaves differently.
 
     `answers` answer its questions: a mapping by key or by the text of the question, a sequence
     in their order, or a function that is given the `AskedQuestion`. None and "decline" decline,
     "cancel" cancels; any other value accepts, as the content of a form, as the text of a model
     or as a list of URIs.
 
-    What the handler changes in its closure, its globals, the state of the server and members
-    of these is found. `effects` is what else to look at: a mock, a container, a function that
+    Changes in the closure and the globals of the handler, in the state of the server and in
+    members of these are found. `effects` adds others: a mock, a container, a function that
     returns a number or a container, or several of these in a tuple. `ignore` names what may
-    change; `reset` is called before each era. In place of the server `app` may be a function
-    that makes one.
+    change; `reset` is called before each era. `app` is a server, or a function that returns
+    one.
 
     `what` may be "prompt", or "resource" with its URI. `timeout` is for each era, in seconds.
 
     Raises:
-        ErasDiffer: what is not the same, in sentences.
-        UnansweredQuestion: it asked what `answers` do not answer.
-        ValueError: there is no such tool, it runs only as a task, or the server has one era.
+        ErasDiffer: the runs differ; its text says how.
+        UnansweredQuestion: `answers` has no answer to a question.
+        ValueError: the tool does not exist, or runs only as a task; or the server has one era.
     """
     script = _EraScript(app, tool, dict(args or {}), answers, effects, frozenset(ignore), what)
     revisions = script.revisions()
@@ -184,7 +182,7 @@ async def run_in_both_eras(
             if not limit.expired():
                 raise
             raise ErasDiffer(
-                tool, [f"It did not end within {timeout:g} s in {revision}."]
+                tool, [f"It did not finish within {timeout:g} s in {revision}."]
             ) from None
         runs.append(run)
     problems = differences(*runs)
@@ -197,7 +195,7 @@ def _in_own_loop(
     function: Callable[P, Coroutine[Any, Any, BothEras]],
 ) -> Callable[P, BothEras]:
     def run_in_both_eras_sync(*args: P.args, **options: P.kwargs) -> BothEras:
-        """Do the same as `run_in_both_eras`, in an event loop of its own.
+        """Like `run_in_both_eras`, in an event loop of its own.
 
         Raises:
             RuntimeError: an event loop is running: await `run_in_both_eras` there.
@@ -211,15 +209,15 @@ def _in_own_loop(
     return run_in_both_eras_sync
 
 
-# Made, so that the long list of parameters is written down once.
+# Derived, so that the list of parameters exists once.
 run_in_both_eras_sync = _in_own_loop(run_in_both_eras)
 
 
-# -- what is run -----------------------------------------------------------------------------
+# -- the request -----------------------------------------------------------------------------
 
 
 class _EraScript:
-    """What is asked for in both eras, of which server."""
+    """The request that is sent in both eras, and its server."""
 
     def __init__(
         self,
@@ -244,7 +242,7 @@ class _EraScript:
             self.params = {"name": name, "arguments": args}
 
     def make(self) -> Server:
-        """Return the server, or another one of its kind."""
+        """Return the server, or a new one if `app` is a function."""
         return self.app if isinstance(self.app, Server) else self.app()
 
     def revisions(self) -> tuple[str, str]:
@@ -263,10 +261,10 @@ class _EraScript:
         return handshake[0], rounds[0]
 
     def entry(self, app: Server) -> Any:
-        """Return what is run.
+        """Return the registered tool, prompt or resource.
 
         Raises:
-            ValueError: there is nothing of that name, or it runs only as a task.
+            ValueError: it does not exist, or runs only as a task.
         """
         entry: Any
         if self.what == "resource":
@@ -277,21 +275,21 @@ class _EraScript:
         if entry is None:
             raise ValueError(f"{app!r} has no {self.what} {self.name!r}")
         if getattr(entry, "task", None) == "required":
-            raise ValueError(f"{self.name!r} runs only as a task, which is never run again")
+            raise ValueError(f"{self.name!r} runs only as a task, which is never run twice")
         return entry
 
     @asynccontextmanager
     async def run(self, app: Server, run: EraRun) -> AsyncIterator[RawConnection]:
-        """A connection on which the handler is run once, looked at from outside."""
+        """A connection for one run of the handler, with its side effects recorded."""
         entry = self.entry(app)
-        async with open_connection(app, run.revision, _EVERYTHING) as line:
-            # Now, because the lifespan has begun.
+        async with open_connection(app, run.revision, _ALL_CAPABILITIES) as connection:
+            # Here, because the lifespan has started.
             state = entry.owner.state
             effects = EffectWatch(entry.arguments.call, state, self.effects, self.ignore)
-            line.on_notification = run.reports.append
+            connection.on_notification = run.reports.append
             effects.begin()
-            yield line
-        # After the connection has ended: by then everything is done.
+            yield connection
+        # After the connection has closed, when the handler has finished.
         effects.end()
         run.rounds += 1
         for name, change in effects.changes.items():
@@ -299,7 +297,7 @@ class _EraScript:
             run.changes[name] = change if known is None else known.plus(change)
 
     def take(self, reply: dict[str, Any], run: EraRun) -> None:
-        """Keep what came in the end."""
+        """Store the result or the error."""
         if "error" in reply:
             run.error = _peer_error(reply["error"], self.method, run.revision)
             return
@@ -325,8 +323,8 @@ def _given(run: EraRun) -> Any:
 
 @asynccontextmanager
 async def _kept_open(app: Server, run: EraRun) -> AsyncIterator[None]:
-    """Hold the lifespan of a server open from round to round."""
-    async with open_connection(app, run.revision, _EVERYTHING):
+    """Keep the lifespan of a server open between round trips."""
+    async with open_connection(app, run.revision, _ALL_CAPABILITIES):
         yield
 
 
@@ -335,24 +333,24 @@ async def _kept_open(app: Server, run: EraRun) -> AsyncIterator[None]:
 
 async def _play_handshake(script: _EraScript, run: EraRun) -> None:
     app, answers = script.make(), ScriptedAnswers(script.given)
-    async with script.run(app, run) as line, _named(app, line) as keys:
-        await _answer_requests(line, run, answers, keys, script)
-    _check_left_over(script, run, answers)
+    async with script.run(app, run) as connection, _named(app, connection) as keys:
+        await _answer_requests(connection, run, answers, keys, script)
+    _check_unused(script, run, answers)
 
 
 async def _answer_requests(
-    line: RawConnection,
+    connection: RawConnection,
     run: EraRun,
     answers: ScriptedAnswers,
     keys: dict[str, deque[str]],
     script: _EraScript,
 ) -> None:
-    reply = line.call(script.method, script.params)
+    reply = connection.call(script.method, script.params)
     tasks: set[asyncio.Task[None]] = set()
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def answer(id: Any, question: AskedQuestion) -> None:
-        line.send({"id": id, "result": await answers.to(question)})
+        connection.send({"id": id, "result": await answers.to(question)})
 
     def done(task: asyncio.Task[None]) -> None:
         tasks.discard(task)
@@ -362,7 +360,7 @@ async def _answer_requests(
     def on_request(message: dict[str, Any]) -> None:
         method = message["method"]
         if method == "ping":
-            line.send({"id": message["id"], "result": {}})
+            connection.send({"id": message["id"], "result": {}})
             return
         waiting = keys.get(method)
         key = waiting.popleft() if waiting else ""
@@ -373,7 +371,7 @@ async def _answer_requests(
         tasks.add(task)
         task.add_done_callback(done)
 
-    line.on_request = on_request
+    connection.on_request = on_request
     try:
         either: list[asyncio.Future[Any]] = [reply, failed]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -387,16 +385,16 @@ async def _answer_requests(
 
 
 @asynccontextmanager
-async def _named(app: Server, line: RawConnection) -> AsyncIterator[dict[str, deque[str]]]:
-    """The keys of the questions on a line, in their order, by method.
+async def _named(app: Server, connection: RawConnection) -> AsyncIterator[dict[str, deque[str]]]:
+    """The keys of the questions on a connection by method, read in the server.
 
-    Before 2026-07-28 keys do not travel, but the server is at hand.
+    Before 2026-07-28 they are not on the wire.
     """
     keys: dict[str, deque[str]] = {}
 
     async def name(context: Context, proceed: Callable[[], Any]) -> Any:
-        if context._connection.transport is line.far:
-            handler_run_of(context).asker = _KeyRecordingAsker(context, keys)
+        if context._connection.transport is connection.far:
+            course_of(context).asker = _KeyRecordingAsker(context, keys)
         return await proceed()
 
     app._core.middleware = (name, *app._core.middleware)
@@ -406,8 +404,8 @@ async def _named(app: Server, line: RawConnection) -> AsyncIterator[dict[str, de
         app._core.middleware = tuple(each for each in app._core.middleware if each is not name)
 
 
-class _KeyRecordingAsker(WireAsker):
-    """Asks by requests, and notes the keys of what it asks."""
+class _KeyRecordingAsker(Wire):
+    """Sends questions as requests, and records their keys."""
 
     __slots__ = ("_keys",)
 
@@ -415,8 +413,8 @@ class _KeyRecordingAsker(WireAsker):
         super().__init__(context)
         self._keys = keys
 
-    async def ask(self, question: InputQuestion) -> Raw:
-        """Send the question, which the other end receives in the order of these notes."""
+    async def ask(self, question: Question) -> Raw:
+        """Record the key, then send the question: both keep the same order."""
         waiting = self._keys.setdefault(question.method, deque())
         waiting.append(question.key)
         try:
@@ -436,11 +434,11 @@ async def _play_rounds(script: _EraScript, run: EraRun) -> None:
         first = app = script.make()
         if app is script.app:
             await stack.enter_async_context(_kept_open(app, run))
-        # A round more than the server allows, so that its own answer to that is seen.
-        for _ in range(first._core.limits.rounds + 1):
-            app._core.rounds.seal = first._core.rounds.seal
-            async with script.run(app, run) as line:
-                reply = await line.call(script.method, {**script.params, **more})
+        # One round trip more than the server allows, to see its error.
+        for _ in range(first.limits.rounds + 1):
+            app.rounds.seal = first.rounds.seal
+            async with script.run(app, run) as connection:
+                reply = await connection.call(script.method, {**script.params, **more})
             result = reply.get("result", {})
             if result.get("resultType") != "input_required":
                 script.take(reply, run)
@@ -450,8 +448,8 @@ async def _play_rounds(script: _EraScript, run: EraRun) -> None:
                 more["requestState"] = result["requestState"]
             app = script.make()
         else:
-            raise ErasDiffer(script.name, [f"It asked on after {run.rounds} rounds."])
-    _check_left_over(script, run, answers)
+            raise ErasDiffer(script.name, [f"It still asked after {run.rounds} round trips."])
+    _check_unused(script, run, answers)
 
 
 async def _answered(
@@ -467,11 +465,11 @@ async def _answered(
     return found
 
 
-def _check_left_over(script: _EraScript, run: EraRun, answers: ScriptedAnswers) -> None:
-    left = answers.left_over()
+def _check_unused(script: _EraScript, run: EraRun, answers: ScriptedAnswers) -> None:
+    left = answers.unused()
     if left:
         text = (
-            f"{len(left)} of the answers were left over in {run.revision}, where it asked "
+            f"{len(left)} of the answers were not used in {run.revision}, where it asked "
             f"{len(run.questions)} questions: {', '.join(map(show, left))}"
         )
         raise ErasDiffer(script.name, [text])

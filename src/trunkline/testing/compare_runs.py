@@ -1,14 +1,14 @@
-"""What is not the same of two runs of a handler, in sentences for its author.
+"""Compares two runs of a handler and describes the differences.
 
 The rules that live here, and only here:
 
-* Results are compared as the older of the two revisions could have sent them: what it has no
-  member or block for is no difference.
-* Errors are the same if they mean the same, whatever their number is in a revision.
-* Questions are compared in their order, unless several were open at a time: then nobody can
-  say which came first.
-* What happened less often than in the handshake era is no difference: it is what a cache, or
-  a key that exists by now, looks like.
+* Results are compared in the form of the older revision: members and blocks that it does not
+  have are ignored.
+* Errors are equal if they have the same meaning; numbers may differ between revisions.
+* Questions are compared in order, unless several were open at a time: then the order is not
+  defined.
+* A side effect that happens less often than in the handshake era is allowed: a cache, or a key
+  that exists by now, has that effect.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 __all__ = ["differences"]
 
 _ADVICE: Final = (
-    "Code before an ask runs again, with the answers. What must not be done again goes into\n"
+    "Code before a question runs again with the answers. Put what must happen once into\n"
     "`await context.once(key, ...)`."
 )
-# Members of results that say something about the message and not about what was asked for.
+# Members of results that describe the message, not the result.
 _OF_THE_MESSAGE: Final = ("_meta", "resultType", "ttlMs", "cacheScope")
 
-# What the log can be searched for when a tool has failed; another one each time.
+# The log reference in the text of a failed tool; different each time.
 _REFERENCE: Final = re.compile(r"\(reference [0-9a-f]+\)")
 
 
 def differences(handshake: EraRun, per_request: EraRun) -> list[str]:
-    """Return what is not the same, most telling first; nothing where all is."""
+    """Return the differences, most telling first."""
     effects = [*_effects(handshake, per_request), *_reports(handshake, per_request)]
     if effects:
         head = f"It did more in {per_request.revision} than in {handshake.revision}:"
@@ -54,30 +54,32 @@ def differences(handshake: EraRun, per_request: EraRun) -> list[str]:
     return [*_outcomes(handshake, per_request), *_questions(handshake, per_request), *effects]
 
 
-# -- what it gave ----------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------
 
 
 def _outcomes(one: EraRun, other: EraRun) -> Iterator[str]:
     if (one.error is None) != (other.error is None):
-        yield _beside("One era answers with an error", one, other, _outcome(one), _outcome(other))
+        yield _difference(
+            "One era answers with an error", one, other, _outcome(one), _outcome(other)
+        )
     elif one.error is not None and other.error is not None:
         if not _means_the_same(one, other):
-            yield _beside("The errors differ", one, other, _outcome(one), _outcome(other))
+            yield _difference("The errors differ", one, other, _outcome(one), _outcome(other))
     elif isinstance(one.result, ToolResult):
         yield from _results(one, other)
     else:
         ours, theirs = _plain(one.result, one), _plain(other.result, one)
         if ours != theirs:
-            yield _beside("The results differ", one, other, show(ours), show(theirs))
+            yield _difference("The results differ", one, other, show(ours), show(theirs))
 
 
 def _outcome(run: EraRun) -> str:
     if run.error is not None:
         return f"error {run.error.code}, {show(run.error.message)}"
-    return _told(run.result) if isinstance(run.result, ToolResult) else "a result"
+    return _outcome_text(run.result) if isinstance(run.result, ToolResult) else "a result"
 
 
-def _told(result: ToolResult[Any]) -> str:
+def _outcome_text(result: ToolResult[Any]) -> str:
     return f"{'failed, ' if result.is_error else ''}{show(result.text)}"
 
 
@@ -88,7 +90,7 @@ def _means_the_same(one: EraRun, other: EraRun) -> bool:
 
 
 def _kinds(run: EraRun) -> set[str]:
-    """Return what the number of an error may mean in its revision."""
+    """Return the meanings of the error number in its revision."""
     known = profile("mcp")
     if run.error is None:
         return set()
@@ -102,13 +104,15 @@ def _kinds(run: EraRun) -> set[str]:
 def _results(one: EraRun, other: EraRun) -> Iterator[str]:
     ours, theirs = one.result, other.result
     if _essence(ours) != _essence(theirs):
-        yield _beside("The results differ", one, other, _told(ours), _told(theirs))
+        yield _difference(
+            "The results differ", one, other, _outcome_text(ours), _outcome_text(theirs)
+        )
     elif not ours.is_error and _blocks(ours, one) != _blocks(theirs, one):
         blocks = show(_blocks(ours, one)), show(_blocks(theirs, one))
-        yield _beside("The content differs", one, other, *blocks)
+        yield _difference("The content differs", one, other, *blocks)
     if _has_structure(one.revision) and _value(ours) != _value(theirs):
         values = show(_value(ours)), show(_value(theirs))
-        yield _beside("The structured results differ", one, other, *values)
+        yield _difference("The structured results differ", one, other, *values)
 
 
 def _essence(result: ToolResult[Any]) -> tuple[bool, str]:
@@ -134,7 +138,7 @@ def _plain(result: Any, run: EraRun) -> Any:
     return {name: found[name] for name in found if name not in _OF_THE_MESSAGE}
 
 
-# -- what it asked ---------------------------------------------------------------------------
+# -- questions -------------------------------------------------------------------------------
 
 
 def _questions(one: EraRun, other: EraRun) -> Iterator[str]:
@@ -147,9 +151,9 @@ def _questions(one: EraRun, other: EraRun) -> Iterator[str]:
         yield (
             f"The questions differ:\n"
             f"  {one.revision}:{told[0]}\n  {other.revision}:{told[1]}\n"
-            "A question that depends on what an earlier run left behind, on a clock or on chance\n"
-            "is another one when the handler is run again. Questions of several tasks at a time\n"
-            "need keys of their own: they are not always put in the same order."
+            "A question that depends on an earlier run, on a clock or on chance differs when the\n"
+            "handler runs again. Questions of concurrent tasks need keys of their own, because\n"
+            "their order can change."
         )
 
 
@@ -161,7 +165,7 @@ def _listed(questions: list[AskedQuestion]) -> str:
     return "".join(f"\n    {each}" for each in questions) or " none"
 
 
-# -- what it did -----------------------------------------------------------------------------
+# -- side effects ----------------------------------------------------------------------------
 
 
 def _effects(one: EraRun, other: EraRun) -> Iterator[str]:
@@ -194,5 +198,5 @@ def _added(change: SideEffect) -> str:
     return f": {', '.join(map(show, change.added))}" if change.added else ""
 
 
-def _beside(head: str, one: EraRun, other: EraRun, ours: str, theirs: str) -> str:
+def _difference(head: str, one: EraRun, other: EraRun, ours: str, theirs: str) -> str:
     return f"{head}:\n  {one.revision}: {ours}\n  {other.revision}: {theirs}"

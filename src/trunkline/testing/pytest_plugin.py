@@ -1,6 +1,6 @@
-"""The pytest fixture `both_eras`; pytest finds it where this library is installed.
+"""The pytest plugin of this library: the fixture `both_eras`.
 
-Pytest loads this in every run, so nothing of the library is imported before it is used.
+Pytest loads this module in every run, so nothing of the library is imported before it is used.
 """
 
 from __future__ import annotations

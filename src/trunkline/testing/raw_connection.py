@@ -1,8 +1,7 @@
-"""A connection to a server in this process, message by message.
+"""A raw connection to an in-process server: sends and receives single messages.
 
-A `Client` makes one call of several rounds, and of questions with keys it shows the questions.
-Where rounds and keys are the matter itself, this is spoken instead: it sends what it is given,
-and hands on what comes.
+A `Client` merges the round trips of a call and hides the keys of input requests; tests of these
+use this connection instead.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ __all__ = ["RawConnection", "open_connection"]
 
 
 class RawConnection:
-    """One connection: what is sent on it, and who is told of what comes."""
+    """One in-memory connection to a server."""
 
     def __init__(self, revision: str, capabilities: ClientCapabilities) -> None:
         self.revision = revision
         self.near, self.far = memory_pair()
         self.near.on_message = self._on_message
         self.near.on_error = self._on_end
-        # Requests and notifications of the server.
+        # Callbacks for requests and notifications of the server.
         self.on_request: Callable[[dict[str, Any]], object] = self._refuse
         self.on_notification: Callable[[dict[str, Any]], object] = lambda _: None
         self._info = Implementation("trunkline.testing", "1")
@@ -43,7 +42,7 @@ class RawConnection:
         self._ids = 0
 
     async def begin(self) -> None:
-        """Open the conversation as the revision does, and ask for the whole log."""
+        """Initialize as the revision does, with the log level debug."""
         if method("initialize", self.revision) is None:
             await self.call("server/discover", {})
             return
@@ -57,13 +56,13 @@ class RawConnection:
         await self.request("logging/setLevel", {"level": "debug"})
 
     def call(self, name: str, params: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
-        """Send a request with all that its revision wants said of who sends it."""
+        """Send a request with the `_meta` members of its revision."""
         meta = request_meta(self.revision, self._info, self._capabilities, "debug")
         meta[PROGRESS_TOKEN] = "progress"
         return self.request(name, {**params, "_meta": meta})
 
     def request(self, name: str, params: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
-        """Send a request; the future gets its whole reply."""
+        """Send a request; the future returns the whole response."""
         self._ids += 1
         future = asyncio.get_running_loop().create_future()
         self._waiting[self._ids] = future
@@ -88,8 +87,8 @@ class RawConnection:
     def _on_end(self, _: Any = None) -> None:
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(ConnectionError("the server has ended"))
-                waiting.exception()  # nobody may wait for it any more
+                waiting.set_exception(ConnectionError("the server has closed the connection"))
+                waiting.exception()  # marks it as retrieved: it may not be awaited any more
 
     def _refuse(self, message: dict[str, Any]) -> None:
         error = {"code": -32601, "message": "Method not found"}
@@ -100,15 +99,15 @@ class RawConnection:
 async def open_connection(
     app: Server, revision: str, capabilities: ClientCapabilities
 ) -> AsyncIterator[RawConnection]:
-    """A connection to `app`, begun, and served until it is left."""
-    line = RawConnection(revision, capabilities)
-    serving = asyncio.create_task(app.serve(line.far))
-    # Where its lifespan fails there is nobody to close the line.
-    serving.add_done_callback(line._on_end)
+    """An initialized connection to `app`, served until the block is left."""
+    connection = RawConnection(revision, capabilities)
+    serving = asyncio.create_task(app.serve(connection.far))
+    # A lifespan that fails does not close the connection.
+    serving.add_done_callback(connection._on_end)
     try:
-        await line.near.connect()
-        await line.begin()
-        yield line
+        await connection.near.connect()
+        await connection.begin()
+        yield connection
     finally:
-        await line.near.close()
+        await connection.near.close()
         await serving

@@ -1,4 +1,4 @@
-"""What a test answers when a handler asks: written down briefly, sent as the wire has it.
+"""Scripted answers to the elicitation, sampling and roots requests of a handler.
 
     {"day": {"date": "2026-08-01"}, "Sure?": True}      by key, or by the text of the question
     [{"date": "2026-08-01"}, True]                      in order
@@ -7,9 +7,8 @@
 The rules that live here, and only here:
 
 * None and "decline" decline, "cancel" cancels, any other value accepts.
-* A value that is no object fills the one field that a form has.
-* A question without an answer fails the test, and so does an answer in a sequence that no
-  question was left for.
+* A value that is not an object fills the only field of a form.
+* A question without an answer fails the test, and so does an unused answer of a sequence.
 """
 
 from __future__ import annotations
@@ -29,39 +28,38 @@ Given: TypeAlias = (
     Mapping[str, Any] | Sequence[Any] | Callable[["AskedQuestion"], Any | Awaitable[Any]]
 )
 
-# What a question is about, by its method: also how keys that nobody chose begin.
+# By method: the kind of a question, which also begins its default key.
 _KINDS: Final = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
-# Said of a model that there is none of.
+# The model name in sampling results.
 _MODEL: Final = "test"
 
 
 class UnansweredQuestion(AssertionError):
-    """A handler asked what the test has no answer for."""
+    """A handler asked a question that the test does not answer."""
 
 
 class AskedQuestion(Struct, frozen=True):
-    """A question as it came to the client."""
+    """A question as the client received it."""
 
-    # Its author's, or made of its kind and number: "elicitation-1". "" where it has none,
-    # because it was sent by `context.request`.
+    # Chosen by the author, or kind and number such as "elicitation-1"; "" for a request sent by
+    # `context.request`.
     key: str
     method: str
     params: dict[str, Any]
-    # The revision it was asked in.
     revision: str
 
     @property
     def kind(self) -> str:
-        """What is asked for: "elicitation", "sampling" or "roots"."""
+        """One of "elicitation", "sampling" and "roots"."""
         return _KINDS.get(self.method, self.method)
 
     @property
     def text(self) -> str:
-        """What the user, or the model, is told; "" of roots."""
+        """The message to the user or the model; "" for roots."""
         if "message" in self.params:
             return str(self.params["message"])
         blocks = [
@@ -73,7 +71,7 @@ class AskedQuestion(Struct, frozen=True):
 
     @property
     def url(self) -> str | None:
-        """The address that is to be visited, where one is."""
+        """The URL to visit, or None."""
         return self.params.get("url")
 
     def __str__(self) -> str:
@@ -82,26 +80,26 @@ class AskedQuestion(Struct, frozen=True):
 
 
 class ScriptedAnswers:
-    """The answers of one run; a sequence begins anew with each."""
+    """The answers of one run; a sequence starts at its beginning."""
 
     def __init__(self, given: Given | None) -> None:
         self._given: Given = {} if given is None else given
         self._taken = 0
 
     async def to(self, question: AskedQuestion) -> dict[str, Any]:
-        """Return the answer to a question, as it is sent.
+        """Return the result to send for a question.
 
         Raises:
-            UnansweredQuestion: there is none.
-            TypeError: there is one, which cannot be an answer to this.
+            UnansweredQuestion: there is no answer.
+            TypeError: the answer does not fit the question.
         """
         answer = self._find(question)
         if inspect.isawaitable(answer):
             answer = await answer
         return _WRITTEN.get(question.method, _elicited)(question, answer)
 
-    def left_over(self) -> Sequence[Any]:
-        """Return the answers of a sequence that nobody asked for."""
+    def unused(self) -> Sequence[Any]:
+        """Return the answers of a sequence that were not used."""
         if callable(self._given) or isinstance(self._given, Mapping):
             return ()
         return self._given[self._taken :]
@@ -124,13 +122,13 @@ class ScriptedAnswers:
 def _unanswered(question: AskedQuestion, given: Any) -> str:
     known = ", ".join(given) or "none"
     return (
-        f"nothing answers the question {question} in {question.revision}.\n"
-        f"There are answers for: {known}.\n"
+        f"no answer to the question {question} in {question.revision}.\n"
+        f"Answers exist for: {known}.\n"
         f"Answer it by its key, {question.key!r}, or by its text."
     )
 
 
-# -- as it is sent ---------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------
 
 
 def _elicited(question: AskedQuestion, answer: Any) -> dict[str, Any]:

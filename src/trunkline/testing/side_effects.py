@@ -1,18 +1,16 @@
-"""What a handler leaves behind: found by looking at what its code can reach, and counted.
+"""Finds the side effects of a handler by comparing the objects it can reach, before and after.
 
-A handler that is run again does again what it did before its question. To see that, what it
-may change is looked at before and after: what its closure holds, the globals its code names,
-the same of the functions it calls, the state of its server, the members of the objects among
-these. Nothing is traced
-and nothing is replaced; files, databases and the network are beyond a look, and are named by
-the author instead.
+A handler that runs again repeats what it did before its question. Compared are the closure of the
+handler, the globals its code names, the same of the functions it calls, the state of its server,
+and members of these. Nothing is traced or replaced. Files, databases and the network are not seen;
+the author names them as `effects`.
 
 The rules that live here, and only here:
 
-* Only what grows counts. A cache that is filled by one run is not filled by the next, and
-  what is set to the value it had was not done twice.
-* A number that is found may be a counter or a clock. It is taken for a counter where it grew
-  no more often than the handler ran; one that an author names is a counter.
+* Only growth counts. A cache is filled by the first run alone, and setting a value it already
+  had is not an effect.
+* A number may be a counter or a clock. It counts as a counter if it grew at most once per run of
+  the handler; one that the author names is a counter.
 """
 
 from __future__ import annotations
@@ -33,64 +31,64 @@ from msgspec import Struct, field
 
 __all__ = ["EffectWatch", "SideEffect", "more_often"]
 
-# Handlers reach a handful of functions. One that reaches the whole of a program is looked at
-# no further, because each look is taken twice per round.
-_MOST_FUNCTIONS: Final = 200
-# The same of what one name leads to: members of an object, keys of a dict.
-_MOST_MEMBERS: Final = 200
-# What was added is told by its first few.
-_MOST_SHOWN: Final = 6
+# A handler reaches a handful of functions. The bound is for one that reaches a whole program: a
+# snapshot is taken twice per run.
+_MAX_FUNCTIONS: Final = 200
+# Members of an object, keys of a dict.
+_MAX_MEMBERS: Final = 200
+# Added items shown in a message.
+_MAX_SHOWN: Final = 6
 
-# The package of this library, whose own objects are not the handler's doing.
+# This library, whose own objects are not effects of the handler.
 _OURS: Final = __name__.split(".")[0]
 
 _COUNT: Final = re.compile(r"count\((-?\d+)\)")
 
 
 class SideEffect(Struct):
-    """How much more of something there is: so many things, or an amount."""
+    """By how much something has grown."""
 
-    # What it is counted in, for a sentence: "2 items".
+    # For messages: "2 items".
     unit: str
     amount: float = 0
-    # What was added, as far as it can be shown.
+    # The first added items.
     added: list[Any] = field(default_factory=list)
-    # Whether the author named it.
+    # True if the author named it.
     is_named: bool = False
 
     def plus(self, other: SideEffect) -> SideEffect:
-        """Return both together."""
-        added = [*self.added, *other.added][:_MOST_SHOWN]
+        """Return the sum of both."""
+        added = [*self.added, *other.added][:_MAX_SHOWN]
         return SideEffect(self.unit, self.amount + other.amount, added, self.is_named)
 
 
 class EffectWatch:
-    """What one handler, and whatever else an author names, may change."""
+    """Compares what a handler can reach, and what its author names, before and after."""
 
     def __init__(
         self, handler: Callable[..., Any], state: Any, named: Any, ignore: frozenset[str]
     ) -> None:
-        """Look at what `handler` reaches, at the `state` of its server and at `named`.
+        """Watch what `handler` reaches, the `state` of its server, and `named`.
 
-        The last is one thing, or several in a tuple.
+        `named` is one effect, or several in a tuple.
 
         Raises:
-            TypeError: several things are in a list, which might itself be one of them.
+            TypeError: several effects are in a list, which is itself one effect.
         """
         self._handler = handler
         self._state = state
         self._named = _several(named)
         self._ignore = ignore
         self._before: dict[str, Any] = {}
-        # By name, all that was seen between `begin` and `end`.
+        # By name: what has grown between `begin` and `end`.
         self.changes: dict[str, SideEffect] = {}
 
     def begin(self) -> None:
-        """Look at everything before the handler runs."""
+        """Take a snapshot before the handler runs."""
         self._before = self._look()
 
     def end(self) -> None:
-        """Look again, and add up what has changed."""
+        """Take another snapshot, and add up what has grown."""
         after = self._look()
         named = {_named_as(at) for at in range(len(self._named))}
         for name, snapshot in after.items():
@@ -115,7 +113,7 @@ class EffectWatch:
             is_question = callable(each) and not isinstance(each, NonCallableMock)
             snapshot = _snapshot(each() if is_question else each)
             if snapshot is None:
-                raise TypeError(f"{_named_as(at)} gives nothing that can be counted: {each!r}")
+                raise TypeError(f"{_named_as(at)} is not a number, container or mock: {each!r}")
             found[_named_as(at)] = snapshot
         return found
 
@@ -123,9 +121,9 @@ class EffectWatch:
 def more_often(
     earlier: Mapping[str, SideEffect], later: Mapping[str, SideEffect], runs: int
 ) -> Iterator[tuple[str, float, SideEffect]]:
-    """Yield what happened more often in `later`: its name, how often before, and the change.
+    """Yield what grew more in `later`: its name, the amount in `earlier`, and the effect.
 
-    `runs` is how many times the handler was run there.
+    `runs` is the number of times the handler was run in `later`.
     """
     for name, change in later.items():
         before = earlier[name].amount if name in earlier else 0
@@ -133,11 +131,11 @@ def more_often(
             continue
         is_member = change.unit == _MEMBER
         if change.unit in (_NUMBER, _MEMBER) and not change.is_named:
-            # No piece of code was run more often than the whole.
+            # A counter grows at most once per run; this is a clock.
             if before and change.amount > runs * before:
                 continue
             if is_member and not before:
-                continue  # a new key with some number in it: the keys are counted
+                continue  # a new key with a number: new keys are counted already
             if isinstance(change.amount, float) and not _is_multiple(change.amount, before):
                 continue
         yield name, before, change
@@ -153,7 +151,7 @@ def _several(named: Any) -> tuple[Any, ...]:
     if isinstance(named, tuple):
         return named
     if isinstance(named, list) and named and all(map(callable, named)):
-        raise TypeError("several effects are a tuple: a list is one, to which things are added")
+        raise TypeError("put several effects into a tuple: a list is one effect that grows")
     return (named,)
 
 
@@ -161,15 +159,15 @@ def _named_as(at: int) -> str:
     return f"effects[{at}]"
 
 
-# -- what can be counted ---------------------------------------------------------------------
+# -- snapshots -------------------------------------------------------------------------------
 
 
 class _Calls(list[Any]):
-    """The calls of a mock."""
+    """Calls of a mock."""
 
 
 class _Size(int):
-    """How much was written, or is in a queue."""
+    """The length of a buffer or a queue."""
 
 
 _NUMBER: Final = "in all"
@@ -177,7 +175,7 @@ _MEMBER: Final = "at that key"
 
 
 def _snapshot(value: Any) -> Any:
-    """Return how something is now, or None where it is nothing that grows."""
+    """Return a copy or the size of a value, or None if it cannot grow."""
     if isinstance(value, NonCallableMock):
         return _Calls(value.mock_calls)
     if isinstance(value, Counter):
@@ -206,9 +204,8 @@ def _size(value: Any) -> _Size | None:
 
 
 def _grown(name: str, before: Any, after: Any) -> Iterator[tuple[str, SideEffect]]:
-    """Yield what has grown: a place, and by how much."""
     if isinstance(after, Counter):
-        for key in list(after)[:_MOST_MEMBERS]:
+        for key in list(after)[:_MAX_MEMBERS]:
             if after[key] != before[key]:
                 more = abs(after[key] - before[key])
                 yield f"{name}[{key!r}]", SideEffect("counted", more)
@@ -218,11 +215,11 @@ def _grown(name: str, before: Any, after: Any) -> Iterator[tuple[str, SideEffect
         unit = "calls" if isinstance(after, _Calls) else "items"
         added = after[len(before) :]
         if added:
-            yield name, SideEffect(unit, len(added), added[:_MOST_SHOWN])
+            yield name, SideEffect(unit, len(added), added[:_MAX_SHOWN])
     elif isinstance(after, set):
         added = list(after - before)
         if added:
-            yield name, SideEffect("items", len(added), added[:_MOST_SHOWN])
+            yield name, SideEffect("items", len(added), added[:_MAX_SHOWN])
     elif after != before:
         yield name, SideEffect(_NUMBER, abs(after - before))
 
@@ -232,41 +229,41 @@ def _grown_keys(
 ) -> Iterator[tuple[str, SideEffect]]:
     added = [key for key in after if key not in before]
     if added:
-        yield name, SideEffect("keys", len(added), added[:_MOST_SHOWN])
-    for key in list(after)[:_MOST_MEMBERS]:
+        yield name, SideEffect("keys", len(added), added[:_MAX_SHOWN])
+    for key in list(after)[:_MAX_MEMBERS]:
         new, old = after[key], before.get(key, 0)
         if isinstance(new, int) and isinstance(old, int) and new != old:
             yield f"{name}[{key!r}]", SideEffect(_MEMBER, abs(new - old))
 
 
-# -- what can be reached ---------------------------------------------------------------------
+# -- reachable objects -----------------------------------------------------------------------
 
 
 class _NamedValue(NamedTuple):
-    """What a piece of code names."""
+    """A value that code refers to by a name."""
 
     name: str
     value: Any
-    # What binds the name, so that two things of one name are told apart at every look.
+    # The id of the scope, so that two values with the same name stay distinct.
     binder: int
-    # The function that names it.
+    # The function that refers to it.
     where: str
 
 
 def _reachable(handler: Any, state: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a handler may change, by a name that is the same at every look."""
+    """Yield the values that a handler may change, with stable names."""
     seen: set[int] = set()
     binders: dict[str, int] = {}
     home = ""
     waiting = deque([_NamedValue("", handler, 0, "")])
-    # Last, when it is known whose code this is.
+    # Last, when the package of the handler is known.
     later = [] if state is None else [_NamedValue("context.state", state, 1, "")]
     while waiting or later:
         found = waiting.popleft() if waiting else later.pop()
         function = _function(found.value)
         if function is None:
             binder = binders.setdefault(found.name, found.binder)
-            # Two functions may call two things the same.
+            # Two functions may use one name for two values.
             name = found.name if binder == found.binder else f"{found.where}.{found.name}"
             yield from _members(name, found.value, home)
             waiting += _methods(found.value, home)
@@ -274,19 +271,19 @@ def _reachable(handler: Any, state: Any) -> Iterator[tuple[str, Any]]:
         for owner in _owners(found.value):
             waiting.append(_NamedValue("self", owner, id(owner), function.__qualname__))
         top = _top(function)
-        if id(function) in seen or len(seen) >= _MOST_FUNCTIONS:
+        if id(function) in seen or len(seen) >= _MAX_FUNCTIONS:
             continue
         seen.add(id(function))
         if top != _OURS:
             home = home or top
         waiting += _cells(function)
         if top == home:
-            # Of what others wrote only what is bound to it: their globals are their affair.
+            # Of other packages only bound values, not their globals.
             waiting += _globals(function)
 
 
 def _methods(value: Any, home: str) -> Iterator[_NamedValue]:
-    """Yield what an object of the handler's own package can do."""
+    """Yield the methods of an object of the handler's own package."""
     kind = value if isinstance(value, type) else type(value)
     if home and _top(kind) == home:
         for name, each in vars(kind).items():
@@ -295,7 +292,7 @@ def _methods(value: Any, home: str) -> Iterator[_NamedValue]:
 
 
 def _function(value: Any) -> FunctionType | None:
-    """Return the function at the bottom of a callable, if it is one of Python."""
+    """Return the Python function of a callable, or None."""
     while isinstance(value, partial | MethodType):
         value = value.func if isinstance(value, partial) else value.__func__
     if isinstance(value, FunctionType):
@@ -314,32 +311,32 @@ def _owners(value: Any) -> Iterator[Any]:
     if isinstance(value, MethodType):
         yield value.__self__
     elif not isinstance(value, FunctionType):
-        # An object that can be called: what it is bound to is itself, and not called again.
+        # A callable object is bound to itself.
         yield _ObjectMembers(value)
 
 
 class _ObjectMembers:
-    """The members of an object, without its being callable."""
+    """The members of an object, without its `__call__`."""
 
     def __init__(self, value: Any) -> None:
         self.__dict__ = getattr(value, "__dict__", {})
 
 
 def _cells(function: FunctionType) -> Iterator[_NamedValue]:
-    """Yield what a function holds on to."""
+    """Yield the closure of a function, and what it wraps."""
     where = function.__qualname__
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield _NamedValue(name, cell.cell_contents, id(cell), where)
         except ValueError:
-            pass  # named before it is bound
+            pass  # not bound yet
     wrapped = getattr(function, "__wrapped__", None)
     if wrapped is not None:
         yield _NamedValue("", wrapped, id(function), where)
 
 
 def _globals(function: FunctionType) -> Iterator[_NamedValue]:
-    """Yield the globals that the code of a function names, also by `module.name`."""
+    """Yield the globals in the code of a function, also as `module.name`."""
     spelled, known = _spelled(function.__code__), function.__globals__
     for name in spelled:
         value = known.get(name)
@@ -354,12 +351,12 @@ def _globals(function: FunctionType) -> Iterator[_NamedValue]:
 
 
 def _top(thing: Any) -> str:
-    """Return the package that something was written in."""
+    """Return the top-level package of a class or function."""
     return (getattr(thing, "__module__", None) or "").split(".")[0]
 
 
 def _spelled(code: CodeType) -> list[str]:
-    """Return the names in a piece of code, and in what is defined within."""
+    """Return the names in code, and in functions defined within."""
     found = dict.fromkeys(code.co_names)
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -368,11 +365,11 @@ def _spelled(code: CodeType) -> list[str]:
 
 
 def _members(name: str, value: Any, home: str) -> Iterator[tuple[str, Any]]:
-    """Yield a thing that can be counted, or what can be in an object or a class."""
+    """Yield a value that can grow, or the members of an object or class that can."""
     if _snapshot(value) is not None:
         yield name, value
         if isinstance(value, Mapping):
-            for key, inner in list(value.items())[:_MOST_MEMBERS]:
+            for key, inner in list(value.items())[:_MAX_MEMBERS]:
                 if isinstance(inner, Sized | NonCallableMock):
                     yield f"{name}[{key!r}]", inner
         return
@@ -381,10 +378,10 @@ def _members(name: str, value: Any, home: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, ModuleType) or (is_class and top != home):
         return
     if top == _OURS and not isinstance(value, _ObjectMembers):
-        return  # what the server counts for itself
+        return  # internal counters of the server
     held = getattr(value, "__dict__", {})
     if isinstance(value, Struct):
         held = {each: getattr(value, each) for each in value.__struct_fields__}
-    for inner, member in list(held.items())[:_MOST_MEMBERS]:
+    for inner, member in list(held.items())[:_MAX_MEMBERS]:
         if not inner.startswith("__"):
             yield f"{name}.{inner}", member

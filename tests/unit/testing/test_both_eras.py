@@ -181,7 +181,7 @@ def test_a_tool_that_does_not_end_is_told() -> None:
         await asyncio.Event().wait()
         return ""
 
-    assert "did not end within 0.05 s in 2025-11-25" in differs(app, "hang", timeout=0.05)
+    assert "did not finish within 0.05 s in 2025-11-25" in differs(app, "hang", timeout=0.05)
 
 
 async def _nothing() -> str:

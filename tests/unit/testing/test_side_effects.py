@@ -74,11 +74,11 @@ def test_a_repeated_append_is_told_with_how_often_and_what_to_do() -> None:
 
     told = differs(app, "order", None, [True])
     assert told == (
-        "'order' is not the same in both eras.\n"
+        "'order' behaves differently in the two eras.\n"
         "\n"
         "It did more in 2026-07-28 than in 2025-11-25:\n"
         "  orders: 2 items in 2026-07-28, 1 in 2025-11-25: 'new order', 'new order'\n"
-        "Code before an ask runs again, with the answers. What must not be done again goes into\n"
+        "Code before a question runs again with the answers. Put what must happen once into\n"
         "`await context.once(key, ...)`."
     )
 
@@ -227,7 +227,7 @@ def test_several_effects_in_a_list_are_refused_because_a_list_is_one() -> None:
     app.add_tool(lambda: "", "nothing")
     with pytest.raises(TypeError, match="a tuple"):
         run_in_both_eras_sync(app, "nothing", effects=[Mock(), Mock()])
-    with pytest.raises(TypeError, match="nothing that can be counted"):
+    with pytest.raises(TypeError, match="is not a number, container or mock"):
         run_in_both_eras_sync(app, "nothing", effects=lambda: object())
 
 

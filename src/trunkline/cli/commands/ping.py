@@ -66,10 +66,10 @@ def run(options: argparse.Namespace) -> int:
     if take_words(options):
         raise UsageError("ping takes only the address of a server, or a command after --")
 
-    # Imported here: help needs none of it.
-    import asyncio
-
     async def work(client: Client, console: Console) -> int:
+        # Imported here, after the command was started.
+        import asyncio
+
         method = "server/discover" if client.era == "per_request" else "ping"
         if not wants_json(options):
             emit(f"{_server(client)} answers {method} in MCP {client.revision}")

@@ -172,8 +172,9 @@ class ElicitationPrompt:
             self._console.note("  y or n, please")
 
     async def _line(self, prompt: str, *, is_secret: bool = False) -> str:
-        self._console.ask(prompt)
+        # Echo is off before the prompt appears, or the first keys could show.
         with _without_echo() if is_secret else nullcontext():
+            self._console.ask(prompt)
             text = await _read_line(sys.stdin.fileno())
         if is_secret or text is None:
             self._console.note("")

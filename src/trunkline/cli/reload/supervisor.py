@@ -389,7 +389,7 @@ async def _bound(address: Tcp) -> list[socket.socket]:
     try:
         return await bound(asyncio.get_running_loop(), address)
     except OSError as error:
-        raise TransportError(f"cannot listen on {address}: {error.strerror}") from None
+        raise TransportError(f"{address} cannot be listened on: {error.strerror}") from None
 
 
 # The supervisor

@@ -337,7 +337,7 @@ def test_a_port_in_use_is_a_sentence() -> None:
     async def script() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             front = SocketFront(Tcp("127.0.0.1", taken.getsockname()[1]), {})
-            with pytest.raises(TransportError, match="cannot listen on"):
+            with pytest.raises(TransportError, match="cannot be listened on"):
                 await front.open()
             await front.close()
 
