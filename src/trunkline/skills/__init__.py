@@ -1,12 +1,10 @@
-"""Skills over MCP: folders of instructions that a server publishes and a client checks.
+"""Skills extension: folders of instructions that a server publishes and a client verifies.
 
     app.add_extension(Skills("skills/"))               a server
     verify(entry, await client.read_resource(entry["uri"]))     a client
 
-It is the extension io.modelcontextprotocol/skills, made with what any author has: `Extension`,
-`Server.add_resource`, `Context`.
-
-Nothing is imported until a name is used.  [PEP 562]
+The extension io.modelcontextprotocol/skills, written with the public API: `Extension`,
+`Server.add_resource`, `Context`. Names are imported on first use.  [PEP 562]
 """
 
 from .._lazy_exports import lazy_exports

@@ -1,14 +1,14 @@
-"""What a skill looks like on the wire, and what may be in an entry.
+"""Skill entries on the wire, and their validation.
 
     {"uri": "skill://pdf/SKILL.md", "frontmatter": {"name": "pdf", ...}, "resources": [...]}
 
-The rules that live here, and only here, are for whoever writes an entry and for whoever reads
-one:                                             [MCP extension io.modelcontextprotocol/skills]
+The rules that live here, and only here, used by servers and clients:
+                                                 [MCP extension io.modelcontextprotocol/skills]
 
 * `uri` ends in /SKILL.md, and the segment before that is the name in the frontmatter.
-* A name has 1 to 64 of a-z, 0-9 and hyphens, of which none is at an end or beside another.
+* A name has 1 to 64 characters of a-z, 0-9 and single hyphens, none at either end.
 * `resources` is "dynamic", or lists SKILL.md and every other file of the folder, once each.
-* There are at most 512 of them, with 16 MiB together.
+* At most 512 files, 16 MiB in total.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SKILL_FILE: Final = "SKILL.md"
 MARKDOWN: Final = "text/markdown"
 DIRECTORY: Final = "inode/directory"
 
-# What every host takes; beyond that a skill may be of no use to anybody.
+# Hosts need not accept more.
 MAX_SKILL_FILES: Final = 512
 MAX_SKILL_BYTES: Final = 16 * 1024 * 1024
 
@@ -50,7 +50,7 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class SkillResource(Struct, frozen=True):
-    """A file of a skill: where it is read, and what it then has to be."""
+    """A file of a skill, with its expected digest and size."""
 
     uri: str
     digest: str
@@ -58,7 +58,7 @@ class SkillResource(Struct, frozen=True):
 
 
 class SkillEntry(Struct, frozen=True):
-    """A skill, as `skills/list` and `skills/get` give it."""
+    """A skill in the result of `skills/list` and `skills/get`."""
 
     uri: str
     frontmatter: dict[str, Any]
@@ -66,7 +66,7 @@ class SkillEntry(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the skill is called; another one may be called the same."""
+        """The name in the frontmatter; not unique across servers."""
         return str(self.frontmatter.get("name", ""))
 
     @property
@@ -76,27 +76,27 @@ class SkillEntry(Struct, frozen=True):
 
 
 def digest_of(content: bytes) -> str:
-    """Return the digest of a file, as entries have it."""
+    """Return the digest of a file in the form of entries."""
     return f"sha256:{sha256(content).hexdigest()}"
 
 
 def frontmatter_fault(frontmatter: dict[str, Any]) -> str:
-    """Return what the name or the description is not that it has to be, or nothing."""
+    """Return what is wrong with the name or description, or ""."""
     name, description = frontmatter.get("name"), frontmatter.get("description")
     if type(name) is not str or len(name) > _MAX_NAME_CHARS or not _NAME.fullmatch(name):
-        return f"name is 1 to {_MAX_NAME_CHARS} of a-z, 0-9 and single hyphens inside"
+        return f"name must be 1 to {_MAX_NAME_CHARS} of a-z, 0-9 and single inner hyphens"
     if type(description) is not str or not 0 < len(description) <= _MAX_DESCRIPTION_CHARS:
-        return f"description is a text of 1 to {_MAX_DESCRIPTION_CHARS} characters"
+        return f"description must be a string of 1 to {_MAX_DESCRIPTION_CHARS} characters"
     return ""
 
 
 def faults_of(entry: SkillEntry) -> str:
-    """Return what is wrong with an entry by itself, or nothing."""
+    """Return what is wrong with an entry, or ""."""
     fault = frontmatter_fault(entry.frontmatter)
     if fault:
         return fault
     if not entry.uri.endswith(f"/{entry.name}/{SKILL_FILE}"):
-        return f"uri ends in /{entry.name}/{SKILL_FILE}, as the name in the frontmatter has it"
+        return f"uri must end in /{entry.name}/{SKILL_FILE}, with the name in the frontmatter"
     return "" if entry.resources == "dynamic" else _resources_fault(entry)
 
 
@@ -106,13 +106,13 @@ def _resources_fault(entry: SkillEntry) -> str:
     if len(entry.resources) > MAX_SKILL_FILES:
         return f"a skill has at most {MAX_SKILL_FILES} files, not {len(entry.resources)}"
     if len(uris) < len(entry.resources):
-        return "each file is listed once"
+        return "a file is listed twice"
     if entry.uri not in uris:
-        return f"{SKILL_FILE} is listed, too"
+        return f"{SKILL_FILE} is not listed"
     if not all(uri.startswith(f"{entry.root}/") for uri in uris):
-        return "every file is in the skill's folder"
+        return "a file is not in the folder of the skill"
     if not all(_DIGEST.fullmatch(each.digest) for each in entry.resources):
-        return "a digest is sha256: and 64 digits, 0 to 9 and a to f"
+        return "a digest must be sha256: and 64 lower-case hexadecimal digits"
     total = sum(each.size for each in entry.resources)
     if total > MAX_SKILL_BYTES or any(each.size < 0 for each in entry.resources):
         return f"a skill has at most {MAX_SKILL_BYTES} bytes, not {total}"

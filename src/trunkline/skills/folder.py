@@ -1,20 +1,19 @@
-"""Skills on disk: which there are, and which files each has.
+"""Skills on disk: scans folders for skills and their files.
 
-`scan` looks at folders and gives a `SkillSnapshot`: all that is served, by URI. A caller
-asks a shelf by URI, so a path that was not found here is not read, however it is spelt.
+`scan` returns a `SkillSnapshot`: everything served, by URI. Files are looked up by URI in the
+snapshot, so a path that was not found by the scan cannot be read, however it is spelled.
 
 The rules that live here, and only here:
 
-* A folder with a SKILL.md is a skill; the folders above it, up to the one that was given, are
-  the first part of its URI. Skills may be inside of skills, whose files they then are, too.
-* A name is that of one skill: hosts show names to users, who could not tell two apart. Which
-  was served first keeps it.
-* What begins with a dot is not published: such files are for tools, and may hold secrets.
-* A link may lead to a file in the same folder. One that leads out of it, to what begins with a
-  dot, or to a folder, makes its skill unfit.
-* What was checked is what is read: whoever puts a link or a pipe in the place of a file in
-  between gains nothing by it, where the system has O_NOFOLLOW and opens below a folder.
-* A file is read again when its size, time or number on the disk has changed, and not before.
+* A folder with a SKILL.md is a skill; the folders above it, up to the given one, are the first part
+  of its URI. Skills may nest: the files of the inner one also belong to the outer one.
+* Names are unique: hosts show them to users. The skill that was served first keeps the name.
+* Names that begin with a dot are not published: such files are for tools, and may hold secrets.
+* A symbolic link may lead to a file in the same folder. A link to the outside, to a name with a
+  dot, or to a folder makes its skill invalid.
+* The file that was checked is the file that is read, even if it is replaced by a link or a pipe in
+  between (needs O_NOFOLLOW and openat).
+* A file is read again only when its size, modification time or inode number has changed.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ from .frontmatter import read
 __all__ = ["SkillFile", "SkillSnapshot", "read_inside", "scan"]
 
 _SCHEME: Final = "skill://"
-# What may stand in a segment of a path as it is.          [RFC 3986, 3.3]
+# Characters of a path segment that need no quoting.          [RFC 3986, 3.3]
 _UNQUOTED: Final = "-._~!$&'()*+,;=:@"
 
-# Not every system has them. Without the second, to open a pipe is to wait for a writer.
+# Not on every system. O_NONBLOCK: opening a pipe would otherwise wait for a writer.
 _NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
 _FOLDER: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -56,11 +55,11 @@ _Stamp = tuple[int, int, int]
 
 
 class SkillFile(NamedTuple):
-    """A file that is served, as it was when it was looked at."""
+    """A served file, at the time of the scan."""
 
     uri: str
     path: Path
-    # The folder that it must not lead out of.
+    # The folder it must stay inside.
     root: Path
     mime_type: str
     size: int
@@ -69,31 +68,31 @@ class SkillFile(NamedTuple):
 
 
 class SkillSnapshot(NamedTuple):
-    """All that is served at one time, by URI."""
+    """Everything served at one time, by URI."""
 
     skills: Mapping[str, SkillEntry]
     files: Mapping[str, SkillFile]
-    # The direct children of every folder: URIs, in order.
+    # The URIs of the direct children of every folder, sorted.
     folders: Mapping[str, tuple[str, ...]]
-    # What is wrong with the skills that are left out.
+    # Why skills were left out.
     faults: tuple[ValueError, ...]
 
     @property
     def fingerprint(self) -> str:
-        """What is the same for equal shelves alone."""
-        told = sha256()
+        """A digest of all URIs and file digests."""
+        found = sha256()
         for uri, entry in self.skills.items():
-            told.update(f"{uri}\n".encode())
+            found.update(f"{uri}\n".encode())
             for each in entry.resources if isinstance(entry.resources, list) else ():
-                told.update(f"{each.uri} {each.digest}\n".encode())
-        return told.hexdigest()
+                found.update(f"{each.uri} {each.digest}\n".encode())
+        return found.hexdigest()
 
 
 _NOTHING: Final = SkillSnapshot({}, {}, {}, ())
 
 
 class _FoundFile(NamedTuple):
-    """Something in a folder; `fault` is why it cannot be served."""
+    """A file or folder found on disk; `fault` says why it cannot be served."""
 
     path: Path
     is_folder: bool
@@ -101,48 +100,48 @@ class _FoundFile(NamedTuple):
 
 
 class _SkillFolder(NamedTuple):
-    """A folder with a SKILL.md, and all that is below it."""
+    """A folder with a SKILL.md, and everything below it."""
 
     path: Path
     below: list[_FoundFile]
-    # What URIs begin behind.
+    # URIs are relative to this folder.
     lead: Path
     root: Path
 
 
 def scan(folders: Iterable[Path], before: SkillSnapshot = _NOTHING) -> SkillSnapshot:
-    """Return what is served of some folders; `before` saves reading what has not changed.
+    """Scan folders for skills; unchanged files are taken from `before`.
 
-    A skill that is unfit is left out, and told of in `faults`.
+    An invalid skill is left out, with the reason in `faults`.
     """
-    looking = _Scan(before)
+    found = _Scan(before)
     homes: list[_SkillFolder] = []
     for folder in folders:
         try:
             homes += _homes(Path(os.path.realpath(folder)))
         except OSError as error:
-            looking.faults.append(ValueError(f"{folder}: it cannot be looked into: {error}"))
-    # Those that were served come first, so that no newcomer takes a name or a URI from one.
+            found.faults.append(ValueError(f"{folder}: the folder cannot be read: {error}"))
+    # Skills served before come first, so that a new one cannot take their name or URI.
     served = {before.files[uri].path.parent for uri in before.skills}
     for home in sorted(homes, key=lambda each: each.path not in served):
-        looking.take(home)
-    folded = {uri: tuple(sorted(below)) for uri, below in looking.children.items()}
-    skills = dict(sorted(looking.skills.items()))
-    return SkillSnapshot(skills, looking.files, folded, tuple(looking.faults))
+        found.add(home)
+    folders_ = {uri: tuple(sorted(below)) for uri, below in found.children.items()}
+    skills = dict(sorted(found.skills.items()))
+    return SkillSnapshot(skills, found.files, folders_, tuple(found.faults))
 
 
 def read_inside(file: SkillFile) -> bytes:
-    """Return what a file holds now.
+    """Return the current content of a file.
 
     Raises:
-        OSError: it is gone, or cannot be read, or is no file by now, or one that is too large,
-            or leads out of its folder or to what begins with a dot.
+        OSError: it is gone, unreadable, too large, not a regular file any more, or now leads
+            out of its folder or to a name that begins with a dot.
     """
     return _content(file.path, file.root)
 
 
 class _Scan:
-    """One look at some folders, and what was found so far."""
+    """A scan in progress."""
 
     def __init__(self, before: SkillSnapshot) -> None:
         self._before = before
@@ -154,21 +153,21 @@ class _Scan:
         self.children: dict[str, set[str]] = {}
         self.faults: list[ValueError] = []
 
-    def take(self, home: _SkillFolder) -> None:
-        """Take up a skill, or what is wrong with it."""
+    def add(self, home: _SkillFolder) -> None:
+        """Add a skill, or why it is invalid."""
         try:
             self._skill(*home)
         except ValueError as error:
             self.faults.append(error)
         except OSError as error:
-            self.faults.append(ValueError(f"{home.path}: a file of it cannot be read: {error}"))
+            self.faults.append(ValueError(f"{home.path}: a file cannot be read: {error}"))
 
     def _skill(self, home: Path, below: list[_FoundFile], lead: Path, root: Path) -> None:
-        """Take up one skill.
+        """Add one skill.
 
         Raises:
-            ValueError: it is unfit; the text names the file and says why.
-            OSError: a file of it cannot be read.
+            ValueError: it is invalid; the text names the file and says why.
+            OSError: one of its files cannot be read.
         """
         _check_fit(home, below)
         own = [self._file(each.path, lead, root) for each in below if not each.is_folder]
@@ -180,10 +179,10 @@ class _Scan:
         if fault:
             raise ValueError(f"{home}: {fault}")
         if uri in self.skills:
-            raise ValueError(f"{home}: there is a skill {uri} already")
+            raise ValueError(f"{home}: another skill has the URI {uri}")
         if entry.name in self._named:
             other = self._named[entry.name]
-            raise ValueError(f"{home}: {other} is called {entry.name!r} already")
+            raise ValueError(f"{home}: {other} already has the name {entry.name!r}")
         self._named[entry.name] = uri
         self.skills[uri] = entry
         self.files |= {file.uri: file for file in own}
@@ -196,7 +195,7 @@ class _Scan:
         content = _content(path, root)
         kind = MARKDOWN if path.name == SKILL_FILE else _kind(path, content)
         found = SkillFile(uri, path, root, kind, len(content), digest_of(content), stamp)
-        self._seen[path] = found  # it may be a file of a skill around this one, too
+        self._seen[path] = found  # it may also belong to an outer skill
         return found
 
     def _frontmatter(self, file: SkillFile) -> dict[str, Any]:
@@ -205,20 +204,19 @@ class _Scan:
             return known.frontmatter
         content = read_inside(file)
         if digest_of(content) != file.digest:
-            raise ValueError(f"{file.path}: it changes while it is looked at")
+            raise ValueError(f"{file.path}: the file changed during the scan")
         try:
             frontmatter = read(content.decode(), str(file.path))
         except UnicodeDecodeError:
-            raise ValueError(f"{file.path}: its text is not UTF-8") from None
+            raise ValueError(f"{file.path}: the file is not UTF-8") from None
         fault, home = frontmatter_fault(frontmatter), file.path.parent.name
         if not fault and frontmatter["name"] != home:
-            fault = f"its name is that of its folder, {home!r}, and not {frontmatter['name']!r}"
+            fault = f"name must be that of its folder, {home!r}, not {frontmatter['name']!r}"
         if fault:
             raise ValueError(f"{file.path}: {fault}")
         return frontmatter
 
     def _note_folders(self, found: list[_FoundFile], lead: Path) -> None:
-        """Note what is in which folder, up to the first part of the URI."""
         for each in found:
             child = _uri(each.path, lead)
             if each.is_folder:
@@ -230,10 +228,10 @@ class _Scan:
 
 
 def _homes(root: Path) -> list[_SkillFolder]:
-    """Return the skills in a folder, fit or not.
+    """Return the skills in a folder, unchecked.
 
     Raises:
-        OSError: it cannot be looked into.
+        OSError: the folder cannot be read.
     """
     found = list(_walk(root, root))
     inside: dict[Path, list[_FoundFile]] = {
@@ -252,7 +250,6 @@ def _homes(root: Path) -> list[_SkillFolder]:
 
 
 def _walk(folder: Path, root: Path) -> Iterator[_FoundFile]:
-    """Yield what is below a folder, a folder before what is in it."""
     with os.scandir(folder) as entries:
         listed = sorted(entries, key=lambda each: each.name)
     for each in listed:
@@ -265,31 +262,25 @@ def _walk(folder: Path, root: Path) -> Iterator[_FoundFile]:
             yield _FoundFile(path, True)
             yield from _walk(path, root)
         else:
-            yield _FoundFile(path, False, "" if each.is_file() else "it is no file")
+            yield _FoundFile(path, False, "" if each.is_file() else "not a regular file")
 
 
 def _link_fault(path: Path, root: Path) -> str:
     fault = _target_fault(Path(os.path.realpath(path)), root)
     if fault:
-        return f"it is a link that {fault}"
-    return "" if path.is_file() else "it is a link, and not to a file"
+        return f"a link that {fault}"
+    return "" if path.is_file() else "a link that does not lead to a file"
 
 
 def _target_fault(target: Path, root: Path) -> str:
-    """Return why what a path leads to is not published, or nothing."""
     if root not in target.parents:
         return f"leads out of {root}"
     if any(part.startswith(".") for part in target.relative_to(root).parts):
-        return "leads to what begins with a dot"
+        return "leads to a name that begins with a dot"
     return ""
 
 
 def _content(path: Path, root: Path) -> bytes:
-    """Return what a file in `root` holds, if it may be published and is not too large.
-
-    Raises:
-        OSError: it may not be, or is, or cannot be read.
-    """
     target = Path(os.path.realpath(path))
     fault = _target_fault(target, root)
     if fault:
@@ -297,18 +288,18 @@ def _content(path: Path, root: Path) -> bytes:
     with open(target, "rb", opener=lambda _, flags: _opened(target, root, flags)) as file:
         facts = os.fstat(file.fileno())
         if not S_ISREG(facts.st_mode):
-            raise OSError(f"{path} is no file")
-        # It may grow while it is read; what is too large already is not read at all.
+            raise OSError(f"{path} is not a regular file")
+        # It may grow while it is read; one that is too large already is not read at all.
         content = b"" if facts.st_size > MAX_SKILL_BYTES else file.read(MAX_SKILL_BYTES + 1)
     if max(facts.st_size, len(content)) > MAX_SKILL_BYTES:
-        raise OSError(f"{path} has become larger than a skill may be")
+        raise OSError(f"{path} is larger than a skill may be")
     return content
 
 
 def _opened(target: Path, root: Path, flags: int) -> int:
-    """Return a descriptor of a file whose path had no links in it, if that is still so.
+    """Open a file whose resolved path has no links, unless a link was put in since.
 
-    Folder by folder, since the system looks for links at the end of a path alone.
+    Folder by folder: O_NOFOLLOW covers only the last component of a path.
     """
     flags |= _NO_LINK | _NO_WAIT
     if os.open not in os.supports_dir_fd:
@@ -326,7 +317,6 @@ def _opened(target: Path, root: Path, flags: int) -> int:
 
 
 def _check_fit(home: Path, below: list[_FoundFile]) -> None:
-    """Refuse a skill with something unfit in it, or too much."""
     for each in below:
         if each.fault:
             raise ValueError(f"{each.path}: {each.fault}")

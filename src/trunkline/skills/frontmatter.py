@@ -1,18 +1,17 @@
-"""The frontmatter of a SKILL.md: as much of YAML as people write there, and no more.
+"""Parser of SKILL.md frontmatter: the subset of YAML that is used there.
 
     read("---\\nname: pdf\\ndescription: Reads PDFs\\n---\\n# PDF\\n")   {"name": "pdf", ...}
 
-What is read: nested mappings and lists, in blocks or in brackets on one line; plain texts,
-also over several lines; quoted texts on one line; `|` and `>` blocks; comments. Plain words
-mean what they mean in YAML 1.2: `true`, `null`, `7` and `1.5` are no texts, `yes` is one, and
-a date is one.                                          [YAML 1.2.2, 10.3.2 core schema]
+Supported: nested mappings and lists, as blocks or in brackets on one line; plain strings, also over
+several lines; quoted strings on one line; `|` and `>` blocks; comments. Plain words have their YAML
+1.2 meaning: `true`, `null`, `7` and `1.5` are not strings; `yes` and dates are.
+                                                        [YAML 1.2.2, 10.3.2 core schema]
 
-What is not: anchors, aliases, tags, directives, several documents, keys that are no texts,
-quoted texts over several lines, infinities. Each is refused with the file and the line: a
-reader that guessed would show a user other words than the model is given. For the same
-reason a key that comes twice is refused.
+Rejected, with file and line: anchors, aliases, tags, directives, several documents, keys that are
+not strings, quoted strings over several lines, infinities, and duplicate keys. A guess could show a
+user other text than the model is given.
 
-A client reads what a server sends, so length and depth are bounded.
+Length and depth are bounded, since a client parses what a server sends.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from ..errors import TrunklineError
 
 __all__ = ["FrontmatterError", "read"]
 
-# A description may have 1024 characters, and metadata is small; a peer could send anything.
+# A description has at most 1024 characters, and metadata is small; a peer may send anything.
 _MAX_FRONTMATTER_CHARS: Final = 64 * 1024
-# Nobody nests so deep, and every level is a call of Python's.
+# Each level is a recursive call.
 _MAX_DEPTH: Final = 32
-# Integers beyond these are not the same to every reader of JSON.
+# JSON decoders differ on larger integers.
 _MAX_DIGITS: Final = 18
 
-# What is space to YAML; to Python there is more.
+# White space of YAML; Python's str.strip() removes more.
 _SPACE: Final = " \t"
-# What no text may hold but in quotes, spelt out.
+# Allowed only as escapes in quoted strings.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-# None of these can match a text in two ways, so that a long line costs what its length does.
+# Unambiguous patterns: no backtracking, linear in the length of a line.
 _COLON: Final = re.compile(r":(?=[ \t]|$)|[ \t]#")
 _BLOCK: Final = re.compile(r"[|>](?:[+-]?[1-9]?|[1-9][+-])(?:[ \t]+#.*|[ \t]*)")
 _COMMENT: Final = re.compile(r"(?:^|[ \t])#.*$")
@@ -78,8 +77,8 @@ _ESCAPES: Final = {
     "L": "\u2028",
     "P": "\u2029",
 }
-# What begins something that is not read here.
-_UNREAD: Final = {
+# First characters of unsupported syntax.
+_UNSUPPORTED: Final = {
     "&": "an anchor",
     "*": "an alias",
     "!": "a tag",
@@ -93,7 +92,7 @@ _UNREAD: Final = {
 
 
 class FrontmatterError(TrunklineError, ValueError):
-    """A frontmatter that cannot be read: in which file, at which line, and why."""
+    """Frontmatter that cannot be parsed: file, line and reason."""
 
     def __init__(self, where: str, line: int, why: str) -> None:
         super().__init__(f"{where}, line {line}: {why}")
@@ -106,25 +105,26 @@ def read(text: str, where: str = "SKILL.md") -> dict[str, Any]:
     """Return the frontmatter of a SKILL.md as a JSON object; `where` is named in errors.
 
     Raises:
-        FrontmatterError: there is none, or it is not in order, or beyond what is read here.
+        FrontmatterError: it is missing, malformed, or uses unsupported syntax.
     """
     head = text[: _MAX_FRONTMATTER_CHARS + 1].replace("\r\n", "\n").replace("\r", "\n")
     lines = head.split("\n")
     if lines[0].rstrip(_SPACE) != "---":
-        raise FrontmatterError(where, 1, "a skill begins with its frontmatter, between two ---")
+        raise FrontmatterError(where, 1, "a skill must begin with frontmatter between two ---")
     for number in range(1, len(lines)):
         if lines[number].rstrip(_SPACE) == "---":
             break
     else:
-        raise FrontmatterError(where, 1, "the frontmatter does not end with a --- in time")
+        text = f"no closing --- within {_MAX_FRONTMATTER_CHARS} characters"
+        raise FrontmatterError(where, 1, text)
     for line in range(1, number):
         if _CONTROL.search(lines[line]):
-            raise FrontmatterError(where, line + 1, "there is a control character in this line")
-    return _Reader(lines[1:number], where).document()
+            raise FrontmatterError(where, line + 1, "the line contains a control character")
+    return _FrontmatterParser(lines[1:number], where).document()
 
 
-class _Reader:
-    """The lines between the marks, and how far they were read."""
+class _FrontmatterParser:
+    """The lines between the marks, and the current line."""
 
     def __init__(self, lines: list[str], where: str) -> None:
         self._lines = lines
@@ -136,10 +136,10 @@ class _Reader:
             raise self._fault("the frontmatter is empty")
         found = self._node(0, -1)
         if self._skip_blank():
-            raise self._fault("this line belongs to nothing: look at how far it is indented")
+            raise self._fault("unexpected indentation")
         if not isinstance(found, dict):
             self._at = 0
-            raise self._fault("the frontmatter is a mapping: name: …, description: …")
+            raise self._fault("the frontmatter must be a mapping: name: …, description: …")
         return found
 
     # -- lines -------------------------------------------------------------------------------
@@ -149,11 +149,9 @@ class _Reader:
         return FrontmatterError(self._where, self._at + 2, why)
 
     def _skip_blank(self) -> bool:
-        """Go to the next line with something on it; say whether there is one."""
+        """Go to the next line with content; return False at the end."""
         while self._at < len(self._lines):
-            if self._lines[self._at].strip(_SPACE) and not self._lines[self._at].lstrip(
-                _SPACE
-            ).startswith("#"):
+            if self._lines[self._at].lstrip(_SPACE)[:1] not in ("", "#"):
                 return True
             self._at += 1
         return False
@@ -162,15 +160,15 @@ class _Reader:
         line = self._lines[self._at]
         bare = line.lstrip(" ")
         if bare.startswith("\t"):
-            raise self._fault("a line is indented with spaces, not with tabs")
+            raise self._fault("indentation must be spaces, not tabs")
         return len(line) - len(bare)
 
     # -- blocks ------------------------------------------------------------------------------
 
     def _node(self, depth: int, outer: int) -> Any:
-        """Return what begins at this line, in something that is indented as far as `outer`."""
+        """Return the value that begins at this line, inside a block indented by `outer`."""
         if depth > _MAX_DEPTH:
-            raise self._fault(f"it is nested more than {_MAX_DEPTH} deep")
+            raise self._fault(f"nested more than {_MAX_DEPTH} levels deep")
         indent = self._indent()
         text = self._lines[self._at][indent:]
         if text == "-" or text.startswith("- "):
@@ -185,13 +183,13 @@ class _Reader:
             text = self._lines[self._at][indent:]
             pair = None if text == "-" or text.startswith("- ") else self._split(text)
             if pair is None:
-                raise self._fault("here is to be a key with a colon and a space: key: value")
+                raise self._fault("expected a key with a colon and a space: key: value")
             key, rest = self._key(pair[0]), pair[1]
             if key in found:
-                raise self._fault(f"the key {key!r} comes twice")
+                raise self._fault(f"duplicate key {key!r}")
             found[key] = self._after(rest, indent, depth, takes_list=True)
         if self._at < len(self._lines) and self._skip_blank() and self._indent() > indent:
-            raise self._fault("this line is indented further than its neighbours")
+            raise self._fault("the line is indented further than its neighbours")
         return found
 
     def _list(self, indent: int, depth: int) -> list[Any]:
@@ -202,7 +200,7 @@ class _Reader:
                 break
             rest = text[1:].strip(_SPACE)
             if rest == "-" or rest.startswith("- ") or self._split(rest) is not None:
-                # What follows the dash is a block of its own, indented as far as it begins.
+                # A block of its own, indented to where it begins after the dash.
                 self._lines[self._at] = (
                     " " * (indent + len(text) - len(text[1:].lstrip(_SPACE))) + rest
                 )
@@ -212,7 +210,7 @@ class _Reader:
         return found
 
     def _after(self, rest: str, indent: int, depth: int, *, takes_list: bool) -> Any:
-        """Return the value whose beginning, if any, follows a key or a dash on its line."""
+        """Return the value after a key or dash, on the same line or below."""
         if rest and not rest.startswith("#"):
             return self._value(rest, indent, depth)
         self._at += 1
@@ -220,12 +218,12 @@ class _Reader:
             return None
         inner = self._indent()
         text = self._lines[self._at][inner:]
-        # A list may stand right below its key.
+        # A list may have the indentation of its key.
         is_list = takes_list and inner == indent and (text == "-" or text.startswith("- "))
         return self._node(depth + 1, indent) if inner > indent or is_list else None
 
     def _split(self, text: str) -> tuple[str, str] | None:
-        """Return a key as it is written and what follows its colon, or None if there is none."""
+        """Return the raw key and the text after its colon, or None without a key."""
         start = 0
         if text[:1] in _QUOTES:
             match = _QUOTES[text[0]].match(text)
@@ -238,13 +236,13 @@ class _Reader:
         if colon is None or colon[0] != ":" or not colon.start():
             return None
         if start and text[start : colon.start()].strip(_SPACE):
-            return None  # something is between a quoted key and its colon
+            return None  # text between a quoted key and its colon
         return text[: colon.start()].strip(_SPACE), text[colon.end() :].strip(_SPACE)
 
-    # -- texts -------------------------------------------------------------------------------
+    # -- scalars -----------------------------------------------------------------------------
 
     def _value(self, text: str, indent: int, depth: int) -> Any:
-        """Return a value that begins on this line, with `text`, and go behind it."""
+        """Return the value that begins on this line with `text`, and move past it."""
         first = text[0]
         if first in "|>":
             return self._block(text, indent)
@@ -261,10 +259,10 @@ class _Reader:
 
     def _must_end(self, rest: str) -> None:
         if _COMMENT.sub("", rest).strip(_SPACE):
-            raise self._fault("something follows a value that has ended")
+            raise self._fault("unexpected text after the value")
 
     def _plain(self, text: str, indent: int) -> Any:
-        """Return a plain text, which goes on for as long as lines are indented further."""
+        """Return a plain scalar, which continues while lines are indented further."""
         parts = [self._plain_part(text)]
         word = self._scalar(parts[0])
         has_ended = _COMMENT.search(text) is not None
@@ -279,7 +277,7 @@ class _Reader:
             if self._indent() <= indent or line.lstrip(_SPACE).startswith("#"):
                 break
             if has_ended:
-                raise self._fault("a text does not go on after a comment")
+                raise self._fault("a string cannot continue after a comment")
             parts += ["\n" * blank or " ", self._plain_part(line.strip(_SPACE), is_first=False)]
             has_ended = _COMMENT.search(line) is not None
             blank = 0
@@ -289,18 +287,18 @@ class _Reader:
     def _plain_part(self, text: str, *, is_first: bool = True) -> str:
         bare = _COMMENT.sub("", text).strip(_SPACE)
         first = text[0]
-        if is_first and first in _UNREAD:
-            raise self._fault(f"{_UNREAD[first]} ({first}) begins here; quote a text that does")
+        if is_first and first in _UNSUPPORTED:
+            raise self._fault(f"{_UNSUPPORTED[first]} ({first}) is not supported; quote the string")
         if is_first and first in "-?:" and text[1:2] in ("", " "):
-            raise self._fault(f"{first!r} begins something else than a text; quote it if it is one")
+            raise self._fault(f"a string cannot begin with {first!r}; quote the string")
         if ": " in bare or bare.endswith(":"):
-            raise self._fault("there is a colon in the text; put the text in quotes")
+            raise self._fault("the string contains a colon; quote the string")
         return bare
 
     def _block(self, head: str, indent: int) -> str:
-        """Return a `|` or `>` text."""
+        """Return a `|` or `>` block."""
         if not _BLOCK.fullmatch(head):
-            raise self._fault("behind | or > comes at most a digit, + or -")
+            raise self._fault("only a digit, + or - may follow | or >")
         marks = head.partition("#")[0].strip(_SPACE)
         keeps, strips = "+" in marks, "-" in marks
         digits = [int(each) for each in marks if each.isdigit()]
@@ -315,7 +313,7 @@ class _Reader:
         return body if strips or not last else body + "\n"
 
     def _block_lines(self, indent: int, width: int | None) -> list[str]:
-        """Return the lines of a block without their indentation, which the first one shows."""
+        """Return the lines of a block without the indentation of its first line."""
         lines: list[str] = []
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -324,77 +322,74 @@ class _Reader:
                 if own <= indent or (width is not None and own < width):
                     break
                 if width is None and any(len(each) > own for each in lines):
-                    raise self._fault("a blank line before is indented further than this text")
+                    raise self._fault("a leading blank line is indented further than the block")
                 width = own if width is None else width
             lines.append(line)
             self._at += 1
         return ["" if width is None else line[width:] for line in lines]
 
     def _quoted(self, text: str, at: int) -> tuple[str, int]:
-        """Return a quoted text, and where it ends."""
+        """Return a quoted string and its end."""
         pattern = _QUOTES[text[at]]
         match = pattern.match(text, at)
         if match is None:
-            raise self._fault("a quoted text ends on the line on which it begins")
+            raise self._fault("a quoted string must end on the same line")
         if pattern is _SINGLE:
             return match[1].replace("''", "'"), match.end()
         return self._unescaped(match[1]), match.end()
 
     def _unescaped(self, text: str) -> str:
         def one(match: re.Match[str]) -> str:
-            told = match[1]
-            if len(told) > 1:
-                number = int(told[1:], 16)
+            code = match[1]
+            if len(code) > 1:
+                number = int(code[1:], 16)
                 if number > 0x10FFFF:
-                    raise self._fault(f"there is no character \\{told}")
+                    raise self._fault(f"\\{code} is not a character")
                 return chr(number)
-            if told not in _ESCAPES:
-                raise self._fault(f"\\{told} means nothing in a quoted text")
-            return _ESCAPES[told]
+            if code not in _ESCAPES:
+                raise self._fault(f"\\{code} is not an escape sequence")
+            return _ESCAPES[code]
 
         found = _ESCAPE.sub(one, text)
         try:
-            # JSON writes characters beyond the first 65536 as two, and so may a YAML text.
+            # As in JSON, a character beyond U+FFFF may be written as a surrogate pair.
             return found.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
-            raise self._fault("there is half a character in a quoted text") from None
+            raise self._fault("the quoted string contains a lone surrogate") from None
 
-    def _key(self, told: str) -> str:
-        if told[0] in "\"'":
-            return self._quoted(told, 0)[0]
-        if told[0] in _UNREAD or told.startswith(("? ", "- ")):
-            raise self._fault(f"a key does not begin with {told[0]!r}; quote it if it does")
-        if not isinstance(self._scalar(told), str):
-            raise self._fault(f"a key is a text, and {told!r} is no text; quote it if it is one")
-        return told
+    def _key(self, raw: str) -> str:
+        if raw[0] in "\"'":
+            return self._quoted(raw, 0)[0]
+        if raw[0] in _UNSUPPORTED or raw.startswith(("? ", "- ")):
+            raise self._fault(f"a key cannot begin with {raw[0]!r}; quote the key")
+        if not isinstance(self._scalar(raw), str):
+            raise self._fault(f"the key {raw!r} is not a string; quote the key")
+        return raw
 
     def _scalar(self, text: str) -> Any:
-        """Return what a plain word means."""
+        """Return the value of a plain word."""
         if text in _WORDS:
             return _WORDS[text]
-        if _INTEGER.fullmatch(text):
+        is_decimal = _INTEGER.fullmatch(text) is not None
+        if is_decimal or _OTHER_BASE.fullmatch(text):
             if len(text) > _MAX_DIGITS:
-                raise self._fault("this number is too long; quote it if it is a text")
-            return int(text)
-        if _OTHER_BASE.fullmatch(text):
-            if len(text) > _MAX_DIGITS:
-                raise self._fault("this number is too long; quote it if it is a text")
-            return int(text, 0)
+                raise self._fault("the number is too long; quote it if it is a string")
+            return int(text, 10 if is_decimal else 0)
         if _FLOAT.fullmatch(text):
             value = float(text)
             if value in (float("inf"), float("-inf")):
-                raise self._fault("this number is too large; quote it if it is a text")
+                raise self._fault("the number is too large; quote it if it is a string")
             return value
         if _NO_NUMBER.fullmatch(text):
-            raise self._fault("JSON has no such number; quote it if it is a text")
+            raise self._fault("JSON has no such number; quote it if it is a string")
         return text
 
     # -- in brackets -------------------------------------------------------------------------
 
     def _flow(self, text: str, at: int, depth: int) -> tuple[Any, int]:
-        """Return a value in brackets, or inside them, and where it ends."""
+        """Return a value in brackets, or inside them, and its end."""
         if depth > _MAX_DEPTH:
-            raise self._fault(f"it is nested more than {_MAX_DEPTH} deep")
+            raise self._fault(f"nested more than {_MAX_DEPTH} levels deep")
         first = text[at]
         if first in "\"'":
             return self._quoted(text, at)
@@ -403,7 +398,7 @@ class _Reader:
             if match is None:
                 raise self._fault("a value is missing between the brackets")
             if _COMMENT.search(match[0]):
-                raise self._fault("a bracket closes on the line on which it opens")
+                raise self._fault("a bracket must close on the same line")
             return self._scalar(self._plain_part(match[0])), match.end()
         values: list[Any] = []
         members: dict[str, Any] = {}
@@ -419,17 +414,17 @@ class _Reader:
             if text[at] == ",":
                 at = self._next(text, at + 1)
             elif text[at] != close:
-                raise self._fault("values in brackets have commas between them")
+                raise self._fault("expected a comma between values in brackets")
         return (values if first == "[" else members), at + 1
 
     def _member(self, text: str, at: int, depth: int, members: dict[str, Any]) -> int:
         match = _QUOTES.get(text[at], _FLOW_KEY).match(text, at)
         colon = None if match is None else _FLOW_COLON.match(text, match.end())
         if match is None or colon is None:
-            raise self._fault("between braces here is to be a key with a colon and a space")
+            raise self._fault("expected a key with a colon and a space between braces")
         key = self._key(match[0])
         if key in members:
-            raise self._fault(f"the key {key!r} comes twice")
+            raise self._fault(f"duplicate key {key!r}")
         at = self._next(text, colon.end())
         if text[at] in ",}":
             members[key] = None
@@ -438,16 +433,16 @@ class _Reader:
         return at
 
     def _next(self, text: str, at: int) -> int:
-        """Return where the next character is that is no space."""
+        """Return the position of the next character that is not white space."""
         while at < len(text) and text[at] in " \t":
             at += 1
         if at == len(text) or text[at] == "#":
-            raise self._fault("a bracket closes on the line on which it opens")
+            raise self._fault("a bracket must close on the same line")
         return at
 
 
 def _folded(lines: list[str]) -> str:
-    """Return the lines of a `>` text as one, but for blank and further indented ones."""
+    """Fold the lines of a `>` block: blank and further indented lines keep their breaks."""
     found, blank, was_further = "", 0, False
     for number, line in enumerate(lines):
         if not line:

@@ -1,20 +1,17 @@
-"""Publishing skills: `app.add_extension(Skills("skills/"))`.
+"""Skills as resources of a server: `app.extend(Skills("skills/"))`.
 
-What is served is what is on the disk. Whoever asks for skills or folders has it looked at anew;
-a file is read when it is asked for, and one that is unknown, or not what was listed, has the
-same effect. Clients are told of changes as of any other resource: SKILL.md files are listed as
-resources, and so of those that come, go or have another description; and of every file that
-holds something else. `resources/list` is the server's own, which asks nobody before it answers:
-it has what was last looked at.
+The server serves what is on disk. `skills/list`, `skills/get` and directory reads scan the folders;
+so does a read of an unknown or changed file. Clients get the notifications of any other resource:
+`list_changed` when a SKILL.md appears, disappears or changes its description, and `updated` for
+each changed file. `resources/list` does not scan: it shows the last scan.
 
 The rules that live here, and only here:         [MCP extension io.modelcontextprotocol/skills]
 
-* Nobody has to declare the extension to use its methods: a server alone declares it.
-* Folders are read where the server said so, and only folders: a file there is no folder.
-* A cursor is good for the list that gave it out, as it was.
+* A client need not declare the extension to use its methods: only the server declares it.
+* Directories are readable only with `directory_read`, and a file is not a directory.
+* A cursor is valid for the list that issued it, until the list changes.
 
-Everything is done with what any author of an extension has; handlers are plain functions, so
-that the disk is waited for on a thread.
+Handlers are plain functions, so that disk access runs on a thread.
 """
 
 from __future__ import annotations
@@ -36,29 +33,29 @@ from ..mcp.types import Resource, ResourceContents
 from ..redaction import redact
 from ..server import CacheHint, Context, Extension, Server
 from ..spec.error_kinds import ErrorKind
-from .entries import DIRECTORY, EXTENSION, SkillEntry, digest_of
+from .entries import DIRECTORY, EXTENSION, digest_of
 from .folder import SkillFile, SkillSnapshot, read_inside, scan
 
 __all__ = ["Skills"]
 
 _log: Final = logging.getLogger("trunkline.skills")
 
-# All files of all skills; SKILL.md files are listed one by one beside it.
+# Template of all files; SKILL.md files are listed as resources of their own.
 _ANY_FILE: Final = "skill://{+path}"
 _ABOUT_FILES: Final = "A file of one of the skills that this server publishes."
-# Of the fingerprint of a list, in a cursor: enough to tell lists apart, and no secret.
-_MARK: Final = 16
+# Of the fingerprint in a cursor. It separates lists; it is not a secret.
+_FINGERPRINT_CHARS: Final = 16
 
 
 class Skills(Extension):
     """The skills in one or several folders, as an extension of a server.
 
     A folder that has a SKILL.md is a skill; any other is searched for skills. With
-    `directory_read` clients may list folders. `cache` says how long clients may keep lists and
-    files; without it the server's own holds.
+    `directory_read` clients may list folders. `cache` says how long clients may cache lists and
+    files; the default is that of the server.
 
     Raises:
-        ValueError: a skill is not in order, or there is no such folder; the text says where.
+        ValueError: a skill is invalid, or a folder does not exist; the text says which.
     """
 
     def __init__(
@@ -71,23 +68,23 @@ class Skills(Extension):
     ) -> None:
         super().__init__(EXTENSION, settings={"directoryRead": True} if directory_read else {})
         if page_size < 1:
-            raise ValueError(f"a page holds at least one skill, not {page_size}")
+            raise ValueError(f"page_size must be at least 1, not {page_size}")
         self._folders = _paths(folders)
         self._cache = cache
         self._page_size = page_size
         self._extended: WeakSet[Server] = WeakSet()
-        # Two threads that found the same change would tell of it twice.
+        # Otherwise two threads that find the same change would notify twice.
         self._lock = Lock()
-        self._shelf = scan(self._folders)
-        if self._shelf.faults:
-            raise self._shelf.faults[0]
+        self._snapshot = scan(self._folders)
+        if self._snapshot.faults:
+            raise self._snapshot.faults[0]
         self.method("skills/list", always=True)(self._list)
         self.method("skills/get", always=True)(self._get)
         if directory_read:
             self.method("resources/directory/read", always=True)(self._read_directory)
 
     def on_extend(self, app: Server) -> None:
-        """Have the server list SKILL.md files, and serve all others."""
+        """Add the SKILL.md files, and the template of all other files, to a server."""
         added: list[str] = []
         try:
             app.add_resource(
@@ -98,8 +95,8 @@ class Skills(Extension):
                 cache=self._cache,
             )
             added.append(_ANY_FILE)
-            for uri in self._shelf.skills:
-                self._add(app, self._shelf, uri)
+            for uri in self._snapshot.skills:
+                self._add(app, self._snapshot, uri)
                 added.append(uri)
         except ValueError:
             for uri in added:
@@ -110,33 +107,33 @@ class Skills(Extension):
     # -- methods -----------------------------------------------------------------------------
 
     def _list(self, context: Context, cursor: str | None = None) -> dict[str, Any]:
-        shelf = self._look()
-        entries = list(shelf.skills.values())
-        mark = shelf.fingerprint[:_MARK]
-        start = 0 if cursor is None else _position(cursor, mark, len(entries))
+        snapshot = self._rescan()
+        entries = list(snapshot.skills.values())
+        fingerprint = snapshot.fingerprint[:_FINGERPRINT_CHARS]
+        start = 0 if cursor is None else _position(cursor, fingerprint, len(entries))
         end = start + self._page_size
-        more = {"nextCursor": f"{end}.{mark}"} if end < len(entries) else {}
-        return {"skills": entries[start:end], **more, **self._kept(context)}
+        more = {"nextCursor": f"{end}.{fingerprint}"} if end < len(entries) else {}
+        return {"skills": entries[start:end], **more, **self._cache_hint(context)}
 
     def _get(self, context: Context, uri: str) -> dict[str, Any]:
-        entry = self._look().skills.get(uri)
+        entry = self._rescan().skills.get(uri)
         if entry is None:
-            raise RequestError(ErrorKind.INVALID_PARAMS, f"No skill is served at {redact(uri)}")
-        return {"skill": entry, **self._kept(context)}
+            raise RequestError(ErrorKind.INVALID_PARAMS, f"There is no skill at {redact(uri)}")
+        return {"skill": entry, **self._cache_hint(context)}
 
     def _read_directory(self, uri: str, cursor: str | None = None) -> dict[str, Any]:
-        shelf = self._look()
-        children = shelf.folders.get(uri)
+        snapshot = self._rescan()
+        children = snapshot.folders.get(uri)
         if children is None:
             raise RequestError(
                 ErrorKind.INVALID_PARAMS, f"{redact(uri)} is not a directory resource"
             )
         if cursor is not None:  # a folder has one page
             raise RequestError(ErrorKind.INVALID_CURSOR)
-        return {"resources": [_resource(shelf, child) for child in children]}
+        return {"resources": [_resource(snapshot, child) for child in children]}
 
-    def _kept(self, context: Context) -> dict[str, Any]:
-        cache = context._core.cache if self._cache is None else self._cache
+    def _cache_hint(self, context: Context) -> dict[str, Any]:
+        cache = context.app.cache if self._cache is None else self._cache
         return {"ttlMs": cache.milliseconds, "cacheScope": cache.scope}
 
     # -- files -------------------------------------------------------------------------------
@@ -145,60 +142,59 @@ class Skills(Extension):
         return self._content(context.name)
 
     def _read_file(self, context: Context, path: str) -> ResourceContents | None:
-        # By the URI as it came: what was decoded of it could be spelt in many ways.
+        # By the URI as received: a decoded path has several spellings.
         return self._content(context.name)
 
     def _content(self, uri: str) -> ResourceContents | None:
-        """Return what a file holds, or None where no such file is served."""
-        file = self._shelf.files.get(uri) or self._look().files.get(uri)
+        file = self._snapshot.files.get(uri) or self._rescan().files.get(uri)
         if file is None:
             return None
         try:
             content = read_inside(file)
         except OSError as error:
-            _log.warning("%s is listed and cannot be read: %s", redact(uri), error)
-            self._look()
+            _log.warning("skill file %s cannot be read: %s", redact(uri), error)
+            self._rescan()
             return None
         if digest_of(content) != file.digest:
-            self._look()
+            self._rescan()
         return _contents(file, content)
 
     # -- changes -----------------------------------------------------------------------------
 
-    def _look(self) -> SkillSnapshot:
-        """Return what is on the disk now; tell clients if that is not what it was."""
+    def _rescan(self) -> SkillSnapshot:
+        """Scan the folders; notify clients of changes."""
         with self._lock:
-            before = self._shelf
-            shelf = scan(self._folders, before)
-            told = {str(fault) for fault in before.faults}
-            for fault in shelf.faults:
-                if str(fault) not in told:
-                    _log.error("a skill is left out: %s", fault)
-            self._shelf = shelf
-            if shelf.fingerprint != before.fingerprint:
+            before = self._snapshot
+            snapshot = scan(self._folders, before)
+            logged = {str(fault) for fault in before.faults}
+            for fault in snapshot.faults:
+                if str(fault) not in logged:
+                    _log.error("skill left out: %s", fault)
+            self._snapshot = snapshot
+            if snapshot.fingerprint != before.fingerprint:
                 for app in list(self._extended):
-                    self._tell(app, before, shelf)
-        return shelf
+                    self._update(app, before, snapshot)
+        return snapshot
 
-    def _tell(self, app: Server, before: SkillSnapshot, shelf: SkillSnapshot) -> None:
-        """Bring the resources of a server up to date, which tells its clients."""
+    def _update(self, app: Server, before: SkillSnapshot, snapshot: SkillSnapshot) -> None:
+        """Update the resources of a server, which notifies its clients."""
         for uri in before.skills:
-            if _listed(before, uri) != _listed(shelf, uri):
+            if _listed(before, uri) != _listed(snapshot, uri):
                 with suppress(LookupError):  # its author has removed it
                     app.remove_resource(uri)
-        for uri in shelf.skills:
-            if _listed(before, uri) != _listed(shelf, uri):
+        for uri in snapshot.skills:
+            if _listed(before, uri) != _listed(snapshot, uri):
                 try:
-                    self._add(app, shelf, uri)
+                    self._add(app, snapshot, uri)
                 except ValueError as error:
-                    _log.error("a skill is not listed: %s", error)
+                    _log.error("skill not listed: %s", error)
         for uri, file in before.files.items():
-            now = shelf.files.get(uri)
+            now = snapshot.files.get(uri)
             if now is None or now.digest != file.digest:
                 app.notify_resource_updated(uri)
 
-    def _add(self, app: Server, shelf: SkillSnapshot, uri: str) -> None:
-        row = _listed(shelf, uri)
+    def _add(self, app: Server, snapshot: SkillSnapshot, uri: str) -> None:
+        row = _listed(snapshot, uri)
         assert row is not None
         app.add_resource(
             self._read_skill,
@@ -215,41 +211,37 @@ def _paths(
     folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
 ) -> tuple[Path, ...]:
     given = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
-    # Absolute, since a program may go elsewhere while it serves.
+    # Absolute: the working directory may change.
     found = tuple(Path(each).absolute() for each in given)
     for each in found:
         if not each.is_dir():
-            raise ValueError(f"there is no folder {str(each)!r} with skills in it")
+            raise ValueError(f"the skills folder {str(each)!r} does not exist")
     return found
 
 
-def _position(cursor: str, mark: str, most: int) -> int:
-    """Return where a page begins.
+def _position(cursor: str, fingerprint: str, length: int) -> int:
+    """Return the start of a page.
 
     Raises:
-        RequestError: the cursor is not of the list as it is now.
+        RequestError: the cursor does not belong to the current list.
     """
-    place, _, told = cursor.partition(".")
-    # No list is so long that its places have ten digits.
-    if told != mark or not (place.isascii() and place.isdigit()) or len(place) > 9:
-        raise RequestError(ErrorKind.INVALID_CURSOR)
-    if not 0 < int(place) < most:
+    place, _, issued = cursor.partition(".")
+    # Nine digits bound the cost of int(), which comes from the client.
+    is_number = place.isascii() and place.isdigit() and len(place) <= 9
+    if issued != fingerprint or not is_number or not 0 < int(place) < length:
         raise RequestError(ErrorKind.INVALID_CURSOR)
     return int(place)
 
 
-def _listed(shelf: SkillSnapshot, uri: str) -> Resource | None:
-    """Return a SKILL.md as it is listed, or None where it is not."""
-    entry: SkillEntry | None = shelf.skills.get(uri)
-    return None if entry is None else _resource(shelf, uri)
+def _listed(snapshot: SkillSnapshot, uri: str) -> Resource | None:
+    return _resource(snapshot, uri) if uri in snapshot.skills else None
 
 
-def _resource(shelf: SkillSnapshot, uri: str) -> Resource:
-    """Return a file, or a folder, as resources are listed."""
-    file = shelf.files.get(uri)
+def _resource(snapshot: SkillSnapshot, uri: str) -> Resource:
+    file = snapshot.files.get(uri)
     if file is None:
         return Resource(uri.rpartition("/")[2], uri, mime_type=DIRECTORY)
-    entry = shelf.skills.get(uri)
+    entry = snapshot.skills.get(uri)
     name = file.path.name if entry is None else entry.name
     about = UNSET if entry is None else entry.frontmatter["description"]
     return Resource(name, uri, description=about, mime_type=file.mime_type, size=file.size)

@@ -37,12 +37,12 @@ def test_a_name_that_is_in_order(name: str) -> None:
     "name", ["", "-a", "a-", "a--b", "A", "a_b", "a b", "é", "x" * 65, None, 7, "a\n"]
 )
 def test_a_name_that_is_not(name: Any) -> None:
-    assert "name is 1 to 64" in frontmatter_fault({"name": name, "description": "x"})
+    assert "name must be 1 to 64" in frontmatter_fault({"name": name, "description": "x"})
 
 
 @pytest.mark.parametrize("description", ["", None, 7, "x" * 1025])
 def test_a_description_that_is_not_in_order(description: Any) -> None:
-    assert "description is" in frontmatter_fault({"name": "a", "description": description})
+    assert "description must be" in frontmatter_fault({"name": "a", "description": description})
 
 
 def files(count: int, size: int = 1) -> list[SkillResource]:
@@ -53,19 +53,19 @@ def files(count: int, size: int = 1) -> list[SkillResource]:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"uri": "skill://acme/other/SKILL.md"}, "uri ends in /pdf/SKILL.md"),
-        ({"uri": "skill://acme/pdf"}, "uri ends in"),
-        ({"resources": []}, "SKILL.md is listed, too"),
-        ({"resources": files(1) * 2}, "listed once"),
+        ({"uri": "skill://acme/other/SKILL.md"}, "uri must end in /pdf/SKILL.md"),
+        ({"uri": "skill://acme/pdf"}, "uri must end in"),
+        ({"resources": []}, "SKILL.md is not listed"),
+        ({"resources": files(1) * 2}, "listed twice"),
         ({"resources": files(513)}, "at most 512 files, not 513"),
         ({"resources": files(2, 8 * 1024 * 1024 + 1)}, "at most 16777216 bytes"),
         ({"resources": [SkillResource(URI, DIGEST, -1)]}, "bytes"),
         (
             {"resources": [*files(1), SkillResource("skill://acme/pdf2/x", DIGEST, 1)]},
-            "in the skill's folder",
+            "not in the folder of the skill",
         ),
-        ({"resources": [SkillResource(URI, DIGEST.upper(), 3)]}, "a digest is"),
-        ({"resources": [SkillResource(URI, "sha256:" + "F" * 64, 3)]}, "a digest is"),
+        ({"resources": [SkillResource(URI, DIGEST.upper(), 3)]}, "a digest must be"),
+        ({"resources": [SkillResource(URI, "sha256:" + "F" * 64, 3)]}, "a digest must be"),
     ],
 )
 def test_what_is_wrong_with_an_entry_is_said(changes: dict[str, Any], why: str) -> None:

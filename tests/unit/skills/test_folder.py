@@ -102,12 +102,12 @@ def test_folders_have_their_direct_children(tmp_path: Path) -> None:
 
 def test_a_name_is_that_of_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "pdf", {"SKILL.md": "---\nname: other\ndescription: x\n---\n"})
-    assert "its name is that of its folder, 'pdf', and not 'other'" in only_fault(tmp_path)
+    assert "name must be that of its folder, 'pdf', not 'other'" in only_fault(tmp_path)
 
 
 def test_a_name_must_be_in_order(tmp_path: Path) -> None:
     skill(tmp_path, "PDF")
-    assert "name is 1 to 64" in only_fault(tmp_path)
+    assert "name must be 1 to 64" in only_fault(tmp_path)
 
 
 def test_a_fault_of_the_frontmatter_has_file_and_line(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
 def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
     home = skill(tmp_path)
     (home / "loop").symlink_to(home)
-    assert "a link, and not to a file" in only_fault(tmp_path)
+    assert "a link that does not lead to a file" in only_fault(tmp_path)
 
 
 def test_a_link_to_a_file_inside_is_a_file(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_link_to_what_begins_with_a_dot_is_refused(tmp_path: Path, target: str
     (home / "notes.txt").symlink_to(target)
     fault = only_fault(tmp_path)
     assert fault.startswith(f"{home / 'notes.txt'}: ")
-    assert "leads to what begins with a dot" in fault
+    assert "leads to a name that begins with a dot" in fault
 
 
 def test_a_dot_above_the_folder_is_no_matter_of_ours(tmp_path: Path) -> None:
@@ -177,13 +177,13 @@ def test_a_dot_above_the_folder_is_no_matter_of_ours(tmp_path: Path) -> None:
 def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
     home = skill(tmp_path)
     (home / "loop").symlink_to("loop")
-    assert "a link, and not to a file" in only_fault(tmp_path)
+    assert "a link that does not lead to a file" in only_fault(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes on this system")
 def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(skill(tmp_path) / "pipe")
-    assert "it is no file" in only_fault(tmp_path)
+    assert "not a regular file" in only_fault(tmp_path)
 
 
 def test_one_uri_for_two_skills_is_refused(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_one_uri_for_two_skills_is_refused(tmp_path: Path) -> None:
     skill(tmp_path / "two")
     shelf = scan([tmp_path / "one", tmp_path / "two"])
     assert len(shelf.skills) == 1
-    assert "there is a skill skill://pdf/SKILL.md already" in str(shelf.faults[0])
+    assert "another skill has the URI skill://pdf/SKILL.md" in str(shelf.faults[0])
 
 
 def test_one_name_for_two_skills_is_refused(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_one_name_for_two_skills_is_refused(tmp_path: Path) -> None:
     assert list(shelf.skills) == list(shelf.files) == ["skill://one/pdf/SKILL.md"]
     assert set(shelf.folders) == {"skill://one", "skill://one/pdf"}
     [fault] = shelf.faults
-    assert str(fault) == f"{second}: skill://one/pdf/SKILL.md is called 'pdf' already"
+    assert str(fault) == f"{second}: skill://one/pdf/SKILL.md already has the name 'pdf'"
 
 
 def test_a_skill_in_a_skill_has_a_name_of_its_own(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_one_unfit_skill_leaves_the_others(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_gone_is_a_fault(tmp_path: Path) -> None:
-    assert "cannot be looked into" in only_fault(tmp_path / "gone")
+    assert "the folder cannot be read" in only_fault(tmp_path / "gone")
 
 
 # -- looking again ---------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_a_newcomer_does_not_take_the_name_of_a_skill_that_is_served(tmp_path: P
     skill(tmp_path / "one")
     again = scan([tmp_path], before)
     assert list(again.skills) == ["skill://two/pdf/SKILL.md"]
-    assert "called 'pdf' already" in str(again.faults[0])
+    assert "already has the name 'pdf'" in str(again.faults[0])
     (served / "SKILL.md").unlink()
     assert list(scan([tmp_path], again).skills) == ["skill://one/pdf/SKILL.md"]
 
@@ -267,7 +267,7 @@ def test_a_newcomer_does_not_take_the_uri_of_a_skill_that_is_served(tmp_path: Pa
     skill(tmp_path / "one")
     again = scan(folders, before)
     assert again.files["skill://pdf/SKILL.md"].path.parent == served
-    assert "there is a skill skill://pdf/SKILL.md already" in str(again.faults[0])
+    assert "another skill has the URI skill://pdf/SKILL.md" in str(again.faults[0])
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_a_file_that_becomes_a_link_while_it_is_looked_at_is_not_published(
         return found
 
     monkeypatch.setattr(folder, "_stamp", stamp_then_swap)
-    assert only_fault(tmp_path / "skills").startswith(f"{home}: a file of it cannot be read: ")
+    assert only_fault(tmp_path / "skills").startswith(f"{home}: a file cannot be read: ")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes on this system")
@@ -377,7 +377,7 @@ def test_a_file_that_became_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     thread.join(10)
     [error] = found
     assert isinstance(error, OSError)
-    assert "no file" in str(error)
+    assert "not a regular file" in str(error)
 
 
 def test_a_file_that_became_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:

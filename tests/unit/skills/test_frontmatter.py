@@ -93,60 +93,60 @@ def test_true_is_no_number() -> None:
 REFUSED: list[tuple[str, int, str]] = [
     ("", 3, "empty"),
     ("# only a comment", 3, "empty"),
-    ("- a", 2, "is a mapping"),
-    ("just a text", 2, "is a mapping"),
-    ("a: b: c", 2, "colon in the text"),
-    ("a: b:", 2, "colon in the text"),
-    ("x: 1\na: one\n  two: three", 4, "colon in the text"),
+    ("- a", 2, "must be a mapping"),
+    ("just a text", 2, "must be a mapping"),
+    ("a: b: c", 2, "contains a colon"),
+    ("a: b:", 2, "contains a colon"),
+    ("x: 1\na: one\n  two: three", 4, "contains a colon"),
     ("a: &x y", 2, "an anchor"),
     ("a: *x", 2, "an alias"),
     ("a: !!str y", 2, "a tag"),
     ("a: @x", 2, "a reserved mark"),
     ("a: %x", 2, "a directive"),
-    ("&x a: b", 2, "does not begin with '&'"),
-    ("? a\n: b", 2, "begins something else"),
-    ("a: 1\na: 2", 3, "'a' comes twice"),
-    ("a: {b: 1, b: 2}", 2, "'b' comes twice"),
-    ("\ta: b", 2, "not with tabs"),
-    ("a:\n\tb: 1", 3, "not with tabs"),
+    ("&x a: b", 2, "cannot begin with '&'"),
+    ("? a\n: b", 2, "a string cannot begin with"),
+    ("a: 1\na: 2", 3, "duplicate key 'a'"),
+    ("a: {b: 1, b: 2}", 2, "duplicate key 'b'"),
+    ("\ta: b", 2, "not tabs"),
+    ("a:\n\tb: 1", 3, "not tabs"),
     ("a:\n  b: 1\n c: 2", 4, "indented further"),
     ("a: 1\nb", 3, "a key with a colon"),
     ("a: 1\n- b", 3, "a key with a colon"),
-    ('a: "x\n  y"', 2, "ends on the line"),
-    ("a: 'x", 2, "ends on the line"),
-    ("a: 'x' y", 2, "follows a value"),
-    ("a: [x] y", 2, "follows a value"),
-    ("a: [x,\n  y]", 2, "closes on the line"),
-    ("a: {b: 1", 2, "closes on the line"),
-    ("a: ['x' y]", 2, "commas between"),
+    ('a: "x\n  y"', 2, "must end on the same line"),
+    ("a: 'x", 2, "must end on the same line"),
+    ("a: 'x' y", 2, "unexpected text after"),
+    ("a: [x] y", 2, "unexpected text after"),
+    ("a: [x,\n  y]", 2, "must close on the same line"),
+    ("a: {b: 1", 2, "must close on the same line"),
+    ("a: ['x' y]", 2, "a comma between"),
     ("a: {b}", 2, "a key with a colon"),
-    ("a: {- b: c}", 2, "does not begin with '-'"),
+    ("a: {- b: c}", 2, "cannot begin with '-'"),
     ("a: [,]", 2, "missing between"),
-    (r'a: "\q"', 2, "means nothing"),
-    (r'a: "\ud83d"', 2, "half a character"),
-    (r'a: "\UFFFFFFFF"', 2, "no character"),
+    (r'a: "\q"', 2, "is not an escape"),
+    (r'a: "\ud83d"', 2, "a lone surrogate"),
+    (r'a: "\UFFFFFFFF"', 2, "is not a character"),
     ("a: .inf", 2, "JSON has no such number"),
     ("a: .nan", 2, "JSON has no such number"),
     ("a: 1e999", 2, "too large"),
     ("a: " + "9" * 30, 2, "too long"),
     ("a: 0x" + "f" * 30, 2, "too long"),
-    ("a: |x\n  y", 2, "at most a digit"),
-    ("a: |\n    \n  x", 4, "a blank line before"),
-    ("a: [x #]", 2, "closes on the line"),
-    (": x", 2, "begins something else"),
+    ("a: |x\n  y", 2, "only a digit"),
+    ("a: |\n    \n  x", 4, "a leading blank line"),
+    ("a: [x #]", 2, "must close on the same line"),
+    (": x", 2, "a string cannot begin with"),
     ("a: b\nc: \x07", 3, "control character"),
-    ("a: one # why\n  two", 3, "does not go on after a comment"),
-    ("true: x", 2, "'true' is no text"),
-    ("a: 1\n1: x", 3, "'1' is no text"),
-    ("null: x", 2, "'null' is no text"),
-    ("~: x", 2, "'~' is no text"),
-    ("1.5: x", 2, "'1.5' is no text"),
-    ("0x1F: x", 2, "'0x1F' is no text"),
+    ("a: one # why\n  two", 3, "cannot continue after a comment"),
+    ("true: x", 2, "key 'true' is not a string"),
+    ("a: 1\n1: x", 3, "key '1' is not a string"),
+    ("null: x", 2, "key 'null' is not a string"),
+    ("~: x", 2, "key '~' is not a string"),
+    ("1.5: x", 2, "key '1.5' is not a string"),
+    ("0x1F: x", 2, "key '0x1F' is not a string"),
     ("-.inf: x", 2, "quote it"),
-    ("a:\n  False: x", 3, "'False' is no text"),
-    ("a:\n- 7: x", 3, "'7' is no text"),
-    ("a: {TRUE: x}", 2, "'TRUE' is no text"),
-    ("a: {b: {2: x}}", 2, "'2' is no text"),
+    ("a:\n  False: x", 3, "key 'False' is not a string"),
+    ("a:\n- 7: x", 3, "key '7' is not a string"),
+    ("a: {TRUE: x}", 2, "key 'TRUE' is not a string"),
+    ("a: {b: {2: x}}", 2, "key '2' is not a string"),
 ]
 
 
@@ -160,12 +160,12 @@ def test_anything_else_is_refused_by_file_and_line(yaml: str, line: int, why: st
 
 @pytest.mark.parametrize("text", ["# no frontmatter", "", "\n---\na: b\n---\n", "----\na: b\n---"])
 def test_a_file_begins_with_it(text: str) -> None:
-    with pytest.raises(FrontmatterError, match="begins with its frontmatter"):
+    with pytest.raises(FrontmatterError, match="must begin with frontmatter"):
         read(text)
 
 
 def test_it_has_an_end() -> None:
-    with pytest.raises(FrontmatterError, match="does not end"):
+    with pytest.raises(FrontmatterError, match="no closing ---"):
         read("---\na: b\n# body\n")
 
 
@@ -205,5 +205,5 @@ def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
 
 
 def test_what_is_too_long_is_refused() -> None:
-    with pytest.raises(FrontmatterError, match="in time"):
+    with pytest.raises(FrontmatterError, match="no closing --- within 65536 characters"):
         of("a: " + "x" * 70_000)

@@ -247,7 +247,7 @@ def test_skills_that_come_and_go_change_the_list_of_resources(tmp_path: Path) ->
             skill(tmp_path, "new", "A new one.")
             write(home, {"SKILL.md": "---\nname: pdf\ndescription: Changed.\n---\n"})
             # Whoever lists skills has the folders looked at.
-            await asyncio.to_thread(app._core.extensions[SKILLS].extension._look)  # type: ignore[attr-defined]  # ours
+            await asyncio.to_thread(app._core.extensions[SKILLS].extension._rescan)  # type: ignore[attr-defined]  # ours
             await wire.until(1)
             assert wire.got[0]["method"] == "notifications/resources/list_changed"
             wire.ask(1, "resources/list")
@@ -289,7 +289,7 @@ def test_a_skill_that_becomes_unfit_is_left_out_and_told_of_once(
     with caplog.at_level(logging.ERROR, "trunkline.skills"):
         assert asked(app, "skills/list")["result"]["skills"] == []
         assert asked(app, "skills/list")["result"]["skills"] == []
-    assert caplog.text.count("a skill is left out") == 1
+    assert caplog.text.count("skill left out") == 1
     skill(tmp_path)
     assert len(asked(app, "skills/list")["result"]["skills"]) == 1
 
@@ -303,7 +303,7 @@ def test_a_second_skill_of_a_name_is_left_out_and_told_of_once(
     for _ in range(2):
         [entry] = asked(app, "skills/list")["result"]["skills"]
         assert entry["uri"] == "skill://two/pdf/SKILL.md"
-    assert caplog.text.count("called 'pdf' already") == 1
+    assert caplog.text.count("already has the name 'pdf'") == 1
     error = asked(app, "resources/read", uri="skill://one/pdf/SKILL.md")["error"]
     assert error["code"] == -32602
 
@@ -340,14 +340,14 @@ def test_a_list_of_resources_is_what_was_last_looked_at(tmp_path: Path) -> None:
 
 def test_an_unfit_skill_is_said_when_it_is_made(tmp_path: Path) -> None:
     write(tmp_path / "pdf", {"SKILL.md": "---\nname: pdf\n---\n"})
-    with pytest.raises(ValueError, match="description is a text"):
+    with pytest.raises(ValueError, match="description must be a string"):
         Skills(tmp_path)
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="there is no folder"):
+    with pytest.raises(ValueError, match="does not exist"):
         Skills(str(tmp_path / "none"))
-    with pytest.raises(ValueError, match="at least one skill"):
+    with pytest.raises(ValueError, match="at least 1"):
         Skills(tmp_path, page_size=0)
 
 
@@ -364,7 +364,7 @@ def test_a_folder_is_where_it_was_when_it_was_named(
 def test_one_name_for_two_skills_is_said_when_it_is_made(tmp_path: Path) -> None:
     skill(tmp_path / "one")
     skill(tmp_path / "two")
-    with pytest.raises(ValueError, match=r"one/pdf/SKILL\.md is called 'pdf' already"):
+    with pytest.raises(ValueError, match=r"one/pdf/SKILL\.md already has the name 'pdf'"):
         Skills(tmp_path)
 
 

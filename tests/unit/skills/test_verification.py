@@ -57,28 +57,28 @@ def fails(given: Any, contents: Any) -> VerificationFailed:
 
 
 def test_another_size_is_a_failure() -> None:
-    assert "its size is 5 bytes, and 6 were listed" in str(fails(entry(), blob(b"forms")))
+    assert "the size is 5 bytes, 6 were listed" in str(fails(entry(), blob(b"forms")))
 
 
 def test_another_digest_is_a_failure() -> None:
     error = fails(entry(), blob(b"\xffFORMS"))
-    assert "its digest is sha256:" in error.why
+    assert "the digest is sha256:" in error.why
     assert error.uri == FORMS
 
 
 def test_a_file_that_is_not_listed_is_a_failure() -> None:
     error = fails(entry(), text("x", "skill://pdf/other.md"))
-    assert "not among the files" in error.why
+    assert "does not list this file" in error.why
 
 
 @pytest.mark.parametrize(
     ("frontmatter", "why"),
     [
-        ({"description": "Reads all."}, "'description' is not what was listed"),
-        ({"license": "MIT"}, "'license' is in the frontmatter of the list alone"),
-        ({"metadata": {"version": "2"}}, "'metadata' is not what was listed"),
-        ({"metadata": {"version": 2, "more": 1}}, "'metadata' is not what was listed"),
-        ({"metadata": [2]}, "'metadata' is not what was listed"),
+        ({"description": "Reads all."}, "'description' differs from the entry"),
+        ({"license": "MIT"}, "'license' is only in the frontmatter of the entry"),
+        ({"metadata": {"version": "2"}}, "'metadata' differs from the entry"),
+        ({"metadata": {"version": 2, "more": 1}}, "'metadata' differs from the entry"),
+        ({"metadata": [2]}, "'metadata' differs from the entry"),
     ],
 )
 def test_another_frontmatter_is_a_failure(frontmatter: dict[str, Any], why: str) -> None:
@@ -90,7 +90,7 @@ def test_another_frontmatter_is_a_failure(frontmatter: dict[str, Any], why: str)
 
 def test_a_member_that_only_the_file_has_is_a_failure() -> None:
     told = {"name": "pdf", "description": "Reads PDFs."}
-    assert "of the file alone" in fails(entry(frontmatter=told), text()).why
+    assert "only in the frontmatter of the file" in fails(entry(frontmatter=told), text()).why
 
 
 def test_true_is_not_one_and_one_is_one() -> None:
@@ -112,7 +112,7 @@ def test_true_is_not_one_and_one_is_one() -> None:
 def test_a_frontmatter_that_cannot_be_read_is_a_failure() -> None:
     content = "---\nname: *x\n---\n"
     error = fails(entry(resources=[listed(URI, content.encode())]), text(content))
-    assert "cannot be read" in error.why
+    assert "invalid frontmatter" in error.why
     assert "line 2" in error.why
     broken = b"---\nname: \xff\n---\n"
     error = fails(entry(resources=[listed(URI, broken)]), blob(broken, URI))
@@ -122,25 +122,25 @@ def test_a_frontmatter_that_cannot_be_read_is_a_failure() -> None:
 def test_a_dynamic_skill_has_files_in_its_folder_alone() -> None:
     dynamic = entry(resources="dynamic")
     assert verify(dynamic, text("anything", FORMS)) == b"anything"
-    assert "no file of the skill" in fails(dynamic, text("x", "skill://other/x.md")).why
+    assert "not a file of the skill" in fails(dynamic, text("x", "skill://other/x.md")).why
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({}, "no entry of a skill"),
-        ({"uri": URI, "frontmatter": {"name": "pdf"}}, "no entry of a skill"),
+        ({}, "not an entry of a skill"),
+        ({"uri": URI, "frontmatter": {"name": "pdf"}}, "not an entry of a skill"),
         (
             {"uri": URI, "frontmatter": {"name": "pdf", "description": "x"}, "resources": "some"},
-            "no entry of a skill",
+            "not an entry of a skill",
         ),
         (
             {"uri": URI, "frontmatter": {"name": "pdf"}, "resources": "dynamic"},
-            "not in order: description",
+            "invalid entry: description",
         ),
         (
             {"uri": URI, "frontmatter": {"name": "pdf", "description": "x"}, "resources": []},
-            "not in order: SKILL.md is listed",
+            "invalid entry: SKILL.md is not listed",
         ),
     ],
 )
@@ -151,11 +151,11 @@ def test_an_entry_that_is_none_is_a_failure(given: dict[str, Any], why: str) -> 
 @pytest.mark.parametrize(
     ("contents", "why"),
     [
-        (ReadResourceResult([]), "here are 0"),
-        (ReadResourceResult([ResourceContents(URI, text="a")] * 2), "here are 2"),
-        (ResourceContents(URI), "neither a text nor a blob"),
-        (ResourceContents(URI, blob="no base64!"), "cannot be read"),
-        (ResourceContents(URI, text="\ud83d"), "cannot be read"),
+        (ReadResourceResult([]), "got 0"),
+        (ReadResourceResult([ResourceContents(URI, text="a")] * 2), "got 2"),
+        (ResourceContents(URI), "neither text nor blob"),
+        (ResourceContents(URI, blob="no base64!"), "cannot be decoded"),
+        (ResourceContents(URI, text="\ud83d"), "cannot be decoded"),
     ],
 )
 def test_contents_that_are_no_file_are_a_failure(contents: Any, why: str) -> None:
