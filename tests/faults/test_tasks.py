@@ -919,7 +919,7 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
                 """Wait until the store holds no task: a write drops records that have expired."""
                 others = 2  # the probe, and the heartbeat of the server
                 async with asyncio.timeout(10):
-                    while len(shop.store._shelf) > others:
+                    while len(shop.store._records) > others:
                         await shop.store.put(probe, b"", ttl=None)
                         await asyncio.sleep(0.001)
 

@@ -209,14 +209,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def room_is_counted(self) -> None:
-        shelf = self.store._shelf
+        shelf = self.store._records
         assert shelf._all.keys == len(shelf) == sum(one.keys for one in shelf._tenants.values())
         sizes = sum(record.size for record in shelf._records.values())
         assert shelf._all.bytes == sizes == sum(one.bytes for one in shelf._tenants.values())
 
     @invariant()
     def every_record_that_expires_is_in_the_heap(self) -> None:
-        shelf = self.store._shelf
+        shelf = self.store._records
         earliest: dict[object, float] = {}
         for when, _, place in shelf._heap:
             earliest[place] = min(when, earliest.get(place, inf))

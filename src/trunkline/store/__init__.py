@@ -1,7 +1,7 @@
-"""What is shared between requests, and between processes: one interface, and its drivers.
+"""Stores: shared state of requests and processes, with one interface and several drivers.
 
-`base` states what every operation promises; `trunkline.testing.store_contract` checks it for any
-driver. Names are imported when they are first used.  [PEP 562]
+`base` states the contract of every operation; `trunkline.testing.store_contract` tests it for any
+driver. Names are imported on first use.  [PEP 562]
 """
 
 from .._lazy_exports import lazy_exports

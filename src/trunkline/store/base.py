@@ -1,22 +1,21 @@
-"""What a store is: the little that several processes, or several requests, must share.
+"""The store interface: state that several requests or processes share.
 
-Values with versions, logs that can be replayed, messages to whoever listens, markers that one
-caller takes, leases. Who stores what is not known here, nor what the bytes mean. The rules
-that every driver keeps, and that `trunkline.testing.store_contract` checks for any of them:
+Versioned values, replayable logs, publish/subscribe channels, one-time markers and leases. A store
+does not interpret the bytes. The rules of every driver, tested by
+`trunkline.testing.store_contract`:
 
-* A key says whose it is: tenant, kind and name are three things and never one text, so that
-  no name, whatever is in it, reaches what belongs to another tenant or another kind.
-* One key may have a value, a log, a marker and a lease, which know nothing of each other.
-* Each operation happens whole or not at all, and as if alone; two operations are never one.
-* A `ttl` is in seconds from now, by the clock of the engine. What has expired is gone for
-  every operation from that moment on, and what is there is never evicted: a store that is
-  full refuses with `StoreFull`, and nothing has changed.
-* A `ttl` that is no positive number, and a `limit` that is not from 1 to 1000, is a ValueError.
-* An engine that does not answer is `StoreUnavailable`, and so it is not known whether the
-  operation happened. The same holds for who cancels one. Nothing is answered from memory
-  instead: what guards something (a marker, a lease) fails closed.
-* An engine that restarts, or fails over, may have lost the last writes it acknowledged, or
-  all. Each operation says what its caller can then still rely on.
+* A key has three separate parts, tenant, kind and name: a name, whatever it contains, cannot reach
+  data of another tenant or kind.
+* A key may have a value, a log, a marker and a lease, independent of each other.
+* Each operation is atomic and isolated; two operations are not.
+* A `ttl` is in seconds from now, by the clock of the engine. Expired data is gone for every
+  operation at once. Live data is never evicted: a full store raises `StoreFull`, unchanged.
+* A `ttl` that is not positive, and a `limit` outside 1 to 1000, raise ValueError.
+* An engine that does not respond raises `StoreUnavailable`: whether the operation happened is
+  unknown. The same holds for a cancelled operation. There is no fallback to memory: markers and
+  leases fail closed.
+* An engine that restarts or fails over may have lost acknowledged writes. Each operation states
+  what holds after that.
 
 A store belongs to one event loop.
 """
@@ -31,12 +30,12 @@ __all__ = ["ChannelSubscription", "Store"]
 
 
 class ChannelSubscription(Protocol):
-    """Messages as they come: `async for message in subscription`.
+    """Messages of one or several channels: `async for message in subscription`.
 
-    At most once: a message comes once or not at all, and those of one publisher on one channel
-    in order. The iteration stops when this side has called `close`; when it ends for another
-    reason it raises `SubscriptionEnded`, at once and also if messages were waiting, and again
-    each time it is asked. Who awaits a message may be cancelled, and loses none.
+    Delivery is at most once; messages of one publisher on one channel arrive in order. The
+    iteration stops after `close`. When it ends for another reason it raises `SubscriptionEnded`,
+    immediately (queued messages are dropped) and on every further iteration. Cancelling a waiting
+    iteration loses no message.
     """
 
     def __aiter__(self) -> Self: ...
@@ -44,7 +43,7 @@ class ChannelSubscription(Protocol):
     async def __anext__(self) -> Message: ...
 
     async def close(self) -> None:
-        """End the subscription; it may be called twice."""
+        """End the subscription; may be called twice."""
         ...
 
 
@@ -55,131 +54,131 @@ class Store(Protocol):
     # Values
 
     async def get(self, key: Key) -> Stored | None:
-        """Return the value of `key`, or None where there is none.
+        """Return the value of `key`, or None.
 
-        It is the latest that was written. After the engine lost writes it may be an earlier
-        one, with the version of an earlier one.
+        It is the latest one written. After the engine lost writes it may be an earlier one, with
+        its earlier version.
         """
         ...
 
     async def put(self, key: Key, value: bytes, *, ttl: float | None) -> int:
-        """Write a value over whatever is there, and return its version.
+        """Write a value unconditionally, and return its version.
 
-        `ttl` replaces any earlier one; None is for ever. Acknowledged is not durable: who must
-        survive the loss of the engine has to be able to make the value again.
+        `ttl` replaces the earlier one; None: never expires. An acknowledged write is not durable:
+        a caller that must survive the loss of the engine has to recreate the value.
         """
         ...
 
     async def compare_and_set(
         self, key: Key, value: bytes, *, version: int | None, ttl: float | None
     ) -> int | None:
-        """Write a value if `version` is that of the one there; return the new version.
+        """Write a value if the current one has `version`; return the new version.
 
-        None as the version asks that there be no value; None as the answer says that another
-        was there, and nothing has changed. Of several who compare with one version, one wins.
-        Whoever gets StoreUnavailable reads again to learn whether it was them. A driver whose
-        engine can lose writes makes versions at random, so that a lost one never comes again.
+        `version=None` requires that there is no value. Returns None on a conflict; nothing has
+        changed. Of several callers with the same version, one wins. After StoreUnavailable, read
+        again to see whether the write happened. A driver whose engine can lose writes uses random
+        versions, so that a lost version is never reused.
         """
         ...
 
     async def touch(self, key: Key, *, ttl: float | None) -> bool:
-        """Give the value of `key` a new `ttl`; say whether it is there.
+        """Give the value of `key` a new `ttl`; return False if there is no value.
 
-        The version stays, so that keeping something alive and changing it do not collide.
+        The version stays, so that renewing a value does not conflict with changing it.
         """
         ...
 
     async def delete(self, key: Key, *, version: int | None = None) -> bool:
-        """Delete the value of `key`, if it has `version` where one is given; say whether it did.
+        """Delete the value of `key`, only at `version` if given; return True if it was deleted.
 
-        After the engine lost writes a deleted value may be there again.
+        After the engine lost writes a deleted value may reappear.
         """
         ...
 
     async def scan(self, prefix: Key, *, after: str | None = None, limit: int = 100) -> RecordPage:
-        """Return keys with a value, of the tenant and kind of `prefix`, whose names begin so.
+        """Return a page of keys that have a value, with tenant, kind and name prefix of `prefix`.
 
-        At most `limit` of them, maybe none, behind the cursor `after` of an earlier page; the
-        end is where the cursor is None. In no order that is promised. A key that is there from
-        the first page to the last is on one of them at least; one that comes or goes meanwhile
-        may be, and may be gone when it is looked at.
+        At most `limit` keys, maybe none, after the cursor `after` of an earlier page; the last
+        page has no cursor. The order is unspecified. A key that exists throughout the scan is
+        returned at least once; one added or deleted meanwhile may be.
         """
         ...
 
     # Logs
 
     async def append(self, key: Key, data: bytes, *, retention: Retention) -> Cursor:
-        """Append an entry to the log of `key`, making one where there is none; return its place.
+        """Append an entry to the log of `key`, creating the log if needed; return its position.
 
-        Numbers rise by one, whoever appends. A log that is made gets a new epoch, at random.
-        After the engine lost writes a number may be given out again: a driver that learns of
-        such a loss begins new epochs, and one that cannot learn of it says so.
+        Numbers increase by one. A new log gets a random epoch. After the engine lost writes a
+        number may be reused: a driver that detects the loss starts new epochs, and one that cannot
+        detect it documents that.
         """
         ...
 
     async def read(self, key: Key, *, after: Cursor | None = None, limit: int = 100) -> LogPage:
-        """Return up to `limit` entries behind `after`, or from the oldest that is kept.
+        """Return up to `limit` entries after `after`, or from the oldest one.
 
-        A cursor of another epoch, or ahead of the log, shows that the log was lost or
-        restarted: `missed` is None. Entries that expired or were trimmed are counted in it.
+        For a cursor of another epoch, or ahead of the log, the log was lost or recreated: `missed`
+        is None. Otherwise `missed` counts entries that expired or were trimmed.
         """
         ...
 
     async def delete_log(self, key: Key) -> bool:
-        """Delete the log of `key` with its epoch; say whether there was one."""
+        """Delete the log of `key` with its epoch; return False if there was none."""
         ...
 
     # Messages
 
     async def publish(self, channel: Key, data: bytes) -> None:
-        """Send a message to those who are subscribed now; it waits for none of them.
+        """Send a message to the current subscribers, without waiting for them.
 
-        At most once: nobody is told who received it, and what must not be missed is a value or
-        a log that the message only points to.
+        Delivery is at most once and unconfirmed: data that must not be missed belongs in a value
+        or a log, with the message as a hint to read it.
         """
         ...
 
     async def subscribe(self, *channels: Key) -> ChannelSubscription:
-        """Listen to channels: what is published after this returns comes, in order.
+        """Subscribe to channels: messages published after this returns arrive in order.
 
-        A driver that lost its engine ends the subscription as LOST, even where it could
-        reconnect: only the subscriber can look again for what it missed.
+        A driver that lost its engine ends the subscription as LOST, even if it could reconnect:
+        only the subscriber can read again what it missed.
         """
         ...
 
     # Markers
 
     async def take(self, key: Key, *, ttl: float) -> bool:
-        """Say whether this caller is the first to take `key`: one is, until `ttl` has passed.
+        """Return True for the first caller to take `key` within `ttl` seconds.
 
-        There is no giving back. `ttl` has to outlast what is guarded, as a token's own expiry.
-        Who gets an error treats it as not taken, though it may be. After the engine lost writes a
-        second taker is possible: what may never happen twice needs an engine that does not.
+        A marker cannot be released. `ttl` must outlast what it guards, such as the expiry of a
+        token. After an error the caller has not taken it, though the marker may exist. After the
+        engine lost writes a second caller may take it: what must never happen twice needs an
+        engine that does not lose writes.
         """
         ...
 
     # Leases
 
     async def acquire(self, key: Key, *, ttl: float) -> Lease | None:
-        """Return a lease of `key`, or None while another one is held, be it the caller's own.
+        """Return a lease of `key`, or None while another one is held, even by the same caller.
 
-        A lease ends by itself after `ttl`, and its holder is not told: what it works on checks
-        the token. Tokens rise for as long as the engine keeps its writes; a driver whose engine
-        can lose them makes tokens of something that does not go back, such as its clock.
+        A lease expires after `ttl` without notice to its holder: the guarded resource checks the
+        fencing token. Tokens increase while the engine keeps its writes; a driver whose engine can
+        lose them derives tokens from something monotonic, such as its clock.
         """
         ...
 
     async def renew(self, lease: Lease, *, ttl: float) -> bool:
-        """Hold a lease for `ttl` from now; say whether it was still held. If not, stop working."""
+        """Extend a lease to `ttl` from now; return False if it was lost: stop working then."""
         ...
 
     async def release(self, lease: Lease) -> bool:
-        """Give a lease up; say whether it was still held."""
+        """Release a lease; return False if it was lost."""
         ...
 
     async def close(self) -> None:
-        """End every subscription, and leave nothing behind: no task, connection or memory.
+        """End all subscriptions and free all tasks, connections and memory.
 
-        It may be called twice. Everything else raises StoreClosed from now on.
+        May be called twice. All other operations raise StoreClosed afterwards.
         """
         ...

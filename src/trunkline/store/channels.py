@@ -1,7 +1,7 @@
-"""Who listens to what in one process, and what waits for each of them.
+"""Publish/subscribe channels within one process.
 
-A publisher never waits. A subscriber that lets too much wait is ended with a reason, and its
-messages are let go at once: memory is for those who keep up.
+A publisher never waits. A subscription whose queue exceeds its limit ends as SLOW, and its queue is
+dropped at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from .errors import EndReason, StoreFull, SubscriptionEnded
-from .expiring_records import ENTRY_COST
+from .expiring_records import ENTRY_COST_BYTES
 from .values import Key, Message, StoreLimits
 
 __all__ = ["Channels"]
@@ -23,47 +23,47 @@ class Channels:
 
     def __init__(self, limits: StoreLimits) -> None:
         self._limits = limits
-        # The inner dict is a set in order: who came first hears first.
-        self._listeners: dict[Key, dict[_Listener, None]] = {}
+        # The inner dict is an ordered set: messages are delivered in order of subscription.
+        self._subscriptions: dict[Key, dict[_MemorySubscription, None]] = {}
         self._count = 0
 
-    def listen(self, keys: Iterable[Key]) -> _Listener:
+    def subscribe(self, keys: Iterable[Key]) -> _MemorySubscription:
         """Return a new subscription to these channels.
 
         Raises:
-            StoreFull: there is none.
+            StoreFull: the limit of subscriptions is reached.
         """
-        listener = _Listener(self, self._limits, tuple(dict.fromkeys(keys)))
-        if self._count + len(listener.keys) > self._limits.subscriptions:
+        subscription = _MemorySubscription(self, self._limits, tuple(dict.fromkeys(keys)))
+        if self._count + len(subscription.keys) > self._limits.subscriptions:
             raise StoreFull("subscriptions", self._limits.subscriptions)
-        self._count += len(listener.keys)
-        for key in listener.keys:
-            self._listeners.setdefault(key, {})[listener] = None
-        return listener
+        self._count += len(subscription.keys)
+        for key in subscription.keys:
+            self._subscriptions.setdefault(key, {})[subscription] = None
+        return subscription
 
     def publish(self, key: Key, data: bytes) -> None:
-        """Hand a message to everyone who listens; those who fall behind are ended."""
+        """Deliver a message to the subscribers of a channel; end those that are too slow."""
         message = Message(key, data)
-        for listener in tuple(self._listeners.get(key, ())):
-            listener.hand(message)
+        for subscription in tuple(self._subscriptions.get(key, ())):
+            subscription.deliver(message)
 
-    def leave(self, listener: _Listener) -> None:
-        """Forget a subscription."""
-        for key in listener.keys:
-            others = self._listeners[key]
-            del others[listener]
+    def leave(self, subscription: _MemorySubscription) -> None:
+        """Remove a subscription."""
+        for key in subscription.keys:
+            others = self._subscriptions[key]
+            del others[subscription]
             if not others:
-                del self._listeners[key]
-        self._count -= len(listener.keys)
+                del self._subscriptions[key]
+        self._count -= len(subscription.keys)
 
     def end(self, reason: EndReason) -> None:
         """End every subscription."""
-        for listener in {one: None for group in self._listeners.values() for one in group}:
-            listener.end(reason)
+        for subscription in {one: None for group in self._subscriptions.values() for one in group}:
+            subscription.end(reason)
 
 
-class _Listener:
-    """A subscription in the process where the messages are published."""
+class _MemorySubscription:
+    """A `ChannelSubscription` in the process of its publishers."""
 
     def __init__(self, channels: Channels, limits: StoreLimits, keys: tuple[Key, ...]) -> None:
         self.keys = keys
@@ -71,29 +71,29 @@ class _Listener:
         self._limits = limits
         self._waiting: deque[Message] = deque()
         self._bytes = 0
-        self._news = asyncio.Event()
-        # Whether it has ended, and why; None is by its owner.
+        self._changed = asyncio.Event()
+        # None as the reason: closed by its owner.
         self._is_over = False
         self._reason: EndReason | None = None
 
-    def hand(self, message: Message) -> None:
-        """Let a message wait for the subscriber."""
+    def deliver(self, message: Message) -> None:
+        """Queue a message for the subscriber."""
         self._waiting.append(message)
-        self._bytes += len(message.data) + ENTRY_COST
+        self._bytes += len(message.data) + ENTRY_COST_BYTES
         limits = self._limits
         if len(self._waiting) > limits.backlog or self._bytes > limits.backlog_bytes:
             self.end(EndReason.SLOW)
-        self._news.set()
+        self._changed.set()
 
     def end(self, reason: EndReason | None) -> None:
-        """Let no more messages come, and let go of those that wait."""
+        """End the subscription and drop its queue."""
         if self._is_over:
             return
         self._is_over = True
         self._reason = reason
         self._waiting.clear()
         self._channels.leave(self)
-        self._news.set()
+        self._changed.set()
 
     async def close(self) -> None:
         """End the subscription."""
@@ -103,14 +103,14 @@ class _Listener:
         return self
 
     async def __anext__(self) -> Message:
-        # A message is taken out without another wait, so who is cancelled has taken none.
+        # No await after a message is dequeued, so that a cancellation loses none.
         while not self._waiting:
             if self._is_over:
                 if self._reason is None:
                     raise StopAsyncIteration
                 raise SubscriptionEnded(self._reason)
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
         message = self._waiting.popleft()
-        self._bytes -= len(message.data) + ENTRY_COST
+        self._bytes -= len(message.data) + ENTRY_COST_BYTES
         return message

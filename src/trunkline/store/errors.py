@@ -1,11 +1,11 @@
-"""What a store says when it does not do what it was asked.
+"""Errors of stores.
 
 StoreError                      a TrunklineError
-  InvalidKey                    a text that can be no part of a key
-  StoreFull                     no room, and nothing has changed
-  StoreUnavailable              the engine does not answer: it may have happened, or not
-  StoreClosed                   by `close`: nothing happened
-  SubscriptionEnded             no more messages will come, for a reason
+  InvalidKey                    a part of a key is too long or not encodable
+  StoreFull                     a limit is reached; nothing has changed
+  StoreUnavailable              no response from the engine: the operation may have happened
+  StoreClosed                   after `close`; nothing happened
+  SubscriptionEnded             no more messages, with a reason
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = [
 
 
 class StoreError(TrunklineError):
-    """A store could not do what it was asked."""
+    """A store operation failed."""
 
 
 class InvalidKey(StoreError, ValueError):
-    """A text that can be no part of a key; it is not repeated, for it may be a secret."""
+    """A part of a key is invalid; the text does not repeat it, since it may be a secret."""
 
 
 class StoreFull(StoreError):
-    """There is no room, and nothing has changed; `bound` is the field of `StoreLimits`."""
+    """A limit is reached and nothing has changed; `bound` is the field of `StoreLimits`."""
 
     def __init__(self, bound: str, limit: int) -> None:
         super().__init__(bound, limit)
@@ -47,9 +47,9 @@ class StoreFull(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The engine does not answer; whether the operation happened is not known.
+    """The engine does not respond; whether the operation happened is unknown.
 
-    Its text is a driver's, and may name the address of the engine: no password is shown of it.
+    The text comes from the driver and may contain the engine's URL; passwords are redacted.
     """
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreClosed(StoreError):
-    """The store was closed by `close`; nothing happened."""
+    """The store is closed; nothing happened."""
 
     def __str__(self) -> str:
         return "the store was closed"
@@ -70,12 +70,12 @@ class EndReason(Enum):
     """Why a subscription ended without being closed by its owner."""
 
     SLOW = "the subscriber fell behind"
-    LOST = "the engine was lost for a while, and messages may have been"
+    LOST = "the connection to the engine was lost, and messages may be missing"
     STORE_CLOSED = "the store was closed"
 
 
 class SubscriptionEnded(StoreError):
-    """No more messages will come, and some may be missing; subscribe again, then look anew."""
+    """No more messages arrive, and some may be missing; subscribe again, then read the data."""
 
     def __init__(self, reason: EndReason) -> None:
         super().__init__(reason)

@@ -1,13 +1,13 @@
-"""Records in memory: what there is, when it expires, and how much room it takes.
+"""Records in memory with expiry and size accounting.
 
-What a record holds is the affair of whoever puts it here. The rules that live here:
+The rules that live here, and only here:
 
-* A record is gone the moment it expires, whether or not its memory is free yet: that happens
-  when somebody looks for it, a few at each write, and as far as needed when room is short.
-* Room is taken before anything changes, so that a refusal leaves everything as it was.
-* Nothing that is alive is thrown out to make room.
-* The clock is read by `find` and `scan`, with which every operation begins: in the middle of
-  one no time passes, and what was found stays.
+* A record is gone when it expires, though its memory is freed later: on lookup, a few records at
+  each write, and as many as needed when space runs out.
+* Space is reserved before anything changes, so that `StoreFull` leaves everything as it was.
+* Live records are never evicted.
+* `find` and `scan`, which begin every operation, read the clock: time stands still within an
+  operation, so a record that was found does not expire during it.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from .errors import StoreFull
 from .sorted_names import SortedNames
 from .values import Key, RecordPage, StoreLimits
 
-__all__ = ["ENTRY_COST", "RECORD_COST", "ExpiringRecords", "Record"]
+__all__ = ["ENTRY_COST_BYTES", "RECORD_COST_BYTES", "ExpiringRecords", "Record"]
 
-# What a record, and an entry in one, takes up beside the bytes it holds, as measured and rounded.
-# Without it a million empty values would be free.
-RECORD_COST: Final = 640
-ENTRY_COST: Final = 128
-# Records that a write looks at, to free those that have expired: more than it can add, so that
-# they cannot pile up, and too few to be felt.
+# Overhead of a record, and of an entry in one, measured and rounded up. Without it a million empty
+# values would cost nothing.
+RECORD_COST_BYTES: Final = 640
+ENTRY_COST_BYTES: Final = 128
+# Records checked for expiry at each write: more than a write adds, so that expired ones cannot
+# accumulate, and few enough to be cheap.
 _MAX_SWEPT: Final = 16
-# Entries for what is gone stay in the heap until they outnumber the others.
+# Outdated heap entries beyond the number of records before the heap is rebuilt.
 _MAX_STALE: Final = 64
 
 
 class Record:
-    """One thing under a key; its class says which of the things that a key may have."""
+    """A value, log, marker or lease of a key, by subclass."""
 
     __slots__ = ("expires", "key", "size")
 
-    # Whether scans list it.
+    # Whether scans return it.
     is_listed: ClassVar[bool] = False
 
     def __init__(self, key: Key) -> None:
@@ -52,8 +52,8 @@ Kind = TypeVar("Kind", bound=Record)
 _Place: TypeAlias = tuple[type[Record], Key]
 
 
-class _Room:
-    """How much is taken, by all or by one tenant."""
+class _Usage:
+    """Keys and bytes in use, in total or by one tenant."""
 
     __slots__ = ("bytes", "keys")
 
@@ -63,7 +63,7 @@ class _Room:
 
 
 class ExpiringRecords:
-    """Every record of one store."""
+    """The records of one store."""
 
     def __init__(self, limits: StoreLimits, clock: Callable[[], float]) -> None:
         self._limits = limits
@@ -71,19 +71,19 @@ class ExpiringRecords:
         self.now = clock()
         self._records: dict[_Place, Record] = {}
         self._names: dict[tuple[type[Record], str, str], SortedNames] = {}
-        # When to look at a place again, at the latest when what is there expires. A record that
-        # was given more time since is put back with its new time, so touching it costs nothing
-        # here. Places and no records, for one that is gone must not be kept alive.
+        # When to check a place for expiry. A record whose time was extended is pushed back when
+        # its old time comes, so that extending is free. Places, not records: a removed record must
+        # not be kept in memory.
         self._heap: list[tuple[float, int, _Place]] = []
         self._pushed = 0  # breaks ties: places do not compare
-        self._all = _Room()
-        self._tenants: dict[str, _Room] = {}
+        self._all = _Usage()
+        self._tenants: dict[str, _Usage] = {}
 
     def __len__(self) -> int:
         return len(self._records)
 
     def find(self, kind: type[Kind], key: Key) -> Kind | None:
-        """Return the record of this kind under `key`, if it is there and has not expired."""
+        """Return the live record of this kind under `key`, or None."""
         self.now = self._clock()
         record = self._records.get((kind, key))
         if record is None or not isinstance(record, kind):
@@ -94,14 +94,14 @@ class ExpiringRecords:
         return record
 
     def add(self, record: Record, size: int, ttl: float | None) -> None:
-        """Put up a record of which there is none yet, with so many bytes in it.
+        """Add a new record that holds `size` bytes.
 
         Raises:
-            StoreFull: it is not there, and nothing has changed.
+            StoreFull: a limit is reached; nothing has changed.
         """
         key = record.key
-        size += RECORD_COST + len(key.tenant) + len(key.kind) + len(key.name)
-        self._take(key.tenant, 1, size)
+        size += RECORD_COST_BYTES + len(key.tenant) + len(key.kind) + len(key.name)
+        self._reserve(key.tenant, 1, size)
         record.size = size
         self._records[type(record), key] = record
         if record.is_listed:
@@ -111,23 +111,23 @@ class ExpiringRecords:
         self.expire(record, ttl)
 
     def grow(self, record: Record, by: int) -> None:
-        """Take so many bytes more for a record, or give them back.
+        """Reserve `by` more bytes for a record; negative values free them.
 
         Raises:
-            StoreFull: nothing has changed.
+            StoreFull: a limit is reached; nothing has changed.
         """
-        self._take(record.key.tenant, 0, by)
+        self._reserve(record.key.tenant, 0, by)
         record.size += by
 
     def expire(self, record: Record, ttl: float | None) -> None:
-        """Let a record expire in `ttl` seconds from now, in place of any earlier time."""
+        """Set the expiry of a record to `ttl` seconds from now; None: never."""
         before, record.expires = record.expires, inf if ttl is None else self.now + ttl
-        # A time before this one is in the heap already, and leads to this one.
+        # Otherwise the heap has an earlier entry, which leads to this time.
         if record.expires < before:
             self._push(record)
 
     def remove(self, record: Record) -> None:
-        """Take a record away, and give its room back."""
+        """Remove a record and free its space."""
         key = record.key
         del self._records[type(record), key]
         if record.is_listed:
@@ -135,17 +135,17 @@ class ExpiringRecords:
             names.remove(key.name)
             if not names:
                 del self._names[type(record), key.tenant, key.kind]
-        self._note(key.tenant, -1, -record.size)
+        self._account(key.tenant, -1, -record.size)
         self._tidy()
 
     def scan(self, kind: type[Record], prefix: Key, after: str | None, limit: int) -> RecordPage:
-        """Return a page of keys; a name of an expired record is looked at, but not returned."""
+        """Return a page of keys; an expired record counts against `limit`, but is not returned."""
         names = self._names.get((kind, prefix.tenant, prefix.kind), SortedNames())
         self.now = self._clock()
         keys: list[Key] = []
         last = None
-        for looked_at, name in enumerate(names.behind(prefix.name, after)):
-            if looked_at == limit:
+        for checked, name in enumerate(names.behind(prefix.name, after)):
+            if checked == limit:
                 return RecordPage(tuple(keys), last)
             last = name
             record = self._records[kind, Key(prefix.tenant, prefix.kind, name)]
@@ -153,19 +153,18 @@ class ExpiringRecords:
                 keys.append(record.key)
         return RecordPage(tuple(keys), None)
 
-    # Room
+    # Space
 
-    def _take(self, tenant: str, keys: int, size: int) -> None:
+    def _reserve(self, tenant: str, keys: int, size: int) -> None:
         self._sweep(_MAX_SWEPT)
         while (full := self._lacking(tenant, keys, size)) is not None:
             if not self._sweep(1):
                 raise full
-        self._note(tenant, keys, size)
+        self._account(tenant, keys, size)
 
     def _lacking(self, tenant: str, keys: int, size: int) -> StoreFull | None:
-        """Return what there is no room for, if anything."""
         limits = self._limits
-        own = self._tenants.get(tenant) or _Room()
+        own = self._tenants.get(tenant) or _Usage()
         bounds = (
             ("keys", limits.keys, self._all.keys, keys),
             ("total_bytes", limits.total_bytes, self._all.bytes, size),
@@ -177,8 +176,8 @@ class ExpiringRecords:
                 return StoreFull(name, limit)
         return None
 
-    def _note(self, tenant: str, keys: int, size: int) -> None:
-        own = self._tenants.setdefault(tenant, _Room())
+    def _account(self, tenant: str, keys: int, size: int) -> None:
+        own = self._tenants.setdefault(tenant, _Usage())
         for room in (self._all, own):
             room.keys += keys
             room.bytes += size
@@ -188,18 +187,18 @@ class ExpiringRecords:
     # Expiry
 
     def _sweep(self, count: int) -> int:
-        """Look at up to `count` places where something may have expired; return at how many."""
-        looked_at = 0
-        while looked_at < count and self._heap and self._heap[0][0] <= self.now:
+        """Check up to `count` due places for expiry; return the number checked."""
+        checked = 0
+        while checked < count and self._heap and self._heap[0][0] <= self.now:
             record = self._records.get(heappop(self._heap)[2])
-            looked_at += 1
+            checked += 1
             if record is None:
                 continue
             if record.expires > self.now:
                 self._push(record)
             else:
                 self.remove(record)
-        return looked_at
+        return checked
 
     def _push(self, record: Record) -> None:
         if record.expires == inf:

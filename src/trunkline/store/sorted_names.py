@@ -1,8 +1,8 @@
-"""Names in order, for scans that go on where the last one stopped.
+"""Sorted set of names, for scans that continue from a cursor.
 
-The names stand in short runs: finding one is two bisections, and adding one moves the rest of
-a run, never all that come behind it. Order is that of code points, which is also that of the
-names as UTF-8, so that drivers which keep bytes agree.
+The names are kept in short sorted runs: a lookup is two bisections, and an insertion moves only the
+rest of one run. The order is by code points, which equals the order of the UTF-8 bytes, so that
+drivers that sort bytes agree.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final
 
 __all__ = ["SortedNames"]
 
-# Names in a run before it is cut in two: a few KiB to move, and few runs to search.
+# A longer run is split in two: few KiB to move, and few runs to search.
 _MAX_RUN_NAMES: Final = 512
 
 
 class SortedNames:
-    """A set of names that can be walked from anywhere."""
+    """A sorted set of names that can be iterated from any position."""
 
     __slots__ = ("_runs",)
 
@@ -29,7 +29,7 @@ class SortedNames:
         return bool(self._runs)
 
     def add(self, name: str) -> None:
-        """Add a name that is not there yet."""
+        """Add a name that is not in the set."""
         if not self._runs:
             self._runs.append([name])
             return
@@ -42,7 +42,7 @@ class SortedNames:
             del run[half:]
 
     def remove(self, name: str) -> None:
-        """Remove a name that is there."""
+        """Remove a name that is in the set."""
         at = self._run_of(name)
         run = self._runs[at]
         del run[bisect_left(run, name)]
@@ -50,7 +50,7 @@ class SortedNames:
             del self._runs[at]
 
     def behind(self, prefix: str, after: str | None) -> Iterator[str]:
-        """Yield the names that begin with `prefix`, in order, those behind `after` only."""
+        """Yield the names that begin with `prefix`, in order, only those after `after`."""
         if not self._runs:
             return
         at = self._run_of(max(prefix, after or ""))
@@ -65,5 +65,4 @@ class SortedNames:
             start = 0
 
     def _run_of(self, name: str) -> int:
-        """Return which run the name is in, or belongs in."""
         return max(0, bisect_right(self._runs, name, key=lambda run: run[0]) - 1)

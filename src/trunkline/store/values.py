@@ -1,7 +1,6 @@
-"""What goes into a store and comes out of it, and how much of it there may be.
+"""Value types of stores: keys, values, log entries, leases and limits.
 
-Nothing here shows the bytes of a value or the name of a key when it is printed: either may be
-a secret.
+Their repr never shows the bytes of a value or the name of a key: either may be a secret.
 """
 
 from __future__ import annotations
@@ -27,17 +26,16 @@ __all__ = [
     "Stored",
 ]
 
-# In UTF-8, of a tenant or a name. Long enough for a URL that means to be read; what is longer
-# (a token) is hashed by whoever stores it.
-KEY_BYTES: Final = 512
-# Of a page of a scan or a log: more would hold up the loop, or an engine that others use.
-PAGE_LIMIT: Final = 1000
+# Of a tenant or name in UTF-8: enough for a readable URL. Longer names, such as tokens, are hashed.
+MAX_KEY_BYTES: Final = 512
+# Of a page of a scan or log: more would block the event loop, or a shared engine.
+MAX_PAGE_ITEMS: Final = 1000
 
 _KIND: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
 
-class _Facts(Struct, frozen=True):
-    """Values that are printed without their bytes."""
+class _RedactedStruct(Struct, frozen=True):
+    """A Struct whose repr shows the length of bytes in place of the bytes."""
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={text}" for name, text in self.__rich_repr__())
@@ -47,14 +45,14 @@ class _Facts(Struct, frozen=True):
         return [(name, _shown(getattr(self, name))) for name in self.__struct_fields__]
 
 
-class Key(_Facts, frozen=True):
-    """Where something is: whose it is, what kind of thing, and which one.
+class Key(_RedactedStruct, frozen=True):
+    """A key: tenant, kind of record, and name.
 
-    `tenant` and `name` are any text that UTF-8 can write, also the empty one: "" is the
-    tenant of those who have none. `kind` is a word of the code's own, never of a peer's.
+    `tenant` and `name` are any str that UTF-8 can encode; "" is the tenant of clients without one.
+    `kind` is a word chosen by the code, never by a peer.
 
     Raises:
-        InvalidKey: a part is too long, or no such text.
+        InvalidKey: a part is too long, or cannot be encoded.
     """
 
     tenant: str
@@ -63,21 +61,21 @@ class Key(_Facts, frozen=True):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.kind, str) and _KIND.fullmatch(self.kind)):
-            raise InvalidKey("the kind of a key is a word of lower case letters, digits and -")
+            raise InvalidKey("the kind of a key must be 1 to 32 of a-z, 0-9 and -")
         _check_part("tenant", self.tenant)
         _check_part("name", self.name)
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
-        # A name may be what a session or a token is known by.
+        # A name may be a session id or derived from a token.
         hidden = f"<{len(self.name)} characters>"
         return [("tenant", repr(self.tenant)), ("kind", repr(self.kind)), ("name", hidden)]
 
 
-class Stored(_Facts, frozen=True):
-    """A value, and the version that says whether it is still the same one.
+class Stored(_RedactedStruct, frozen=True):
+    """A value and its version.
 
-    A version is only ever compared. Every write of a key has another, also after the key was
-    deleted or expired and is there again.
+    Versions are only compared for equality. Every write of a key has a new version, even after the
+    key was deleted or expired.
     """
 
     value: bytes
@@ -85,33 +83,33 @@ class Stored(_Facts, frozen=True):
 
 
 class RecordPage(Struct, frozen=True):
-    """Some of the keys that a scan is about; `cursor` is None when there are no more."""
+    """A page of keys of a scan; `cursor` is None on the last page."""
 
     keys: tuple[Key, ...]
     cursor: str | None
 
 
 class Cursor(Struct, frozen=True):
-    """A place in a log: just behind entry `number` of the log that began as `epoch`."""
+    """A position in a log: just after entry `number` of the log with this `epoch`."""
 
     epoch: str
     number: int
 
 
-class LogEntry(_Facts, frozen=True):
-    """One entry of a log; the numbers of an epoch are 1, 2, 3 and so on, without a gap."""
+class LogEntry(_RedactedStruct, frozen=True):
+    """One entry of a log; the numbers of an epoch are 1, 2, 3 and so on, without gaps."""
 
     number: int
     data: bytes
 
 
 class LogPage(Struct, frozen=True):
-    """What a log has behind a cursor, oldest first.
+    """The entries of a log after a cursor, oldest first.
 
-    `missed` counts the entries between the cursor and the first of these that were trimmed
-    before they were read. It is None when nobody can know: the log of that cursor is gone, and
-    the entries are the first of the one that is there now, if one is.
-    `cursor` is where to read on; None while there is no log.
+    `missed` counts the entries between the cursor and the first of these, which were trimmed before
+    they were read. It is None if that is unknown: the log of the cursor is gone, and the entries
+    are the first of the current log, if there is one.
+    `cursor` is the position to continue from; None without a log.
     """
 
     entries: tuple[LogEntry, ...]
@@ -120,34 +118,34 @@ class LogPage(Struct, frozen=True):
 
 
 class Retention(Struct, frozen=True):
-    """How much of a log is kept: that of the latest append holds for all of it."""
+    """How much of a log is kept; the retention of the latest append applies to the whole log."""
 
     max_entries: int
-    # Seconds that an entry can be read for; None is as long as the log is there.
+    # Seconds an entry can be read; None: as long as the log exists.
     max_age: float | None
-    # Seconds from the last append until the log is gone with its epoch. Readers who were away
-    # for longer than `max_age` learn what they missed only while the log is there.
+    # Seconds from the last append until the log expires with its epoch. A reader that was away
+    # longer than `max_age` learns how many entries it missed only while the log exists.
     ttl: float
 
     def __post_init__(self) -> None:
         if self.max_entries < 1:
-            raise ValueError("a log keeps at least one entry")
+            raise ValueError("max_entries must be at least 1")
         check_ttl(self.max_age)
         check_ttl(self.ttl)
 
 
-class Message(_Facts, frozen=True):
-    """What was published, and on which channel."""
+class Message(_RedactedStruct, frozen=True):
+    """A published message and its channel."""
 
     channel: Key
     data: bytes
 
 
 class Lease(Struct, frozen=True):
-    """The right to do something alone, for a time.
+    """An exclusive, expiring lock with a fencing token.
 
-    `token` is greater than that of every earlier lease of the key: what is worked on keeps the
-    greatest it has seen and refuses a smaller one, which is that of a holder who was away.
+    `token` is greater than that of every earlier lease of the key: the guarded resource remembers
+    the greatest token and rejects smaller ones, which belong to holders of expired leases.
     """
 
     key: Key
@@ -155,46 +153,46 @@ class Lease(Struct, frozen=True):
 
 
 class StoreLimits(Struct, frozen=True):
-    """How much one store may hold. What an engine bounds by itself, a driver leaves to it."""
+    """Limits of one store. A driver leaves to its engine what the engine limits itself."""
 
-    # Values, logs, markers and leases, together.
+    # Values, logs, markers and leases, in total.
     keys: int = 100_000
-    # With what each key and entry costs beside its bytes.
+    # Including the overhead of each key and entry.
     total_bytes: int = 64 * 1024 * 1024
-    # The same for any one tenant, so that one cannot take the room of all. None: no own bound.
+    # The same for each tenant, so that one cannot use up the store. None: not limited.
     tenant_keys: int | None = None
     tenant_bytes: int | None = None
-    # Of one value, one entry of a log or one message.
+    # Of one value, log entry or message.
     value_bytes: int = 1024 * 1024
-    # The most that a `Retention` may ask for.
+    # The largest `Retention.max_entries`.
     log_entries: int = 10_000
-    # Channels that are listened to, counted for each subscription.
+    # Subscribed channels, counted for each subscription.
     subscriptions: int = 10_000
-    # What waits for one subscriber; one message more, and the subscription has ended as SLOW.
+    # Queue of one subscription, in messages and bytes; beyond it the subscription ends as SLOW.
     backlog: int = 1024
     backlog_bytes: int = 2 * 1024 * 1024
 
 
 def check_ttl(ttl: float | None) -> None:
-    """Raise ValueError for a time to live that is none."""
+    """Raise ValueError unless `ttl` is None or a positive number."""
     if ttl is not None and not (isfinite(ttl) and ttl > 0):
-        raise ValueError("a time to live is a number of seconds, more than none")
+        raise ValueError("a TTL must be a positive number of seconds")
 
 
 def check_limit(limit: int) -> None:
-    """Raise ValueError for a page that is too large, or has no room for anything."""
-    if not 1 <= limit <= PAGE_LIMIT:
-        raise ValueError(f"a page has from 1 to {PAGE_LIMIT} items")
+    """Raise ValueError unless `limit` is within 1 to `MAX_PAGE_ITEMS`."""
+    if not 1 <= limit <= MAX_PAGE_ITEMS:
+        raise ValueError(f"the limit of a page must be 1 to {MAX_PAGE_ITEMS}, not {limit}")
 
 
 def _check_part(part: str, text: object) -> None:
     try:
-        if isinstance(text, str) and len(text.encode()) <= KEY_BYTES:
+        if isinstance(text, str) and len(text.encode()) <= MAX_KEY_BYTES:
             return
     except UnicodeEncodeError:
-        pass  # a lone surrogate: an engine that keeps bytes could not keep it
-    # Not part of the message: a name may be a secret, and may be a megabyte.
-    raise InvalidKey(f"the {part} of a key is a text of at most {KEY_BYTES} bytes")
+        pass  # a lone surrogate: engines that store bytes cannot store it
+    # The text is left out of the message: it may be a secret, or a megabyte long.
+    raise InvalidKey(f"the {part} of a key must be a str of at most {MAX_KEY_BYTES} bytes")
 
 
 def _shown(value: object) -> str:

@@ -185,9 +185,9 @@ def test_nothing_is_counted_when_everything_is_gone() -> None:
         for _ in range(50):  # each frees a few
             await store.put(KEY, b"", ttl=None)
         await store.delete(KEY)
-        shelf = store._shelf
-        assert (len(shelf), shelf._all.keys, shelf._all.bytes) == (0, 0, 0)
-        assert (shelf._tenants, shelf._names) == ({}, {})
+        records = store._records
+        assert (len(records), records._all.keys, records._all.bytes) == (0, 0, 0)
+        assert (records._tenants, records._names) == ({}, {})
 
     run(script)
 
@@ -200,8 +200,8 @@ def test_what_expired_does_not_pile_up() -> None:
         for number in range(2000):
             await store.put(named(number), b"", ttl=10)
             clock.now += 1
-        assert len(store._shelf) <= 12
-        assert len(store._shelf._heap) <= 2 * 12 + 64
+        assert len(store._records) <= 12
+        assert len(store._records._heap) <= 2 * 12 + 64
 
     run(script)
 
@@ -212,7 +212,7 @@ def test_keeping_something_alive_does_not_grow_anything() -> None:
             await store.put(KEY, b"", ttl=100)
             assert await store.touch(KEY, ttl=100 + number % 3)
             clock.now += number % 2
-        assert len(store._shelf._heap) <= 66
+        assert len(store._records._heap) <= 66
 
     run(script)
 
@@ -223,7 +223,7 @@ def test_one_write_frees_only_a_few() -> None:
             await store.put(named(number), b"", ttl=10)
         clock.now += 10
         await store.put(KEY, b"", ttl=None)
-        assert 480 <= len(store._shelf) < 500
+        assert 480 <= len(store._records) < 500
 
     run(script)
 
@@ -238,10 +238,10 @@ def test_what_was_given_more_time_is_not_swept_and_what_was_given_less_is() -> N
         await store.touch(named("for ever"), ttl=None)
         clock.now += 20
         await store.put(KEY, b"", ttl=None)
-        assert len(store._shelf) == 3
+        assert len(store._records) == 3
         clock.now += 200
         await store.put(KEY, b"", ttl=None)
-        assert len(store._shelf) == 2
+        assert len(store._records) == 2
         assert await store.get(named("for ever")) is not None
 
     run(script)
@@ -253,12 +253,12 @@ def test_time_that_passes_within_an_operation_changes_nothing() -> None:
         # Whenever the clock is read it is later: the value is found, and would be swept.
         clock.now += 9
         ticking = iter(range(10_000))
-        store._shelf._clock = lambda: clock.now + next(ticking)
+        store._records._clock = lambda: clock.now + next(ticking)
         version = await store.put(KEY, b"1234", ttl=1000)
         found = await store.get(KEY)
         assert found is not None
         assert (found.value, found.version) == (b"1234", version)
-        assert len(store._shelf) == 1
+        assert len(store._records) == 1
 
     run(script)
 
@@ -307,7 +307,7 @@ def test_a_dropped_subscriber_holds_nothing_and_makes_room() -> None:
         slow = await store.subscribe(KEY, named("two"))
         for _ in range(3):
             await store.publish(KEY, b"")
-        assert store._channels._listeners == {}
+        assert store._channels._subscriptions == {}
         assert not slow._waiting
         await store.subscribe(KEY, named("two"))
 
@@ -395,7 +395,7 @@ def test_what_was_deleted_or_written_over_is_not_kept_for_its_expiry() -> None:
             await store.delete(KEY)
             await store.delete_log(KEY)
         assert sys.getrefcount(value) == holders
-        assert len(store._shelf._heap) <= 2 * 50 + 64
+        assert len(store._records._heap) <= 2 * 50 + 64
 
     run(script)
 
@@ -411,7 +411,7 @@ def test_a_closed_store_holds_nothing() -> None:
         assert sys.getrefcount(value) > holders
         await store.close()
         assert sys.getrefcount(value) == holders
-        assert store._channels._listeners == {}
+        assert store._channels._subscriptions == {}
         await subscription.close()
 
     run(script)
