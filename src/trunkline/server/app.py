@@ -40,6 +40,7 @@ from .dispatch.methods import OwnMethod
 from .dispatch.middleware import Middleware
 from .extensions import Extension
 from .handlers.output import DERIVE
+from .mount import mount
 from .registry import register
 from .registry.entries import icons_of
 from .settings import CacheHint, ServerLimits, SocketLimits, TaskSettings
@@ -627,7 +628,7 @@ class Server:
                 one id and the two differ.
             RuntimeError: this server is being served, and the other has a lifespan to enter.
         """
-        register.mount(self._core, other._core, prefix)
+        mount(self._core, other._core, prefix)
 
     def notify_resource_updated(self, uri: str) -> None:
         """Notify clients that are subscribed to a resource that it has changed.

@@ -45,8 +45,8 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from .. import errors
-from ..dispatch.handler_run import HandlerRun, InputQuestion, SuspendHandler, handler_run_of
-from ..dispatch.revision import PARAMS, ToolCall
+from ..dispatch.handler_run import HandlerRun, InputQuestion, RoundOver, handler_run_of
+from ..dispatch.params import PARAMS, ToolCall, members_of
 from . import capabilities
 from .request_state import InvalidSeal, StateSealer
 
@@ -124,7 +124,6 @@ class _State(Struct, frozen=True, array_like=True):
 _sorted: Final = Encoder(order="sorted")
 _encode: Final = Encoder().encode
 _read_state: Final = Decoder(_State).decode
-_read_members: Final[Decoder[dict[str, Raw]]] = Decoder(dict[str, Raw])
 _read_text: Final = Decoder(str).decode
 _read_tool_call: Final = Decoder(ToolCall).decode
 # A number with a decimal point keeps its text, which a handler may read as a Decimal. The member
@@ -437,8 +436,8 @@ def request_digest(context: Context) -> str:
         arguments = {} if params.arguments is UNSET else _any(params.arguments)
         members: Any = {"name": params.name, "arguments": arguments}
     else:
-        found = {} if params is UNSET else _read_members.decode(params)
-        members = {name: _any(raw) for name, raw in found.items() if name not in _RETRY_MEMBERS}
+        found = {} if params is UNSET else members_of(params)
+        members = {name: _any(raw) for name, raw in found.items() if name not in _OF_THE_ATTEMPT}
     return hashlib.sha256(_sorted.encode([method, members])).hexdigest()
 
 
@@ -450,7 +449,7 @@ def _responses(raw: Any) -> dict[str, Raw]:
     if raw is UNSET:
         return {}
     try:
-        return _read_members.decode(raw)
+        return members_of(raw)
     except (ValidationError, DecodeError):
         raise InvalidInputResponses("they are not an object") from None
 

@@ -20,7 +20,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
+from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
@@ -47,8 +47,9 @@ from ...redaction import redact, show
 from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER, Frame, Transport
 from ..errors import as_redacted
+from .params import UNREADABLE, ToolCall
 from .requests import RequestRunner
-from .revision import ServerRevision, ToolCall
+from .revision import ServerRevision
 
 if TYPE_CHECKING:
     from ..core import ServerCore
@@ -64,8 +65,6 @@ MAX_BACKLOG_BYTES: Final = 4 * HIGH_WATER
 _PROBLEMS_SHOWN: Final = 10
 # How long handlers that were cancelled may take to clean up, in seconds.
 _CLEANUP: Final = 1.0
-
-_UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _OnlyMeta(Struct, frozen=True):
@@ -281,7 +280,7 @@ class Connection:
                 serve(self, asked, caller, rev)
         except BadMeta as error:
             self.refuse(asked, self._policy, error.symbol, f"Invalid params: {error}")
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self.refuse(asked, self._policy, ErrorKind.INVALID_PARAMS, plain(error))
         except Exception as error:  # noqa: BLE001  # ours; the client is not left waiting
             _log.error("%s could not be served\n%s", show(asked.method), as_redacted(error))
@@ -359,7 +358,7 @@ class Connection:
         try:
             hear(self, message.params)  # type: ignore[union-attr]  # as above
         except Exception as error:  # noqa: BLE001  # an author's; a batch around it goes on
-            if not isinstance(error, _UNREADABLE):
+            if not isinstance(error, UNREADABLE):
                 _log.error("%s could not be heard\n%s", show(method), as_redacted(error))
                 return
             # Nothing can be answered; a malformed one is ignored.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
+from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, encode
 
 from ...errors import RequestError
@@ -48,7 +48,8 @@ from ..registry.paged_list import InvalidCursor, PagedList
 from ..settings import CacheHint
 from . import initialize
 from .connection import Connection
-from .revision import MethodHandler, ServerRevision, ToolCall
+from .params import EMPTY, UNREADABLE, ToolCall, members_of, params_of
+from .revision import MethodHandler, ServerRevision
 
 if TYPE_CHECKING:
     from ..core import ServerCore
@@ -59,11 +60,8 @@ _log: Final = logging.getLogger("trunkline.server")
 
 NotificationHandler = Callable[[Connection, Any], None]
 
-_EMPTY: Final = Raw(b"{}")
 # The most that a completion may suggest.            [MCP 2025-11-25, server/utilities/completion]
 _MOST_VALUES: Final = 100
-
-_UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Retry(Struct, frozen=True):
@@ -83,11 +81,6 @@ _read_complete: Final = Decoder(CompleteRequestParams)
 _read_level: Final = Decoder(SetLevelRequestParams)
 _read_subscribe: Final = Decoder(SubscribeRequestParams)
 _read_cancelled: Final = Decoder(CancelledNotificationParams)
-
-
-def _params(asked: IncomingRequest) -> Raw:
-    """Return the params of a request as JSON; absent ones are an empty object."""
-    return _EMPTY if asked.params is UNSET else asked.params
 
 
 def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
@@ -125,7 +118,7 @@ def _set_level(
     connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
     try:
-        level = _read_level.decode(_params(asked)).level
+        level = _read_level.decode(params_of(asked)).level
     except ValidationError as error:
         connection.refuse(asked, rev.policy, ErrorKind.INVALID_LOG_LEVEL, str(error))
         return
@@ -149,7 +142,7 @@ def _lister(
         if not offered(core):
             _not_offered(connection, asked, rev)
             return
-        cursor = _read_page.decode(_params(asked)).cursor
+        cursor = _read_page.decode(params_of(asked)).cursor
         listed = find(core)
         try:
             tail = rev.tail(core.cache_of(listed))
@@ -190,7 +183,7 @@ def _call_tool(
 ) -> None:
     params = asked.params
     if type(params) is not ToolCall:
-        params = _read_tool_call.decode(_params(asked))
+        params = _read_tool_call.decode(params_of(asked))
     core = connection.core
     entry: ToolEntry | None = core.tools.get(params.name)
     if entry is None:
@@ -202,8 +195,8 @@ def _call_tool(
         return
     raw = params.arguments
     try:
-        values = entry.arguments.decode(_EMPTY if raw is UNSET else raw)
-    except _UNREADABLE as error:
+        values = entry.arguments.decode(EMPTY if raw is UNSET else raw)
+    except UNREADABLE as error:
         _bad_arguments(context, entry, error, raw)
         return
     if entry.check is not None and (problem := entry.check.problem(values)) is not None:
@@ -239,7 +232,7 @@ def _may_begin(
     """Take in what a request brings back, if its revision has that; say whether to go on."""
     if not context._rev.asks_in_results or not _is_retry(params):
         return True
-    return _resume(context, _read_retry.decode(_params(context._asked)))
+    return _resume(context, _read_retry.decode(params_of(context._asked)))
 
 
 def _no_such_tool(
@@ -302,7 +295,7 @@ def _read(
     if not core.has_resources:
         _not_offered(connection, asked, rev)
         return
-    params = _read_resource.decode(_params(asked))
+    params = _read_resource.decode(params_of(asked))
     uri = params.uri
     for entry, variables in core.find_resources(uri):
         try:
@@ -325,7 +318,7 @@ def _subscribe(
     connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
     core, session = connection.core, connection.session
-    uri = _read_subscribe.decode(_params(asked)).uri
+    uri = _read_subscribe.decode(params_of(asked)).uri
     if not core.has_resources or session is None:
         _not_offered(connection, asked, rev)
     elif next(core.find_resources(uri), None) is None:
@@ -340,7 +333,7 @@ def _subscribe(
 def _unsubscribe(
     connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
-    uri = _read_subscribe.decode(_params(asked)).uri
+    uri = _read_subscribe.decode(params_of(asked)).uri
     connection.core.streams.unsubscribe(connection, uri)
     connection.answer(asked, rev.empty(), rev.policy)
 
@@ -371,7 +364,7 @@ def _get_prompt(
     if not core.has_prompts:
         _not_offered(connection, asked, rev)
         return
-    params = _read_prompt.decode(_params(asked))
+    params = _read_prompt.decode(params_of(asked))
     entry: PromptEntry | None = core.prompts.get(params.name)
     if entry is None:
         text = f"Unknown prompt: {redact(params.name)}"
@@ -417,7 +410,7 @@ def _complete(
     if not core.has_completions:
         _not_offered(connection, asked, rev)
         return
-    params = _read_complete.decode(_params(asked))
+    params = _read_complete.decode(params_of(asked))
     is_prompt = isinstance(params.ref, PromptReference)
     name = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
     argument = params.argument
@@ -478,10 +471,10 @@ class OwnMethod(_Answered):
         rev: ServerRevision,
     ) -> None:
         """Serve it."""
-        raw = _without_meta(_params(asked))
+        raw = _without_meta(params_of(asked))
         try:
             values = self.entry.arguments.decode(raw)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             text = f"Invalid params: {explain(error, raw, self.entry.arguments)}"
             connection.refuse(asked, rev.policy, ErrorKind.INVALID_PARAMS, text)
             return
@@ -505,11 +498,8 @@ class OwnMethod(_Answered):
 
 def _without_meta(raw: Raw) -> bytes:
     """Return params without `_meta`, which belongs to the protocol and not to the handler."""
-    members: dict[str, Raw] = _read_members.decode(raw)
-    return encode({name: value for name, value in members.items() if name != "_meta"})
+    return encode({name: value for name, value in members_of(raw).items() if name != "_meta"})
 
-
-_read_members: Final[Decoder[dict[str, Raw]]] = Decoder(dict[str, Raw])
 
 _TOOL: Final = _Tool()
 _RESOURCE: Final = _Resource()
@@ -527,7 +517,7 @@ def _initialized(connection: Connection, _: Any) -> None:
 
 
 def _cancelled(connection: Connection, params: Any) -> None:
-    id = _read_cancelled.decode(_EMPTY if params is UNSET else params).request_id
+    id = _read_cancelled.decode(EMPTY if params is UNSET else params).request_id
     if id is UNSET:
         initialize.cancel_by_token(connection, params)
     else:

@@ -41,7 +41,7 @@ from ..context import Context
 from ..errors import HandlerTimeout, as_redacted
 from .handler_run import SuspendHandler, handler_run_of
 from .middleware import invoke
-from .revision import ToolCall
+from .params import ToolCall
 
 if TYPE_CHECKING:
     from ...jsonrpc.peer import Peer

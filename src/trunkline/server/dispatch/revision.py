@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import encode
 from msgspec.structs import replace
 
@@ -47,12 +47,13 @@ from ...spec.profiles.mcp import lifecycle_message
 from ...spec.types import type_
 from ..handlers.output import Output
 from ..settings import CacheHint
+from .params import PARAMS
 
 if TYPE_CHECKING:
     from ..core import ServerCore
     from .connection import Connection
 
-__all__ = ["LEVELS", "PARAMS", "MethodHandler", "ServerRevision", "ToolCall"]
+__all__ = ["LEVELS", "MethodHandler", "ServerRevision"]
 
 # How severe each level is, from 0 on.
 LEVELS: Final[dict[str, int]] = {level: rank for rank, level in enumerate(LOG_LEVELS)}
@@ -66,25 +67,6 @@ _TASKS: Final = ServerCapabilitiesTasks(
 
 # Serves one method: called with the connection, the request, its sender and the revision.
 MethodHandler = Callable[["Connection", IncomingRequest, "Caller | None", "ServerRevision"], None]
-
-
-class ToolCall(Struct, frozen=True):
-    """The params of `tools/call` as the envelope's reader leaves them: arguments raw."""
-
-    name: str
-    arguments: Raw | UnsetType = UNSET
-    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
-    # Where a lenient policy also looks for it.  [K-32]
-    progress_token: Any = field(default=UNSET, name="progressToken")
-    # What 2025-11-25 asks for a task with.
-    task: Raw | UnsetType = UNSET
-    # What 2026-07-28 sends a request again with; elsewhere they are anybody's.
-    input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")
-    request_state: Raw | UnsetType = field(default=UNSET, name="requestState")
-
-
-# The params that are read with the envelope, by method.
-PARAMS: Final = {"tools/call": ToolCall}
 
 
 class ServerRevision:

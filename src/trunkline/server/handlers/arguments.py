@@ -42,8 +42,9 @@ from .json_schema import NOTHING, check, default_shown, object_schema, schema_of
 from .pydantic_models import read_model
 from .signature import Handler
 
-__all__ = ["Arguments", "ParamHeader", "arguments_of", "explain", "is_context"]
+__all__ = ["Arguments", "ParamHeader", "arguments_of", "explain", "raw_arguments"]
 
+_object: Final = Decoder(dict[str, Any])
 _HEADER_TYPES: Final = ("string", "integer", "boolean")
 
 
@@ -169,19 +170,13 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
         TypeError: it cannot be called with JSON; the text names the function and the
             parameter, and says what to do.
     """
-    from ..context import Context  # here, because a context knows of servers
-
-    handler = Handler(function)
-    parameters = handler.parameters()
-    hints = handler.resolved(
-        {each.name: each.annotation for each in parameters if each.annotation is not each.empty}
-    )
+    handler, parameters, hints = _signature(function)
     arguments: list[_Argument] = []
     contexts: list[int] = []  # the places of parameters that take the context
     headers: dict[str, str] = {}
     for place, parameter in enumerate(parameters):
         hint = hints.get(parameter.name, Any)
-        if _means(hint, Context):
+        if is_context(hint):
             contexts.append(place)
             continue
         argument = _argument(handler.label, parameter, hint)
@@ -200,22 +195,53 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
     )
 
 
+def raw_arguments(function: Callable[..., Any]) -> Arguments:
+    """Return how `function` is called with the arguments as one dict, as they were sent.
+
+    Raises:
+        TypeError: it does not take one dict, and at most the context beside it.
+    """
+    handler, parameters, hints = _signature(function)
+    places = [at for at, each in enumerate(parameters) if is_context(hints.get(each.name))]
+    if len(parameters) - len(places) != 1 or len(places) > 1:
+        raise TypeError(
+            f"{handler.label} has a JSON Schema of its own: it takes one parameter, the dict of "
+            "arguments, and optionally the context"
+        )
+    call: Callable[[Any, Any], Any]
+    if not places:
+        call = lambda values, _: function(values)  # noqa: E731  # as short as the others
+    elif places == [0]:
+        call = lambda values, context: function(context, values)  # noqa: E731
+    else:
+        call = lambda values, context: function(values, context)  # noqa: E731
+    made = Arguments(handler, (), call, hooked=False, wants_context=bool(places), headers={})
+    made.decode = _object.decode
+    return made
+
+
 # -- reading a signature ---------------------------------------------------------------------
 
 
+def _signature(
+    function: Callable[..., Any],
+) -> tuple[Handler, tuple[inspect.Parameter, ...], dict[str, Any]]:
+    """Return a handler, its parameters, and their annotations with names resolved."""
+    handler = Handler(function)
+    parameters = handler.parameters()
+    annotated = {each.name: each.annotation for each in parameters}
+    given = {name: hint for name, hint in annotated.items() if hint is not inspect.Parameter.empty}
+    return handler, parameters, handler.resolved(given)
+
+
 def is_context(hint: Any) -> bool:
-    """Say whether an annotation asks for the context of the request."""
+    """Return True if an annotation is `Context`, or a union with it."""
     from ..context import Context  # here, because a context knows of servers
 
-    return _means(hint, Context)
-
-
-def _means(hint: Any, context: type) -> bool:
-    """Say whether an annotation asks for the context: the class itself, or the class or None."""
     hint = bare(hint)
     if get_origin(hint) in (Union, UnionType):
-        return any(_means(each, context) for each in get_args(hint))
-    return hint is context
+        return any(map(is_context, get_args(hint)))
+    return hint is Context
 
 
 def _argument(label: str, parameter: inspect.Parameter, hint: Any) -> _Argument:

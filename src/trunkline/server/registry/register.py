@@ -19,12 +19,10 @@ from ...mcp.types import Annotations, Icon, ToolAnnotations
 from ...redaction import show
 from ...spec.lookup import method_status
 from ...spec.revisions import REVISIONS
-from ..dispatch import extension_methods
 from ..dispatch.connection import Connection
 from ..errors import as_redacted
-from ..handlers.arguments import Arguments, arguments_of
+from ..handlers.arguments import Arguments, arguments_of, raw_arguments
 from ..handlers.output import output_of
-from ..handlers.raw_arguments import raw_arguments
 from ..settings import CacheHint
 from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
 from .paged_list import PagedList
@@ -37,11 +35,11 @@ __all__ = [
     "SharedOptions",
     "cache_of",
     "check_middleware",
+    "check_name",
     "check_name_given",
     "check_revisions",
     "completer",
     "list_maker",
-    "mount",
     "own_method",
     "own_notification",
     "prompt",
@@ -52,8 +50,8 @@ __all__ = [
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# Longer names are no use, and are listed again and again.  [MCP 2025-11-25, server/tools]
-_LONGEST_NAME: Final = 128
+# Each client lists every name; longer ones cost more than they tell.  [MCP 2025-11-25, server/tools]
+MAX_NAME_LENGTH: Final = 128
 
 # What a list is called in the notification that it changed.
 _KIND_OF: Final = {
@@ -359,90 +357,6 @@ def _is_text_like(schema: Any) -> bool:
     return schema.get("type") not in ("array", "object") and "$ref" not in schema
 
 
-# -- mounting --------------------------------------------------------------------------------
-
-
-def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
-    """Take over what another server offers, now and whenever it changes."""
-    if other is core or _reaches(other, core):
-        raise ValueError(f"{other!r} mounts {core!r}: neither could be listed")
-    if core.is_open and other.has_lifespan:
-        raise RuntimeError(f"mount {other!r} before {core!r} is served: its lifespan is to begin")
-    if prefix:
-        _check_name(prefix, "server")
-    before = f"{prefix}_" if prefix else ""
-    pairs: list[tuple[str, PagedList[Any], PagedList[Any], str]] = [
-        ("tools", core.tools, other.tools, before),
-        ("prompts", core.prompts, other.prompts, before),
-        ("resources", core.resources, other.resources, ""),
-        ("resources", core.templates, other.templates, ""),
-    ]
-    taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
-
-    def follow(what: str) -> None:
-        """Bring our copies of one list up to date."""
-        if what == "extensions":
-            extension_methods.follow(core, other)
-            return
-        for kind, ours, theirs, lead in pairs:
-            if kind == what:
-                _copy(other, ours, theirs, lead, taken[id(theirs)])
-        core.has_tools |= other.has_tools
-        core.has_prompts |= other.has_prompts
-        core.has_resources |= other.has_resources
-
-    for _, ours, theirs, lead in pairs:
-        for entry in theirs:
-            if (name := lead + _key(entry)) in ours:
-                raise ValueError(f"{name!r} is offered already; mount {other!r} under a prefix")
-    extension_methods.check_mounted(core, other)
-    core._mounts.append(other)
-    other._mounted_in.append(follow)
-    other.streams.followers.append(core.streams)
-    for what in ("tools", "prompts", "resources", "extensions"):
-        follow(what)
-
-
-def _reaches(server: ServerCore, sought: ServerCore) -> bool:
-    return any(each is sought or _reaches(each, sought) for each in server._mounts)
-
-
-def _key(entry: Any) -> str:
-    """Return what an entry is found by in its list."""
-    return entry.uri if isinstance(entry, ResourceEntry) else entry.name
-
-
-def _copy(
-    other: ServerCore,
-    ours: PagedList[Any],
-    theirs: PagedList[Any],
-    lead: str,
-    taken: dict[str, Any],
-) -> None:
-    """Add and remove what makes our copies those of `theirs`; `taken` maps names to originals."""
-    wanted = {lead + _key(entry): entry for entry in theirs}
-    for name in [name for name, entry in taken.items() if wanted.get(name) is not entry]:
-        del taken[name]
-        if name in ours:  # or it was removed here by hand
-            ours.remove(name)
-    for name, entry in wanted.items():
-        if name in taken:
-            continue
-        if name in ours:
-            # Whoever registers there knows nothing of us, and is not to be told by an error.
-            _log.warning("%r of %r is not offered: there is one here already", name, other.name)
-            continue
-        renamed = entry.name if isinstance(entry, ResourceEntry) else name
-        copy = msgspec.structs.replace(
-            entry,
-            name=renamed,
-            path=(other, *entry.path),
-            own_name=entry.own_name or entry.name,
-        )
-        ours.add(name, copy)
-        taken[name] = entry
-
-
 # -- options ---------------------------------------------------------------------------------
 
 
@@ -475,16 +389,17 @@ def _named(name: str | None, handler: Callable[..., Any], kind: str) -> str:
     chosen = name if name is not None else getattr(handler, "__name__", "")
     if not isinstance(chosen, str) or not chosen or chosen == "<lambda>":
         raise ValueError(f"{_title(handler)} needs a name: pass one to register it as a {kind}")
-    _check_name(chosen, kind)
+    check_name(chosen, kind)
     return chosen
 
 
-def _check_name(name: str, kind: str) -> None:
+def check_name(name: str, kind: str) -> None:
+    """Raise ValueError for a name that is too long, has a space or a control character."""
     is_plain = name.isprintable() and not any(map(str.isspace, name))
-    if len(name) > _LONGEST_NAME or not is_plain:
+    if len(name) > MAX_NAME_LENGTH or not is_plain:
         raise ValueError(
-            f"{name[:_LONGEST_NAME]!r} cannot name a {kind}: "
-            f"a name has up to {_LONGEST_NAME} characters and no space"
+            f"{name[:MAX_NAME_LENGTH]!r} cannot name a {kind}: "
+            f"a name has up to {MAX_NAME_LENGTH} characters and no space"
         )
 
 

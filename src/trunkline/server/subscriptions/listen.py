@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 from msgspec.json import Decoder
 
 from ...errors import RequestError
@@ -28,6 +28,7 @@ from ...mcp.types import (
 )
 from ...spec.error_kinds import ErrorKind
 from ..dispatch.connection import Connection
+from ..dispatch.params import params_of
 from ..dispatch.requests import RETRY_AFTER
 from ..dispatch.revision import ServerRevision
 from ..errors import refusal
@@ -40,14 +41,13 @@ if TYPE_CHECKING:
 __all__ = ["listen"]
 
 _read: Final = Decoder(SubscriptionsListenRequestParams)
-_EMPTY: Final = Raw(b"{}")
 
 
 def listen(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
-    """Open a stream of change notifications, or reject the request."""
-    wanted = _read.decode(_EMPTY if asked.params is UNSET else asked.params).notifications
+    """Open a stream of changes, or say why not."""
+    wanted = _read.decode(params_of(asked)).notifications
     if _is_refused(connection, asked, rev, wanted):
         return
     try:

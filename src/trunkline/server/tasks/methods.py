@@ -38,11 +38,12 @@ from ...store.errors import StoreError
 from ..client_requests import capabilities
 from ..context import Context
 from ..dispatch.connection import Connection
+from ..dispatch.params import params_of
 from ..dispatch.requests import RETRY_AFTER
 from ..dispatch.revision import MethodHandler, ServerRevision
 from ..errors import error_of
 from ..extensions import Extension
-from ..handlers.raw_arguments import raw_arguments
+from ..handlers.arguments import raw_arguments
 from ..registry.entries import Entry
 from . import wire
 from .input_requests import method_of
@@ -63,8 +64,6 @@ _PAGE_TASKS: Final = 50
 _SIGNATURE_BYTES: Final = 16
 # More than any cursor we issue: the store's own, signed, in Base64.
 _MAX_CURSOR_CHARS: Final = 1024
-
-_EMPTY: Final = Raw(b"{}")
 
 
 class _UpdateParams(Struct, frozen=True, rename="camel"):
@@ -237,7 +236,7 @@ def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]])
     def serve(
         connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
     ) -> None:
-        params = read.decode(_EMPTY if asked.params is UNSET else asked.params)
+        params = read.decode(params_of(asked))
         app = connection.core
         entry = Entry(name=name, owner=app, arguments=arguments)
         context = Context(connection, asked, rev, caller, app, name)

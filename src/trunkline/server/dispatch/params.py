@@ -1,0 +1,43 @@
+"""The params of requests, before and while they are decoded."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
+from msgspec.json import Decoder
+
+from ...jsonrpc.incoming import IncomingRequest
+
+__all__ = ["EMPTY", "PARAMS", "UNREADABLE", "ToolCall", "members_of", "params_of"]
+
+# What a decoder raises for params that are not what they should be.
+UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
+
+EMPTY: Final = Raw(b"{}")
+
+members_of: Final = Decoder(dict[str, Raw]).decode
+
+
+def params_of(asked: IncomingRequest) -> Raw:
+    """Return the params of a request as JSON; absent ones are an empty object."""
+    return EMPTY if asked.params is UNSET else asked.params
+
+
+class ToolCall(Struct, frozen=True):
+    """The params of `tools/call` as the envelope's reader leaves them: arguments raw."""
+
+    name: str
+    arguments: Raw | UnsetType = UNSET
+    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    # Where a lenient policy also looks for it.  [K-32]
+    progress_token: Any = field(default=UNSET, name="progressToken")
+    # What 2025-11-25 asks for a task with.
+    task: Raw | UnsetType = UNSET
+    # What 2026-07-28 sends a request again with; elsewhere they are anybody's.
+    input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")
+    request_state: Raw | UnsetType = field(default=UNSET, name="requestState")
+
+
+# The params that are read with the envelope, by method.
+PARAMS: Final = {"tools/call": ToolCall}
