@@ -62,9 +62,9 @@ _log: Final = logging.getLogger("trunkline.server")
 # on; what is answered without a handler, such as garbage, can still grow it, so far.
 MAX_BACKLOG_BYTES: Final = 4 * HIGH_WATER
 # Faults of one client that are logged as warnings; a hostile one would fill the disk.
-_PROBLEMS_SHOWN: Final = 10
+_MAX_WARNINGS: Final = 10
 # How long handlers that were cancelled may take to clean up, in seconds.
-_CLEANUP: Final = 1.0
+_CLEANUP_TIMEOUT_S: Final = 1.0
 
 
 class _OnlyMeta(Struct, frozen=True):
@@ -180,7 +180,7 @@ class Connection:
                 # Before handlers are waited for: who listens may go elsewhere meanwhile.
                 streams.finish(self)
             until = self.loop.time() + grace
-            await self.runner.finish(grace, _CLEANUP, self._policy)
+            await self.runner.finish(grace, _CLEANUP_TIMEOUT_S, self._policy)
             await self.core.finish_results(self, until - self.loop.time())
         finally:
             # What handlers changed at the last is still told, then the streams end.
@@ -384,7 +384,7 @@ class Connection:
 
     def _warn(self, text: str, *facts: object) -> None:
         self._problems += 1
-        level = logging.WARNING if self._problems <= _PROBLEMS_SHOWN else logging.DEBUG
+        level = logging.WARNING if self._problems <= _MAX_WARNINGS else logging.DEBUG
         _log.log(level, text, *facts)
 
     # -- answering ---------------------------------------------------------------------------

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # In hexadecimal digits: enough that nobody finds two questions with one digest by accident.
-_DIGEST: Final = 24
+_DIGEST_HEX_DIGITS: Final = 24
 
 _sorted: Final = Encoder(order="sorted")
 # Of all courses: several threads of one handler may put questions.
@@ -77,7 +77,9 @@ class InputQuestion(Struct, frozen=True):
         """Return what tells whether it is still the same question in another run."""
         import hashlib  # here: it takes its time to load, and few servers ask
 
-        return hashlib.sha256(_sorted.encode([self.method, self.params])).hexdigest()[:_DIGEST]
+        return hashlib.sha256(_sorted.encode([self.method, self.params])).hexdigest()[
+            :_DIGEST_HEX_DIGITS
+        ]
 
 
 class Asker(Protocol):

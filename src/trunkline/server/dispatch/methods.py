@@ -61,7 +61,7 @@ _log: Final = logging.getLogger("trunkline.server")
 NotificationHandler = Callable[[Connection, Any], None]
 
 # The most that a completion may suggest.            [MCP 2025-11-25, server/utilities/completion]
-_MOST_VALUES: Final = 100
+_MAX_COMPLETIONS: Final = 100
 
 
 class _Retry(Struct, frozen=True):
@@ -396,8 +396,8 @@ class _Completion(_Answered):
             values = [] if value is None else [value] if isinstance(value, str) else list(value)
             total, more = len(values), False
         found = CompleteResultCompletion(
-            [str(each) for each in values[:_MOST_VALUES]],
-            has_more=more or len(values) > _MOST_VALUES,
+            [str(each) for each in values[:_MAX_COMPLETIONS]],
+            has_more=more or len(values) > _MAX_COMPLETIONS,
             total=total,
         )
         return context._rev.result(CompleteResult(found))

@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from ..registry.entries import Entry
     from .handler_run import HandlerRun
 
-__all__ = ["RETRY_AFTER", "RequestRunner", "ResultRenderer"]
+__all__ = ["RETRY_AFTER_MS", "RequestRunner", "ResultRenderer"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # What a refusal for lack of room tells the client, in milliseconds.
-RETRY_AFTER: Final = 1000
+RETRY_AFTER_MS: Final = 1000
 
 
 class ResultRenderer(Protocol):
@@ -229,7 +229,7 @@ class RequestRunner:
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
         if isinstance(error, NoThreadFree):
-            return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER)
+            return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
         return _told(work, entry, context, error)
 
     def detach(self, context: Context, on_end: Callable[[Any], object]) -> None:
@@ -382,7 +382,7 @@ class RequestRunner:
             self._held -= _size(asked)
 
     def _refuse(self, asked: IncomingRequest, policy: Policy, kind: str) -> None:
-        self._peer.fail(asked, named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER))
+        self._peer.fail(asked, named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER_MS))
 
     # -- one after the other -----------------------------------------------------------------
 
@@ -474,7 +474,7 @@ def _told(work: ResultRenderer, entry: Any, context: Context, error: BaseExcepti
 
 def _unavailable(policy: Policy) -> ErrorObject:
     """Return what a request is answered whose handler the server did not let finish."""
-    return named_error(ErrorKind.SERVICE_UNAVAILABLE, policy=policy, retryAfterMs=RETRY_AFTER)
+    return named_error(ErrorKind.SERVICE_UNAVAILABLE, policy=policy, retryAfterMs=RETRY_AFTER_MS)
 
 
 def _size(asked: IncomingRequest) -> int:

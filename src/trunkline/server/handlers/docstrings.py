@@ -57,7 +57,7 @@ def read(docstring: str | None) -> Docstring:
     """Return what a docstring says; nothing, if there is none."""
     if not docstring:
         return Docstring("", {})
-    reader = _Reader()
+    reader = _DocstringParser()
     lines = cleandoc(docstring).split("\n")
     for place, line in enumerate(lines):
         following = lines[place + 1].strip() if place + 1 < len(lines) else ""
@@ -65,7 +65,7 @@ def read(docstring: str | None) -> Docstring:
     return reader.done()
 
 
-class _Reader:
+class _DocstringParser:
     """Goes through a docstring line by line, and knows which section it is in."""
 
     def __init__(self) -> None:

@@ -102,7 +102,7 @@ def check(types: Iterable[Any]) -> bool:
 def schema_of(type_: Any, *, is_input: bool = False) -> Schema:
     """Return the schema of one type, its root written out."""
     (kind,) = kinds.multi_type_info((type_,))
-    writer = _Writer((kind,), is_input)
+    writer = _SchemaWriter((kind,), is_input)
     return writer.finished(writer.root(kind))
 
 
@@ -115,7 +115,7 @@ def object_schema(
 ) -> Schema:
     """Return the schema of an object that has these members and no others."""
     found = kinds.multi_type_info(types.values())
-    writer = _Writer(found, is_input=True)
+    writer = _SchemaWriter(found, is_input=True)
     members: dict[str, Schema] = {}
     for name, kind in zip(types, found, strict=True):
         member = writer.write(kind)
@@ -147,7 +147,7 @@ def default_shown(value: Any) -> Any:
         return NOTHING  # an object of the author's own: it is used, and not told
 
 
-class _Writer:
+class _SchemaWriter:
     """Writes the schemas of some types that share their `$defs`."""
 
     def __init__(self, found: Iterable[kinds.Type], is_input: bool) -> None:
@@ -458,34 +458,34 @@ _FORMATS: Final[Mapping[type, str]] = {
     kinds.UUIDType: "uuid",
     kinds.DecimalType: "decimal",
 }
-_BODIES: Final[Mapping[type, Callable[[_Writer, Any], Schema]]] = {
-    kinds.AnyType: _Writer._any,
-    kinds.NoneType: _Writer._none,
-    kinds.BoolType: _Writer._bool,
-    kinds.IntType: _Writer._number,
-    kinds.FloatType: _Writer._number,
-    kinds.StrType: _Writer._str,
-    kinds.BytesType: _Writer._bytes,
-    kinds.ByteArrayType: _Writer._bytes,
-    kinds.MemoryViewType: _Writer._bytes,
-    kinds.DateTimeType: _Writer._moment,
-    kinds.TimeType: _Writer._moment,
-    kinds.DateType: _Writer._formatted,
-    kinds.TimeDeltaType: _Writer._formatted,
-    kinds.UUIDType: _Writer._formatted,
-    kinds.DecimalType: _Writer._formatted,
-    kinds.ListType: _Writer._array,
-    kinds.SetType: _Writer._array,
-    kinds.FrozenSetType: _Writer._array,
-    kinds.VarTupleType: _Writer._array,
-    kinds.TupleType: _Writer._tuple,
-    kinds.DictType: _Writer._dict,
-    kinds.UnionType: _Writer._union,
-    kinds.LiteralType: _Writer._literal,
-    kinds.EnumType: _Writer._enum,
-    kinds.StructType: _Writer._class,
-    kinds.DataclassType: _Writer._class,
-    kinds.TypedDictType: _Writer._class,
-    kinds.NamedTupleType: _Writer._class,
-    kinds.CustomType: _Writer._model,
+_BODIES: Final[Mapping[type, Callable[[_SchemaWriter, Any], Schema]]] = {
+    kinds.AnyType: _SchemaWriter._any,
+    kinds.NoneType: _SchemaWriter._none,
+    kinds.BoolType: _SchemaWriter._bool,
+    kinds.IntType: _SchemaWriter._number,
+    kinds.FloatType: _SchemaWriter._number,
+    kinds.StrType: _SchemaWriter._str,
+    kinds.BytesType: _SchemaWriter._bytes,
+    kinds.ByteArrayType: _SchemaWriter._bytes,
+    kinds.MemoryViewType: _SchemaWriter._bytes,
+    kinds.DateTimeType: _SchemaWriter._moment,
+    kinds.TimeType: _SchemaWriter._moment,
+    kinds.DateType: _SchemaWriter._formatted,
+    kinds.TimeDeltaType: _SchemaWriter._formatted,
+    kinds.UUIDType: _SchemaWriter._formatted,
+    kinds.DecimalType: _SchemaWriter._formatted,
+    kinds.ListType: _SchemaWriter._array,
+    kinds.SetType: _SchemaWriter._array,
+    kinds.FrozenSetType: _SchemaWriter._array,
+    kinds.VarTupleType: _SchemaWriter._array,
+    kinds.TupleType: _SchemaWriter._tuple,
+    kinds.DictType: _SchemaWriter._dict,
+    kinds.UnionType: _SchemaWriter._union,
+    kinds.LiteralType: _SchemaWriter._literal,
+    kinds.EnumType: _SchemaWriter._enum,
+    kinds.StructType: _SchemaWriter._class,
+    kinds.DataclassType: _SchemaWriter._class,
+    kinds.TypedDictType: _SchemaWriter._class,
+    kinds.NamedTupleType: _SchemaWriter._class,
+    kinds.CustomType: _SchemaWriter._model,
 }

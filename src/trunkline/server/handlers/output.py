@@ -69,7 +69,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class _Marker:
+class _OutputMarker:
     """A value that stands for itself."""
 
     def __init__(self, name: str) -> None:
@@ -80,9 +80,9 @@ class _Marker:
 
 
 # Take the output schema from the return annotation.
-DERIVE: Final[Any] = _Marker("DERIVE")
+DERIVE: Final[Any] = _OutputMarker("DERIVE")
 # Nothing was promised.
-_FREE: Final[Any] = _Marker("FREE")
+_FREE: Final[Any] = _OutputMarker("FREE")
 
 
 class _Given(Shown, Struct, Generic[T], frozen=True):

@@ -34,7 +34,7 @@ _SAFE: Final = frozenset(
     ]
 )
 # Of several faults the first few are told: a reader fixes them one after another anyway.
-_FAULTS_TOLD: Final = 3
+_MAX_ERRORS_SHOWN: Final = 3
 
 
 def is_model(type_: Any) -> bool:
@@ -55,7 +55,9 @@ def read_model(type_: Any, value: Any) -> Any:
         return type_.model_validate_json(encode(value))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
-        raise ValueError("; ".join(_sentence(each) for each in faults[:_FAULTS_TOLD])) from None
+        raise ValueError(
+            "; ".join(_sentence(each) for each in faults[:_MAX_ERRORS_SHOWN])
+        ) from None
 
 
 def write_model(value: Any) -> Any:

@@ -30,12 +30,12 @@ from .error_messages import quoted
 
 __all__ = ["BadSchema", "SchemaCheck"]
 
-_BYTES: Final = 256 * 1024
-_DEPTH: Final = 64
-_SUBSCHEMAS: Final = 10_000
+_MAX_SCHEMA_BYTES: Final = 256 * 1024
+_MAX_DEPTH: Final = 64
+_MAX_SUBSCHEMAS: Final = 10_000
 # Of a schema with all its references followed. A schema that is shared a few times comes
 # nowhere near; one that doubles at each step passes it at the seventeenth.
-_EXPANDED: Final = 100_000
+_MAX_EXPANDED: Final = 100_000
 
 _DIALECTS: Final = (
     "https://json-schema.org/draft/2020-12/schema",
@@ -82,7 +82,7 @@ class SchemaCheck:
             BadSchema: it is no schema, or not one that is safe to use.
             ImportError: the `schema` extra is not installed.
         """
-        _Reading(schema).finish()
+        _SchemaWalk(schema).finish()
         self._validator = _compiled(schema)
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class SchemaCheck:
         return None if error is None else _sentence(error)
 
 
-class _Reading:
+class _SchemaWalk:
     """One look through a schema: its parts, and what they refer to."""
 
     def __init__(self, schema: Any) -> None:
@@ -112,8 +112,8 @@ class _Reading:
             size = len(encode(schema))
         except (TypeError, ValueError, RecursionError):
             raise BadSchema("the schema is no JSON, or has no end") from None
-        if size > _BYTES:
-            raise BadSchema(f"the schema has {size} bytes; the limit is {_BYTES}")
+        if size > _MAX_SCHEMA_BYTES:
+            raise BadSchema(f"the schema has {size} bytes; the limit is {_MAX_SCHEMA_BYTES}")
         self._root = schema
         # By identity: equal parts at two places are two parts.
         self._targets: dict[int, list[Any]] = {}
@@ -147,8 +147,8 @@ class _Reading:
         while waiting:
             part, base = waiting.pop()
             self._seen += 1
-            if self._seen > _SUBSCHEMAS:
-                raise BadSchema(f"the schema has more than {_SUBSCHEMAS} subschemas")
+            if self._seen > _MAX_SUBSCHEMAS:
+                raise BadSchema(f"the schema has more than {_MAX_SUBSCHEMAS} subschemas")
             if not isinstance(part, dict):
                 continue  # true and false are schemas, and anything else the validator refuses
             base = self._addressed(part, base)
@@ -199,9 +199,9 @@ class _Reading:
         weights[id(part)] = 0  # a circle is gone round once for each level of a value, not here
         inner = [*self._parts.get(id(part), ()), *self._targets.get(id(part), ())]
         total = 1 + sum(self._weigh(each, weights) for each in inner)
-        if total > _EXPANDED:
+        if total > _MAX_EXPANDED:
             raise BadSchema(
-                f"the references of the schema come to more than {_EXPANDED} subschemas"
+                f"the references of the schema come to more than {_MAX_EXPANDED} subschemas"
             )
         weights[id(part)] = total
         return total
@@ -211,8 +211,8 @@ def _bound_depth(schema: Any) -> None:
     waiting: list[tuple[Any, int]] = [(schema, 1)]
     while waiting:
         value, depth = waiting.pop()
-        if depth > _DEPTH:
-            raise BadSchema(f"the schema is nested more than {_DEPTH} deep")
+        if depth > _MAX_DEPTH:
+            raise BadSchema(f"the schema is nested more than {_MAX_DEPTH} deep")
         if isinstance(value, dict):
             waiting += [(each, depth + 1) for each in value.values()]
         elif isinstance(value, list | tuple):

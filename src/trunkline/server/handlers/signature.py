@@ -28,7 +28,7 @@ from typing import Any, Final
 __all__ = ["Handler"]
 
 # Wrappers around wrappers: far more than anybody writes, and an end for a circle of them.
-_LAYERS: Final = 100
+_MAX_LAYERS: Final = 100
 
 _VARIADIC: Final[dict[Any, str]] = {
     inspect.Parameter.VAR_POSITIONAL: "*",
@@ -174,7 +174,7 @@ def _refuse(function: Any, label: str) -> None:
 
 def _layers(function: Any) -> Iterator[Any]:
     """Go from a callable to the function at the bottom of it."""
-    for _ in range(_LAYERS):
+    for _ in range(_MAX_LAYERS):
         yield function
         if isinstance(function, partial):
             function = function.func

@@ -37,7 +37,7 @@ _CURSOR: Final = 32
 
 # How many encoded pages are kept. Clients read pages one after the other, so what they ask for
 # next is rarely the oldest; 10 000 tools in pages of 50, in all five revisions, fit.
-PAGES_KEPT: Final = 1024
+MAX_PAGES_KEPT: Final = 1024
 
 
 class InvalidCursor(ValueError):
@@ -172,7 +172,7 @@ class PagedList(Generic[Item]):
         more = b',"nextCursor":"%b"' % self._cursor(now, end) if end < len(now.items) else b""
         member = encode(self._member)
         page = Raw(b"{%b:[%b]%b%b}" % (member, b",".join(rows), more, tail))
-        if len(now.pages) >= PAGES_KEPT:
+        if len(now.pages) >= MAX_PAGES_KEPT:
             now.pages.pop(next(iter(now.pages)), None)
         now.pages[revision, cursor, tail] = page
         return page

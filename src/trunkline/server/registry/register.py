@@ -50,7 +50,7 @@ __all__ = [
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# Each client lists every name; longer ones cost more than they tell.  [MCP 2025-11-25, server/tools]
+# Each client lists every name; longer ones only cost more.  [MCP 2025-11-25, server/tools]
 MAX_NAME_LENGTH: Final = 128
 
 # What a list is called in the notification that it changed.

@@ -30,8 +30,8 @@ from typing import Final, NamedTuple
 __all__ = ["UriTemplate"]
 
 # Far beyond what people write; a reader's work grows with both.
-LONGEST_TEMPLATE: Final = 4096
-LONGEST_URI: Final = 8192
+MAX_TEMPLATE_LENGTH: Final = 4096
+MAX_URI_LENGTH: Final = 8192
 
 _SHOWN: Final = 80
 
@@ -96,7 +96,7 @@ class _Expression(NamedTuple):
         return f"{name}={text}" if text else f"{name}{self.operator.if_empty}"
 
 
-class _Reader(NamedTuple):
+class _ExpressionReader(NamedTuple):
     """How an expression is read: one, or several that make one list of pairs, as `{?x}{&y}`."""
 
     operator: _Operator
@@ -130,12 +130,12 @@ class _Reader(NamedTuple):
             yield name, value
 
 
-class _Run:
+class _ExpressionRun:
     """Expressions with nothing between them, and how to tell them apart by their marks."""
 
     __slots__ = ("_readers", "_starts", "least")
 
-    def __init__(self, readers: list[_Reader]) -> None:
+    def __init__(self, readers: list[_ExpressionReader]) -> None:
         self._readers = readers
         # How many characters it takes at least.
         self.least = 0 if readers[0].marks else 1
@@ -181,9 +181,9 @@ class UriTemplate:
         Raises:
             ValueError: it is none, or none of ours; the text says what is wrong with it.
         """
-        if len(text) > LONGEST_TEMPLATE:
+        if len(text) > MAX_TEMPLATE_LENGTH:
             raise ValueError(
-                f"a URI template has up to {LONGEST_TEMPLATE} characters, not {len(text)}"
+                f"a URI template has up to {MAX_TEMPLATE_LENGTH} characters, not {len(text)}"
             )
         self.text = text
         self._parts = tuple(_parse(text))
@@ -225,7 +225,7 @@ class UriTemplate:
         of `{x}` may hold any character, `/` and NUL included.
         """
         # Every template that can be read begins with a scheme.
-        if len(uri) > LONGEST_URI or not self._head:
+        if len(uri) > MAX_URI_LENGTH or not self._head:
             return None
         try:
             text = uri if uri.isascii() and "%" not in uri else _normal(uri)
@@ -294,7 +294,9 @@ def _expression(text: str, inner: str) -> _Expression:
     return _Expression(_OPERATORS[mark], names)
 
 
-def _arrange(parts: tuple[str | _Expression, ...]) -> tuple[str, tuple[tuple[_Run, str], ...]]:
+def _arrange(
+    parts: tuple[str | _Expression, ...],
+) -> tuple[str, tuple[tuple[_ExpressionRun, str], ...]]:
     """Return the literal at the start, then each run of expressions with the literal after it."""
     literals: list[str] = [""]
     runs: list[list[_Expression]] = []
@@ -306,13 +308,13 @@ def _arrange(parts: tuple[str | _Expression, ...]) -> tuple[str, tuple[tuple[_Ru
         else:
             runs.append([part])
             literals.append("")
-    rest = zip((_Run(_readers(run)) for run in runs), literals[1:], strict=True)
+    rest = zip((_ExpressionRun(_readers(run)) for run in runs), literals[1:], strict=True)
     return literals[0], tuple(rest)
 
 
-def _readers(run: list[_Expression]) -> list[_Reader]:
+def _readers(run: list[_Expression]) -> list[_ExpressionReader]:
     """Return how the expressions of a run are read."""
-    readers: list[_Reader] = []
+    readers: list[_ExpressionReader] = []
     for operator, names in run:
         last = readers[-1] if readers else None
         marks = (operator.first,) if operator.first else ()
@@ -324,7 +326,7 @@ def _readers(run: list[_Expression]) -> list[_Reader]:
             readers.pop()
             marks, names = (*last.marks, *marks), (*last.names, *names)
             operator = last.operator
-        readers.append(_Reader(operator, marks, names, frozenset(names)))
+        readers.append(_ExpressionReader(operator, marks, names, frozenset(names)))
     return readers
 
 

@@ -36,7 +36,7 @@ from ...transports.addresses import Tcp, Unix, is_exposed, parse_address
 from ...transports.base import Frame, ignore
 from ...transports.sockets.listener import Listener
 from ..dispatch.connection import Connection
-from ..dispatch.requests import RETRY_AFTER
+from ..dispatch.requests import RETRY_AFTER_MS
 from ..errors import as_redacted
 from ..settings import SocketLimits
 from .keepalive import KeepAlive
@@ -237,7 +237,7 @@ class ServerListener:
             ErrorKind.INTERNAL_ERROR,
             policy=self._app.policy,
             message=f"No more than {self._limits.connections} connections; try again later",
-            retryAfterMs=RETRY_AFTER,
+            retryAfterMs=RETRY_AFTER_MS,
         )
         return encode(Failure(None, error))
 

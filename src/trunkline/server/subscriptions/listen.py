@@ -29,7 +29,7 @@ from ...mcp.types import (
 from ...spec.error_kinds import ErrorKind
 from ..dispatch.connection import Connection
 from ..dispatch.params import params_of
-from ..dispatch.requests import RETRY_AFTER
+from ..dispatch.requests import RETRY_AFTER_MS
 from ..dispatch.revision import ServerRevision
 from ..errors import refusal
 from .fanout import Topic
@@ -73,7 +73,7 @@ def _is_refused(
         return True
     if connection.runner.is_stopping:
         kind = ErrorKind.SERVICE_UNAVAILABLE
-        connection.refuse(asked, rev.policy, kind, retryAfterMs=RETRY_AFTER)
+        connection.refuse(asked, rev.policy, kind, retryAfterMs=RETRY_AFTER_MS)
         return True
     # Checked before any lookup: the filter may name any number of things.
     named = len({*_given(wanted.resource_subscriptions)}) + len({*_given(wanted.task_ids)})

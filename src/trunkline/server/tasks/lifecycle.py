@@ -39,7 +39,7 @@ from ...store.errors import StoreClosed, StoreError, StoreFull
 from ..context import Context
 from ..dispatch.connection import MAX_BACKLOG_BYTES, Connection
 from ..dispatch.handler_run import handler_run_of
-from ..dispatch.requests import RETRY_AFTER
+from ..dispatch.requests import RETRY_AFTER_MS
 from ..errors import as_redacted
 from ..extensions import declares
 from ..registry.entries import ToolEntry
@@ -302,7 +302,8 @@ class Tasks:
         running.connection.notify(method, wire.message_of(params, running.id, running.rev))
 
     @staticmethod
-    def _is_behind(running: RunningTask) -> bool:
+    def _is_behind(running: Running) -> bool:
+        """Say whether a client has so much unread that it is told no more of a task."""
         return running.connection.transport.backlog > MAX_BACKLOG_BYTES
 
     def notify_status(self, running: RunningTask, record: TaskRecord) -> None:
@@ -633,7 +634,7 @@ def _listing(requestor: str, record: TaskRecord) -> str | None:
 
 
 def _unavailable(kind: str) -> RequestError:
-    return RequestError(kind, data={"retryAfterMs": RETRY_AFTER})
+    return RequestError(kind, data={"retryAfterMs": RETRY_AFTER_MS})
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:

@@ -39,7 +39,7 @@ from ..client_requests import capabilities
 from ..context import Context
 from ..dispatch.connection import Connection
 from ..dispatch.params import params_of
-from ..dispatch.requests import RETRY_AFTER
+from ..dispatch.requests import RETRY_AFTER_MS
 from ..dispatch.revision import MethodHandler, ServerRevision
 from ..errors import error_of
 from ..extensions import Extension
@@ -91,7 +91,7 @@ class _TaskWork:
         if isinstance(error, StoreError):
             _log.warning("%s failed, store error: %s", context.method, error)
             kind = ErrorKind.SERVICE_UNAVAILABLE
-            return named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER)
+            return named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER_MS)
         return error_of(error, context, policy)
 
 
@@ -133,11 +133,11 @@ async def _result(context: Context, params: Any) -> Any:
     if record.is_over:
         return wire.payload(record, context._rev)
     tasks = _tasks(context)
-    await tasks.start_runner()
-    requestor = tasks.requestor(context)
-    waiter = ResultWaiter(context._connection, context._asked, context._rev, requestor, record)
-    if not tasks.result_waiters.add(waiter):
-        raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER})
+    await tasks.begin_to_watch()
+    circle = tasks.circle(context)
+    waiter = Waiter(context._connection, context._asked, context._rev, circle, record)
+    if not tasks.waiting.add(waiter):
+        raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER_MS})
     try:
         # Read again, now that changes reach the waiter: it may have ended since.
         await tasks.watch(record.tenant, record.id)

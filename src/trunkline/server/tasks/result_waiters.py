@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...jsonrpc.error_codes import named_error
 from ...spec.error_kinds import ErrorKind
-from ..dispatch.requests import RETRY_AFTER
-from . import wire
+from ..dispatch.requests import RETRY_AFTER_MS
+from . import wire as forms
 from .records import TaskRecord
 
 if TYPE_CHECKING:
@@ -134,5 +134,5 @@ class ResultWaiters:
             self._remove(waiter)
             policy = waiter.rev.policy
             kind = ErrorKind.SERVICE_UNAVAILABLE
-            error = named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER)
+            error = named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER_MS)
             connection.answer(waiter.asked, error, policy)

@@ -167,7 +167,7 @@ def test_a_page_is_encoded_once_until_something_changes() -> None:
 
 
 def test_pages_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paged_list, "PAGES_KEPT", 3)
+    monkeypatch.setattr(paged_list, "MAX_PAGES_KEPT", 3)
     made = listed(1)
     pages = [made.page(LATEST, None, tail=b',"n":%d' % n) for n in range(5)]
     assert made.page(LATEST, None, tail=b',"n":4') is pages[4]

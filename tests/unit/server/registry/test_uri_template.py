@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.server.registry.uri_template import LONGEST_TEMPLATE, LONGEST_URI, UriTemplate
+from trunkline.server.registry.uri_template import MAX_TEMPLATE_LENGTH, MAX_URI_LENGTH, UriTemplate
 
 # The values of RFC 6570, section 3.2.
 VALUES: dict[str, str | int | None] = {
@@ -309,7 +309,7 @@ def test_a_template_compares_and_prints_by_its_text() -> None:
         ("x:%", "'%' is not among"),
         ("x:%4", "'%' is not among"),
         ("x:\ud800", "is not among"),
-        ("x:" + "a" * LONGEST_TEMPLATE, "up to 4096 characters"),
+        ("x:" + "a" * MAX_TEMPLATE_LENGTH, "up to 4096 characters"),
         ("x:" + "{" * 4000, "every '{' has its '}'"),
         ("x:" + "{a" * 1000 + "}" * 1000, "names are made of"),
     ],
@@ -326,8 +326,8 @@ def test_what_is_no_template_is_refused_with_a_reason(template: str, why: str) -
 
 def test_a_uri_that_is_too_long_is_none_of_any_template() -> None:
     made = UriTemplate("x:{+a}")
-    assert made.match("x:" + "a" * (LONGEST_URI - 2)) is not None
-    assert made.match("x:" + "a" * (LONGEST_URI - 1)) is None
+    assert made.match("x:" + "a" * (MAX_URI_LENGTH - 2)) is not None
+    assert made.match("x:" + "a" * (MAX_URI_LENGTH - 1)) is None
     assert made.match("x:" + "a" * 100_000) is None
 
 
