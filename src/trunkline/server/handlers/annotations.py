@@ -1,13 +1,12 @@
-"""What an annotation means: constraints, descriptions and headers, in one spelling.
+"""Annotations of parameters: constraints, descriptions and headers, normalised to `msgspec.Meta`.
 
-A type may be annotated in several vocabularies: `msgspec.Meta`, a plain text (its
-description), `ParamHeader`, and what authors bring from other libraries: `annotated_types.Ge(1)`,
-`pydantic.Field(ge=1)`, `typing_extensions.Doc("...")`. The reader of arguments knows `Meta`
-alone and passes over the rest in silence, so a bound written in another vocabulary would
-not hold. Here they are all turned into `Meta`, at any depth; what cannot be turned is
-refused, never dropped.
+A type may be annotated with `msgspec.Meta`, a plain text (its description), `ParamHeader`, and
+with what other libraries have: `annotated_types.Ge(1)`, `pydantic.Field(ge=1)`,
+`typing_extensions.Doc("...")`. The decoder knows `Meta` alone and ignores the rest, so a bound
+in another vocabulary would not hold. All are converted to `Meta`, at any depth; what cannot be
+converted raises TypeError, and is never dropped.
 
-No other library is imported: what it has put into an annotation is known by its module.
+No other library is imported: its objects are recognised by the name of their module.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 class ParamHeader:
     """Marks an argument that HTTP repeats in a header: `Annotated[str, ParamHeader("Region")]`.
 
-    The header is `Mcp-Param-Region`. Proxies read it, so it is no place for a secret. Only
-    texts, integers and booleans can be repeated.
+    The header is `Mcp-Param-Region`. Proxies read it: do not mark a secret. Only texts,
+    integers and booleans can be repeated.
     """
 
     __slots__ = ("name",)
@@ -52,7 +51,7 @@ class ParamHeader:
         """Name the header.
 
         Raises:
-            ValueError: `name` has something in it that the name of a header cannot have.
+            ValueError: `name` is not an HTTP token.
         """
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
             raise ValueError(
@@ -61,7 +60,7 @@ class ParamHeader:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"Header({self.name!r})"
+        return f"ParamHeader({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ParamHeader) and other.name == self.name
@@ -71,10 +70,10 @@ class ParamHeader:
 
 
 def plain(annotation: Any) -> Any:
-    """Return an annotation with everything in it that is meant for the reader as `Meta`.
+    """Return an annotation with constraints and descriptions as `Meta`.
 
     Raises:
-        TypeError: there is something in it that would not be applied.
+        TypeError: a constraint in it would not be applied.
     """
     if isinstance(annotation, type):
         return annotation  # most are
@@ -95,21 +94,21 @@ def plain(annotation: Any) -> Any:
 
 
 def bare(annotation: Any) -> Any:
-    """Return the type that is annotated, without what was said about it."""
+    """Return the type inside `Annotated`."""
     while get_origin(annotation) is Annotated:
         annotation = annotation.__origin__
     return annotation
 
 
 def marked(annotation: Any) -> list[ParamHeader]:
-    """Return the headers that an annotation names."""
+    """Return the `ParamHeader`s of an annotation."""
     if get_origin(annotation) is not Annotated:
         return []
     return [extra for extra in annotation.__metadata__ if isinstance(extra, ParamHeader)]
 
 
 def is_foreign_field(default: object) -> bool:
-    """Say whether a default is another library's way to describe a field, and no value."""
+    """Return True if a default is a pydantic `FieldInfo`, which describes a field."""
     return type(default).__name__ == "FieldInfo" and _is_foreign(default)
 
 
@@ -118,13 +117,13 @@ def _is_foreign(extra: object) -> bool:
 
 
 def _understood(extra: Any) -> tuple[Any, ...]:
-    """Return one thing that a type is annotated with as the reader knows it, or as nothing."""
+    """Return one extra of `Annotated` as the decoder knows it, or nothing."""
     if isinstance(extra, str):
         return (Meta(description=extra),)
     if type(extra).__name__ == "Doc" and isinstance(getattr(extra, "documentation", None), str):
         return (Meta(description=extra.documentation),)
     if not _is_foreign(extra):
-        return (extra,)  # ours, or nobody's: it says nothing about the value
+        return (extra,)  # ours, or without a meaning for the value
     is_field = is_foreign_field(extra)
     sources = extra.metadata if is_field else (extra,)
     found: dict[str, Any] = {}

@@ -1,10 +1,10 @@
-"""Turn what handlers return into the values that MCP carries: blocks, contents, messages.
+"""Content blocks, resource contents and prompt messages, made of what handlers return.
 
-An author returns a text, some bytes, a block of his own, or a list of such; here it becomes
-what the protocol has. Whether a value is *structured* is not decided here but in `results`.
+A handler returns a text, bytes, a block, or a list of those. Whether a value is *structured*
+is decided in `output`.
 
-Bytes have no type, and MCP wants one. The first few are looked at: they tell the formats that
-models can see and hear. Anything else goes as a blob.
+MCP wants a MIME type for bytes. It is found from the first few of them for the image and audio
+formats that models take; other bytes are sent as a blob.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Block = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResou
 BLOCKS: Final = (TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
 _BYTES: Final = (bytes, bytearray)
 
-# First bytes, the place of more of them, those, and what that makes it.
+# First bytes; the place of further bytes, and those; the MIME type.
 _MARKS: Final = (
     (b"\x89PNG\r\n\x1a\n", 0, b"", "image/png"),
     (b"\xff\xd8\xff", 0, b"", "image/jpeg"),
@@ -54,14 +54,14 @@ _MARKS: Final = (
     (b"\xff\xf2", 0, b"", "audio/mpeg"),
 )
 _UNKNOWN: Final = "application/octet-stream"
-# A blob in the result of a tool has to have an address, and is found at none.
+# A blob in the result of a tool needs a URI, though it cannot be read from there.
 _NO_ADDRESS: Final = "urn:trunkline:blob"
 
 
 def blocks_of(value: Any) -> list[Block] | None:
-    """Return a value as blocks, or None if it is not made of what blocks are made of.
+    """Return a value as content blocks, or None if it is data.
 
-    A list is, if there is a block or bytes in it and otherwise only texts: a list of texts
+    A list is content if it holds a block or bytes, and otherwise only texts: a list of texts
     alone is data.
     """
     if isinstance(value, str):
@@ -78,7 +78,7 @@ def blocks_of(value: Any) -> list[Block] | None:
 
 
 def block_of_bytes(data: bytes | bytearray) -> Block:
-    """Return bytes as an image, a sound or a blob, by their first few."""
+    """Return bytes as image, audio or blob, by their first bytes."""
     kind = _kind(data)
     text = b64encode(data).decode("ascii")
     if kind.startswith("image/"):
@@ -89,7 +89,7 @@ def block_of_bytes(data: bytes | bytearray) -> Block:
 
 
 def contents_of(value: Any, uri: str, mime_type: str | None = None) -> list[ResourceContents]:
-    """Return what the handler of a resource gave as its contents.
+    """Return what the handler of a resource returned as resource contents.
 
     A text is sent as it is, bytes as a blob, contents as they are; anything else as JSON.
 
@@ -113,10 +113,10 @@ def contents_of(value: Any, uri: str, mime_type: str | None = None) -> list[Reso
 
 
 def messages_of(value: Any) -> GetPromptResult:
-    """Return what the handler of a prompt gave as its messages; a text or block is the user's.
+    """Return what the handler of a prompt returned as messages; a text or block is the user's.
 
     Raises:
-        OutputMismatch: the value has something in it that no message is made of.
+        OutputMismatch: the value cannot be part of a message.
     """
     if isinstance(value, GetPromptResult):
         return as_typed(value)
@@ -126,7 +126,7 @@ def messages_of(value: Any) -> GetPromptResult:
 
 def _message(value: Any) -> PromptMessage:
     if isinstance(value, PromptMessage):
-        if isinstance(value.content, str):  # a slip that says what it means
+        if isinstance(value.content, str):  # a common mistake, with one meaning
             return PromptMessage(TextContent(sendable(value.content)), value.role)
         return as_typed(value)
     blocks = None if value is None or isinstance(value, list | tuple) else blocks_of(value)
@@ -139,15 +139,15 @@ def _message(value: Any) -> PromptMessage:
 
 
 def as_typed(value: S) -> S:
-    """Return a value of the protocol that a handler made, having read it as a client would.
+    """Return a protocol type that a handler made, decoded as a client would.
 
     Raises:
-        OutputMismatch: a member of it is not of its type; making a Struct does not check that.
+        OutputMismatch: a field has the wrong type; the constructor of a Struct does not check.
     """
     try:
         return _decoder(type(value)).decode(encoded(value))  # type: ignore[no-any-return]  # read as it
     except ValidationError as error:
-        raise OutputMismatch(f"it is no {type(value).__name__}: {error}") from None
+        raise OutputMismatch(f"it is not a valid {type(value).__name__}: {error}") from None
 
 
 @lru_cache(maxsize=16)  # as many as there are types that handlers may return
@@ -162,7 +162,6 @@ def _one_content(contents: ResourceContents) -> ResourceContents:
 
 
 def _is_mixed(values: list[Any] | tuple[Any, ...], wanted: tuple[type, ...]) -> bool:
-    """Say whether there are only wanted values and texts, and not texts alone."""
     return any(isinstance(each, wanted) for each in values) and all(
         isinstance(each, (str, *wanted)) for each in values
     )

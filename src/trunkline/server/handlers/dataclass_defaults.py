@@ -1,8 +1,8 @@
-"""Dataclasses that were read from JSON, with the defaults of what was left out in them.
+"""Defaults of dataclasses that were decoded from JSON.
 
-The reader leaves a member that was not sent to the class, which has its default; the writer
-looks at the object alone, and would leave it out. So what was read is filled in, where its
-type can hold a dataclass at all.
+The decoder leaves a field that was not sent to the default on the class; the encoder looks at
+the instance alone, and would leave the field out. So decoded dataclasses get all their fields,
+where a type can hold a dataclass at all.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from msgspec import Struct
 
 __all__ = ["filled", "filler"]
 
-# What tells a dataclass; the module itself takes its time to load.
+# Marks a dataclass; importing `dataclasses` would slow down the start.
 _FIELDS: Final = "__dataclass_fields__"
 
 
 def filler(kind: Any) -> Callable[[Any], Any] | None:
-    """Return what fills in values of a type, or None where nothing is ever left out."""
+    """Return `filled` if a type can hold a dataclass, else None."""
     return filled if _may_hold_dataclass(kind, set()) else None
 
 
@@ -34,12 +34,12 @@ def _may_hold_dataclass(kind: Any, seen: set[int]) -> bool:
         try:
             inner += get_type_hints(kind).values()
         except (NameError, TypeError, AttributeError):
-            return True  # names that cannot be found here: looked for in each value
+            return True  # names that cannot be resolved here: look at each value
     return any(_may_hold_dataclass(each, seen) for each in inner)
 
 
 def filled(value: Any) -> Any:
-    """Return a value, in which every dataclass has all its members itself."""
+    """Return the value, in which every dataclass instance has all its fields."""
     if isinstance(value, list | tuple | set | frozenset):
         for item in value:
             filled(item)
@@ -50,7 +50,7 @@ def filled(value: Any) -> Any:
         for name in value.__struct_fields__:
             filled(getattr(value, name))
     elif hasattr(value, _FIELDS) and not isinstance(value, type):
-        # One with slots has no place that could be empty.
+        # With slots every field is set.
         own = getattr(value, "__dict__", None)
         for name in getattr(value, _FIELDS):
             member = getattr(value, name, None)

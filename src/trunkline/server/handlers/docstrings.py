@@ -1,12 +1,11 @@
-"""Read a docstring: what a thing is for, and what each of its arguments is for.
+"""Docstrings: the description of a function or class, and of each of its arguments.
 
-Three ways of writing are known: Google's (`Args:` and an indented list), NumPy's
-(`Parameters` underlined with dashes) and Sphinx's (`:param name: text`). They may be mixed.
-Each line is looked at once, so a long docstring costs no more than its length.
+Three styles are parsed: Google (`Args:` and an indented list), NumPy (`Parameters` underlined
+with dashes) and Sphinx (`:param name: text`). They may be mixed. Each line is read once, so the
+time grows with the length alone.
 
-What follows the name of a section that speaks of arguments is theirs; a section on results,
-errors or generators is left out, because the schema of a tool has places of its own for what
-matters of them; any other text is prose, and kept.
+Sections on results, errors and generators are left out: the schema of a tool has its own places
+for those. Any other text is part of the description.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ _RULE: Final = re.compile(r"(?:-{3,}|={3,})$")
 
 
 class Docstring(NamedTuple):
-    """What a docstring says: its prose, and a text for each argument it names."""
+    """The description in a docstring, and one for each argument it names."""
 
     text: str
     arguments: dict[str, str]
 
 
 def read(docstring: str | None) -> Docstring:
-    """Return what a docstring says; nothing, if there is none."""
+    """Parse a docstring; None gives an empty description."""
     if not docstring:
         return Docstring("", {})
     reader = _DocstringParser()

@@ -1,10 +1,12 @@
-"""Say in a plain sentence why a value could not be read.
+"""Error messages for arguments that do not fit, in words for a model or a person.
 
-What a reader of JSON says about a wrong value is turned into words for a model or a person:
-which argument, what was expected, what kind of thing came instead. The value itself is never
-shown, for it may be a secret; the reader's own texts show some, so none of them is passed on
-as it is. The names of unknown arguments are shown, redacted and cut, because a misspelt name
-is what the reader of the sentence has to see.
+A message names the argument, what was expected and what kind of value came instead.
+
+The rules that live here, and only here:
+
+* A value is never shown: it may be a secret. The decoder's own messages show some values, so
+  they are reworded.
+* Names of unknown arguments are shown, redacted and cut: the caller has to see what it misspelt.
 """
 
 from __future__ import annotations
@@ -60,10 +62,10 @@ _TEXT_SHOWN: Final = 400
 
 
 def explain(error: Exception, raw: Any = None, arguments: Any = None) -> str:
-    """Return one plain sentence on why arguments could not be read.
+    """Return one sentence on why arguments could not be decoded.
 
-    With `raw`, the JSON they came in, and the `Arguments` they were read for, it names all
-    arguments that are missing or unknown, so that a caller can mend them in one go.
+    With `raw`, the JSON they came in, and the `Arguments` of the handler, it names all arguments
+    that are missing or unknown, so that a caller can correct them at once.
     """
     place, text = fault(error)
     if arguments is not None:
@@ -104,7 +106,7 @@ def fault(error: Exception) -> tuple[str, str]:
 
 
 def quoted(name: str) -> str:
-    """Return a name that a caller chose, cut and without secrets, in quotation marks."""
+    """Return a name that a caller chose, cut and redacted, in quotation marks."""
     shown = name if len(name) <= _NAME_SHOWN else f"{name[:_NAME_SHOWN]}…"
     return f'"{redact(shown)}"'
 
@@ -122,12 +124,12 @@ def _reworded(said: str) -> str:
         return f"expected {wanted}{expected[3]}{got}"
     if said.startswith(("Invalid", "Timestamp")):
         return "not of the right form"
-    # From a hook of ours, or of a class the author wrote.
+    # From `read_model`, or from a class of the author's.
     return str(redact(said[:_TEXT_SHOWN]))
 
 
 def _misnamed(raw: Any, arguments: Any) -> str:
-    """Return which arguments are missing and which are unknown, or "" if none is."""
+    """Return which arguments are missing or unknown, or ""."""
     try:
         given: dict[str, Raw] = decode(raw, type=dict[str, Raw])
     except (DecodeError, TypeError, RecursionError):

@@ -1,8 +1,7 @@
-"""Write what handlers return as JSON, once, or say why it cannot be.
+"""JSON encoding of what handlers return.
 
-JSON has no NaN and no infinity, and the writer would put null for them without a word: a
-client would then read a number that was never there. So where a null was written, the value
-is looked through for one.
+JSON has no NaN and no infinity, and the encoder writes null for them: a client would read a
+value that was never there. So if the JSON has a null, the value is searched for such a number.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["OutputMismatch", "encoded", "sendable"]
 
 
 class OutputMismatch(TrunklineError, TypeError):
-    """What a handler returned cannot be sent, or is not what it said it would return.
+    """A handler returned a value that cannot be encoded or does not fit its output schema.
 
     The text says where and why, and shows nothing of the value.
     """
@@ -33,40 +32,45 @@ def encoded(value: Any) -> bytes:
     """Return a value as JSON.
 
     Raises:
-        OutputMismatch: there is something in it that JSON does not have.
+        OutputMismatch: it contains something that JSON cannot express.
     """
     try:
         written = _ENCODER.encode(value)
     except NotImplementedError:
-        raise OutputMismatch("there is an object in it that JSON has no form for") from None
+        raise OutputMismatch(
+            "it contains an object of a class that cannot be encoded as JSON"
+        ) from None
     except RecursionError:
         raise OutputMismatch("it is nested too deeply, or contains itself") from None
     except UnicodeEncodeError:
-        raise OutputMismatch("there is half a character in one of its texts") from None
+        raise OutputMismatch(
+            "one of its texts contains a lone surrogate and cannot be encoded as UTF-8"
+        ) from None
     except (TypeError, ValueError, OverflowError):
         # The error's own text may quote the value.
-        raise OutputMismatch("there is something in it that JSON has no form for") from None
-    if b"null" in written and _has_no_number(value):
-        raise OutputMismatch("there is a NaN or an infinity in it, which JSON does not have")
+        raise OutputMismatch("it contains a value that cannot be encoded as JSON") from None
+    if b"null" in written and _has_nan(value):
+        raise OutputMismatch("it contains a NaN or an infinity, which JSON does not have")
     return written
 
 
 def sendable(text: str) -> str:
-    """Return a text that can be sent.
+    """Return the text, which can be encoded.
 
     Raises:
-        OutputMismatch: there is half of a surrogate pair in it.
+        OutputMismatch: it contains a lone surrogate.
     """
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise OutputMismatch("there is half a character in the text") from None
+            raise OutputMismatch(
+                "the text contains a lone surrogate and cannot be encoded as UTF-8"
+            ) from None
     return text
 
 
-def _has_no_number(value: Any) -> bool:
-    """Say whether there is a number in a value that is none."""
+def _has_nan(value: Any) -> bool:
     waiting = [to_builtins(value, str_keys=True, enc_hook=write_model)]
     while waiting:
         each = waiting.pop()

@@ -1,25 +1,25 @@
-"""What a tool gives back: its output schema, and its results as the protocol has them.
+"""The output of a tool: its schema, and each returned value as a `CallToolResult`.
 
-`output_of(function)` looks at the return annotation once and gives an `Output`, which then
-renders each value the tool returns.
+`output_of(function)` reads the return annotation once and returns an `Output`, which renders
+each value the tool returns.
 
-What becomes of a value:
+How a value is rendered:
 
     a text, None, bytes, content blocks     content alone; a text is not sent twice
     `CallToolResult`                        itself
-    `ToolOutput(value, text=...)`               the value, with another text beside it
-    anything, where the annotation or `output_schema` gives a type
+    `ToolOutput(value, text=...)`           the value, with another text beside it
+    anything, if the annotation or `output_schema` gives a type
                                             `structuredContent`, and the same JSON as a text
-    an object (dict, Struct, dataclass...), where nothing was annotated
+    an object (dict, Struct, dataclass...), without an annotation
                                             `structuredContent`, and the same JSON as a text
-    anything else, where nothing was annotated
+    anything else, without an annotation
                                             its JSON as a text
 
-`-> str` promises a text and no structure; `output_schema=str` asks for one. With
-`output_schema=None` there is never a structure.
+`-> str` promises a text without structure; `output_schema=str` asks for structure. With
+`output_schema=None` results are never structured.
 
-A value is written once, and what was written is read again by the type that was promised, so
-a result that breaks its schema is found here and not by a client.
+A value is encoded once, and the JSON is decoded again by the promised type, so a result that
+breaks its schema is found here and not by a client.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ T = TypeVar("T")
 
 
 class _OutputMarker:
-    """A value that stands for itself."""
+    """A constant with a name of its own."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -91,12 +91,12 @@ class _Given(Shown, Struct, Generic[T], frozen=True):
 
 
 class ToolOutput(_Given[T], Generic[T], frozen=True, kw_only=True):
-    """A value with more around it: `ToolOutput(forecast, text="Rain until noon")`.
+    """A structured value with a text of its own: `ToolOutput(forecast, text="Rain until noon")`.
 
-    `text` takes the place of the value's JSON in the content: short for a reader, while
-    programs have the structure. `content` are further blocks, texts or bytes; `meta` is the
-    `_meta` of the result; `is_error` says that the tool ran and failed, and then the value
-    need not be what was promised.
+    `text` replaces the value's JSON in the content: short for a reader, while programs use the
+    structure. `content` holds further blocks, texts or bytes; `meta` is the `_meta` of the
+    result. `is_error` marks a tool that ran and failed; the value then need not fit the output
+    schema.
     """
 
     content: Sequence[Any] = ()
@@ -105,7 +105,7 @@ class ToolOutput(_Given[T], Generic[T], frozen=True, kw_only=True):
 
 
 class Output:
-    """What a tool gives back, made once for each tool."""
+    """The output of one tool: its schema, and how its values are rendered."""
 
     __slots__ = (
         "_check",
@@ -124,20 +124,20 @@ class Output:
         self, label: str, type_: Any, given: dict[str, Any] | None = None, *, hooked: bool = False
     ) -> None:
         self.label = label
-        self._type = type_  # _FREE: nothing was promised; None: no structure is wanted
+        self._type = type_  # _FREE: no promise; None: never structured
         self._promises = type_ is not _FREE and type_ is not None
         self._given = given
         self._check: SchemaCheck | None = None
         if given is not None:
-            # Imported here: only a schema of an author's own needs it.
+            # Imported here: only a schema given as JSON needs it.
             from .schema_validator import SchemaCheck
 
             self._check = SchemaCheck(given)
         self._schema: dict[str, Any] | None = given
         self._wrapped: dict[str, Any] | None = None
         self._wraps: bool | None = None if self._promises else False
-        # Of these what is written is right if the class is: there is no need to read it again.
-        # (A model has checked itself, and may write members under other names than it reads.)
+        # Values of these classes fit by themselves, and are not decoded again. A pydantic model
+        # has checked itself, and may encode members under other names than it decodes.
         self._trusted = type_ if type_ in (int, float, bool) or is_model(type_) else None
         self._read: Callable[[bytes], Any] = self._first_hooked if hooked else self._first
 
@@ -146,14 +146,14 @@ class Output:
 
     @property
     def schema(self) -> dict[str, Any] | None:
-        """The JSON Schema of the value, or None. It is kept, so it is not to be changed."""
+        """The JSON Schema of the value, or None. It is cached: do not change it."""
         if self._schema is None and self._promises:
             self._schema = schema_of(self._type)
         return self._schema
 
     @property
     def wraps(self) -> bool:
-        """Whether revisions that have only objects get `{"result": value}`."""
+        """Whether revisions that allow only objects are sent `{"result": value}`."""
         if self._wraps is None:
             schema = self.schema
             self._wraps = schema is not None and schema.get("type") != "object"
@@ -161,7 +161,7 @@ class Output:
 
     @property
     def wrapped(self) -> dict[str, Any] | None:
-        """The schema for revisions that have only objects: of the value, or of its wrapping."""
+        """The schema for revisions that allow only objects: of the value, or of its wrapper."""
         if not self.wraps:
             return self.schema
         if self._wrapped is None and self.schema is not None:
@@ -169,13 +169,15 @@ class Output:
         return self._wrapped
 
     def render(self, value: Any) -> CallToolResult:
-        """Return what the tool gave as its result; a structure is raw JSON, and not wrapped.
+        """Return a value of the tool as its result; the structure is raw JSON, not wrapped.
 
         Raises:
-            OutputMismatch: it cannot be sent, or is not what the tool promised.
+            OutputMismatch: it cannot be encoded, or does not fit the output schema.
         """
         if type(value) is str and not self._promises and value.isascii():
-            return CallToolResult([TextContent(value)])  # by far the most, so with no more calls
+            return CallToolResult(
+                [TextContent(value)]
+            )  # the most frequent, so without further calls
         if isinstance(value, ToolOutput):
             return self._around(value)
         if isinstance(value, CallToolResult):
@@ -186,7 +188,6 @@ class Output:
         return self._free(value)
 
     def _free(self, value: Any) -> CallToolResult:
-        """Render a value that nothing was promised of."""
         try:
             blocks = blocks_of(value)
             if blocks is not None:
@@ -194,7 +195,7 @@ class Output:
             written = encoded(value)
         except OutputMismatch as error:
             raise self._cannot_send(error) from None
-        # Every revision that has structures has objects, and only the newest has the others.
+        # Each revision with structured content allows objects; only the newest allows the rest.
         is_structure = written[:1] == b"{" and self._type is not None
         return CallToolResult(
             [TextContent(written.decode())],
@@ -206,7 +207,7 @@ class Output:
         inner = self.render(result.value) if promised else self._free(result.value)
         structured = inner.structured_content
         if self._promises and not promised:
-            structured = UNSET  # it would have to fit the schema
+            structured = UNSET  # an error need not fit the schema, so it is not sent as structure
         content = inner.content
         try:
             if result.text is not None:
@@ -227,13 +228,13 @@ class Output:
             if result.structured_content is UNSET:
                 raise OutputMismatch(
                     f"{self.label} returned a result without structured_content, which its "
-                    f"output schema asks for"
+                    f"output schema requires"
                 )
             self._fitting(result.structured_content)
         return result
 
     def _fitting(self, value: Any) -> bytes:
-        """Return a value as JSON that is what was promised."""
+        """Return a value as JSON that fits the output schema."""
         try:
             written = encoded(value)
         except OutputMismatch as error:
@@ -243,7 +244,9 @@ class Output:
         if self._check is not None:
             problem = self._check.problem(decode(written))
             if problem is not None:
-                raise OutputMismatch(f"{self.label} returned what it should not: {problem}")
+                raise OutputMismatch(
+                    f"{self.label} returned a value that does not fit its output schema: {problem}"
+                )
             return written
         try:
             self._read(written)
@@ -251,12 +254,12 @@ class Output:
             place, text = fault(error)
             where = f'"{place}": ' if place else ""
             raise OutputMismatch(
-                f"{self.label} returned what it should not: {where}{text}"
+                f"{self.label} returned a value that does not fit its output schema: {where}{text}"
             ) from None
         return written
 
     def _cannot_send(self, error: OutputMismatch) -> OutputMismatch:
-        return OutputMismatch(f"{self.label} returned what cannot be sent: {error}")
+        return OutputMismatch(f"{self.label} returned a value that cannot be sent: {error}")
 
     def _first(self, written: bytes) -> Any:
         self._read = Decoder(self._type).decode
@@ -268,13 +271,13 @@ class Output:
 
 
 def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Output:
-    """Return what `function` gives back.
+    """Return the output of `function`.
 
-    `output_schema` is DERIVE to take it from the annotation, None for no structure, a type,
+    `output_schema` is DERIVE for the return annotation, None for unstructured results, a type,
     or a JSON Schema as a dict, which is listed as it is.
 
     Raises:
-        TypeError: there is no JSON Schema of the type; the text says why.
+        TypeError: the type has no JSON Schema; the text says why.
         BadSchema: the schema cannot be used.
         ImportError: checking a JSON Schema needs the `schema` extra.
     """
@@ -293,12 +296,12 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
         if str(error).startswith(handler.label):
             raise
         raise TypeError(
-            f"{handler.label}: there is no output schema for what it returns: {error}; or pass "
+            f"{handler.label}: its return type has no output schema: {error}; or pass "
             f"output_schema=None"
         ) from None
 
 
-# -- what a return annotation promises -------------------------------------------------------
+# -- return annotations ----------------------------------------------------------------------
 
 _TEXTS: Final = (str, NoneType, None)
 _CONTENTS: Final = (*BLOCKS, CallToolResult, bytes, bytearray)
@@ -307,7 +310,7 @@ _ROWS: Final = (list, tuple, Sequence, Iterable)
 
 
 def _promised(annotation: Any) -> Any:
-    """Return the type of the structure that an annotation promises, or _FREE."""
+    """Return the type of structured output that an annotation promises, or _FREE."""
     annotation = bare(annotation) if _is_content(bare(annotation)) else annotation
     origin = get_origin(annotation)
     if origin is ToolOutput:
@@ -328,7 +331,7 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _is_content(annotation: Any) -> bool:
-    """Say whether an annotation is of content blocks alone, or rows of them."""
+    """Return True for a content block, or a list of them and texts."""
     if annotation in _CONTENTS:
         return True
     if get_origin(annotation) not in _ROWS:
@@ -341,7 +344,7 @@ def _is_content(annotation: Any) -> bool:
 
 
 def _has_content(annotation: Any) -> bool:
-    """Say whether a value may be content: then nothing can be promised about a structure."""
+    """Return True for a union with content: values of it are not always structured."""
     return _is_union(annotation) and any(
         _is_content(each) or each is ToolOutput or get_origin(each) is ToolOutput
         for each in get_args(annotation)
@@ -356,9 +359,9 @@ def _wrapping(schema: dict[str, Any], *, is_ours: bool) -> dict[str, Any]:
         outer["$schema"] = inner.pop("$schema")
     outer |= {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     if is_ours and "$defs" in inner:
-        outer["$defs"] = inner.pop("$defs")  # where its references point
+        outer["$defs"] = inner.pop("$defs")  # the target of its references
     elif not is_ours and "$id" not in inner and _refers(inner):
-        # Its references are from its own root, which this makes it keep.
+        # With an id of its own its references still start at its own root.
         inner["$id"] = "urn:trunkline:result"
     return outer
 

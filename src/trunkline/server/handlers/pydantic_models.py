@@ -1,9 +1,8 @@
-"""Values of classes that the reader does not know: pydantic models.
+"""Pydantic models as arguments and results.
 
-Pydantic is never imported from here unless a handler has brought a model, and then it is
-there already. A model is known by the methods it has, read by its own validator from JSON,
-and written by its own serializer; what it says about a wrong value is put in our words,
-because its own show the value.
+Pydantic is imported only if a handler uses a model, and then it is loaded already. A model is
+recognised by its methods, decoded by its own validator from JSON, and encoded by its own
+serializer. Its messages are reworded, because they quote the value.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from msgspec.json import encode
 
 __all__ = ["is_model", "read_model", "schema_of_model", "write_model"]
 
-# What pydantic says for these comes from the model alone; other texts may quote the value.
+# The messages of these error types come from the model alone; others may quote the value.
 _SAFE: Final = frozenset(
     [
         "missing",
@@ -33,17 +32,17 @@ _SAFE: Final = frozenset(
         "string_pattern_mismatch",
     ]
 )
-# Of several faults the first few are told: a reader fixes them one after another anyway.
+# Of several errors the first few are shown: they are fixed one after another anyway.
 _MAX_ERRORS_SHOWN: Final = 3
 
 
 def is_model(type_: Any) -> bool:
-    """Say whether `type_` is a class of pydantic models."""
+    """Return True if `type_` is a class of pydantic models."""
     return isinstance(type_, type) and hasattr(type_, "model_validate_json")
 
 
 def read_model(type_: Any, value: Any) -> Any:
-    """Return a model made from a JSON value; the reader's hook for a class it does not know.
+    """Return a model made from a JSON value; the `dec_hook` of decoders.
 
     Raises:
         ValueError: the value does not fit; the text says where and why, and shows nothing of it.
@@ -61,10 +60,10 @@ def read_model(type_: Any, value: Any) -> Any:
 
 
 def write_model(value: Any) -> Any:
-    """Return a model as JSON values; the writer's hook for a class it does not know.
+    """Return a model as JSON values; the `enc_hook` of encoders.
 
     Raises:
-        NotImplementedError: the value is no model.
+        NotImplementedError: the value is not a model.
     """
     if not is_model(type(value)):
         raise NotImplementedError
@@ -76,7 +75,7 @@ def schema_of_model(type_: Any, name: str, *, is_input: bool) -> dict[str, Any]:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Untitled(GenerateJsonSchema):
-        """Gives no member a title that its author did not give."""
+        """Leaves out titles made from the names of members."""
 
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
@@ -88,14 +87,14 @@ def schema_of_model(type_: Any, name: str, *, is_input: bool) -> dict[str, Any]:
     )
     inner = schema.pop("$defs", None)
     if inner:
-        if schema.keys() == {"$ref"}:  # it contains itself, and is still to stand at the root
+        if schema.keys() == {"$ref"}:  # it contains itself, and is still written at the root
             schema = dict(inner[schema["$ref"].rpartition(f"/{name}.")[2]])
         schema["$defs"] = {f"{name}.{key}": _untitled(each) for key, each in inner.items()}
     return _untitled(schema)
 
 
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without the title that is only the name of a class."""
+    """Return a schema without its title, which is the name of the class."""
     return {key: value for key, value in schema.items() if key != "title"}
 
 

@@ -1,16 +1,15 @@
-"""What a handler is underneath: functions, methods, partials, objects that can be called.
+"""Signatures of handlers: functions, methods, partials and callable objects.
 
-This module takes the wrapping off. It says whether a handler is asynchronous, what it is
-called in a sentence, which parameters are left for a caller, and what their annotations
-mean. It knows nothing of JSON: what the annotations are good for is `arguments` and
-`results`.
+`Handler` unwraps a callable and finds out if it is asynchronous, which parameters a caller
+fills, and what their annotations resolve to. It knows nothing of JSON; `arguments` and `output`
+make schemas of the annotations.
 
 The rules that live here, and only here:
 
-* A keyword that a `functools.partial` has bound is settled, and no argument any more: what
-  an author put in (a connection, a key) is not for a model to replace.
-* A plain wrapper (`functools.wraps`) around an async function is taken to pass its coroutine
-  on, so it counts as async; what a call returned is looked at before it is awaited.
+* A keyword that a `functools.partial` has bound is not an argument: a model cannot replace
+  what an author put in (a connection, a key).
+* A plain wrapper (`functools.wraps`) around an async function is expected to return its
+  coroutine, so it counts as async; what a call returned is checked before it is awaited.
 * A name that only the enclosing function knows is looked up in the frames that are running
   when the handler is registered: a decorator is called from inside that function.
 """
@@ -27,7 +26,7 @@ from typing import Any, Final
 
 __all__ = ["Handler"]
 
-# Wrappers around wrappers: far more than anybody writes, and an end for a circle of them.
+# Wrappers around wrappers: far more than any program has, and an end for a circle of them.
 _MAX_LAYERS: Final = 100
 
 _VARIADIC: Final[dict[Any, str]] = {
@@ -37,12 +36,12 @@ _VARIADIC: Final[dict[Any, str]] = {
 
 
 class Handler:
-    """One callable, looked at: made to register it, and then forgotten."""
+    """The signature of one callable; needed only while it is registered."""
 
     __slots__ = ("_layers", "function", "label")
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Look at `function`.
+        """Unwrap `function`.
 
         Raises:
             TypeError: it cannot be a handler; the text says why, and what to do.
@@ -53,12 +52,12 @@ class Handler:
         self._layers = tuple(_layers(function))
         if any(map(_yields, self._layers[: self._outer()])):
             raise TypeError(
-                f"{self.label} yields its results: a handler gives one; return a list instead"
+                f"{self.label} is a generator: a handler returns one result; return a list instead"
             )
 
     @property
     def is_async(self) -> bool:
-        """Whether a call gives something that has to be awaited."""
+        """Whether a call returns something that has to be awaited."""
         return any(map(inspect.iscoroutinefunction, self._layers))
 
     @property
@@ -75,18 +74,18 @@ class Handler:
         """Return the parameters that a caller can fill.
 
         Raises:
-            TypeError: they cannot be told, or are not single ones with names.
+            TypeError: they are not known, or are `*args` or `**kwargs`.
         """
         try:
             found = inspect.signature(self.function).parameters.values()
         except (TypeError, ValueError):
             raise TypeError(
-                f"the parameters of {self.label} cannot be told: wrap it in a function"
+                f"the parameters of {self.label} are not known: wrap it in a function"
             ) from None
-        settled = {
+        bound = {
             name for layer in self._layers if isinstance(layer, partial) for name in layer.keywords
         }
-        left = tuple(each for each in found if each.name not in settled)
+        left = tuple(each for each in found if each.name not in bound)
         for parameter in left:
             stars = _VARIADIC.get(parameter.kind)
             if stars is not None:
@@ -97,7 +96,7 @@ class Handler:
         return left
 
     def resolved(self, annotations: dict[str, Any]) -> dict[str, Any]:
-        """Return annotations with the names in their texts looked up.
+        """Return annotations with the names in strings resolved.
 
         Raises:
             TypeError: a name is not known where the handler was written.
@@ -118,7 +117,7 @@ class Handler:
         }
 
     def returned(self) -> Any:
-        """Return the annotation of what it gives; `inspect.Signature.empty` if there is none.
+        """Return the return annotation; `inspect.Signature.empty` without one.
 
         Raises:
             TypeError: a name in it is not known where the handler was written.
@@ -142,7 +141,6 @@ class Handler:
             ) from None
 
     def _outer(self) -> int:
-        """Return how many layers there are before what is only wrapped."""
         for count, layer in enumerate(self._layers, 1):
             if hasattr(layer, "__wrapped__"):
                 return count
@@ -173,7 +171,7 @@ def _refuse(function: Any, label: str) -> None:
 
 
 def _layers(function: Any) -> Iterator[Any]:
-    """Go from a callable to the function at the bottom of it."""
+    """Yield a callable and what it wraps, down to a function."""
     for _ in range(_MAX_LAYERS):
         yield function
         if isinstance(function, partial):
@@ -193,13 +191,13 @@ def _layers(function: Any) -> Iterator[Any]:
 def _evaluated(
     annotations: dict[str, Any], spaces: tuple[dict[str, Any], dict[str, Any]]
 ) -> dict[str, Any]:
-    # Typing reads them off anything that has some.
+    # `get_type_hints` takes any object with annotations.
     holder: Any = SimpleNamespace(__annotations__=annotations)
     return typing.get_type_hints(holder, *spaces, include_extras=True)
 
 
 def _enclosing(function: Any) -> dict[str, Any]:
-    """Return the names that the functions around `function` know."""
+    """Return the local variables of the functions around `function`."""
     found: dict[str, Any] = {}
     if isinstance(function, FunctionType) and function.__closure__:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):

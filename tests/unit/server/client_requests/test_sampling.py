@@ -180,9 +180,9 @@ RESOURCE = EmbeddedResource(ResourceContents("a:b", text="x"))
         (("user", RESOURCE), "a content block is text, image, audio"),
         ({"role": "user"}, 'a message: "content": it is required'),
         ({"role": "system", "content": {"type": "text", "text": ""}}, 'a message: "role"'),
-        (SamplingMessage(HI, "system"), "invalid sampling params"),
-        (TextContent(5), "invalid sampling params"),
-        ("\ud800", "half a character"),
+        (SamplingMessage(HI, "system"), "this cannot be sampled"),
+        (TextContent(5), "this cannot be sampled"),
+        ("\ud800", "lone surrogate"),
     ],
 )
 def test_what_no_model_can_be_given_is_refused(given: Any, why: str) -> None:

@@ -178,7 +178,10 @@ def test_a_value_is_sent_as_a_structure_and_one_that_does_not_fit_is_not(
         assert structured(output.render(value)) == structure
         with pytest.raises(OutputMismatch) as refused:
             output.render(bad)
-        assert str(refused.value) == f"tool() returned what it should not: {sentence}"
+        assert (
+            str(refused.value)
+            == f"tool() returned a value that does not fit its output schema: {sentence}"
+        )
         assert CANARY not in str(refused.value)
 
 
@@ -327,7 +330,7 @@ def test_a_schema_written_by_hand_is_listed_as_it_is_and_checked() -> None:
     with pytest.raises(OutputMismatch) as refused:
         output.render({"n": CANARY})
     assert str(refused.value).endswith(
-        'returned what it should not: "n" breaks "type": expected integer'
+        'returned a value that does not fit its output schema: "n" breaks "type": expected integer'
     )
 
 
@@ -345,7 +348,7 @@ def test_a_wrapped_schema_written_by_hand_keeps_its_references() -> None:
 
 @pytest.mark.parametrize("annotation", [complex, Place | Wind, list[object] | set[int]])
 def test_a_type_without_a_schema_is_refused_when_the_tool_is_registered(annotation: Any) -> None:
-    with pytest.raises(TypeError, match=r"no output schema .* pass output_schema=None"):
+    with pytest.raises(TypeError, match=r"no output schema: .* pass output_schema=None"):
         returning(annotation)
     assert returning(annotation, output_schema=None).schema is None
 
@@ -410,7 +413,7 @@ CYCLE.append(CYCLE)
     ids=lambda each: type(each).__name__,
 )
 def test_what_json_does_not_have_is_not_sent(value: Any) -> None:
-    with pytest.raises(OutputMismatch, match="returned what cannot be sent") as refused:
+    with pytest.raises(OutputMismatch, match="returned a value that cannot be sent") as refused:
         returning(...).render(value)
     assert isinstance(refused.value, TrunklineError | TypeError)
 
