@@ -133,7 +133,7 @@ class Skills(Extension):
         return {"resources": [_resource(snapshot, child) for child in children]}
 
     def _cache_hint(self, context: Context) -> dict[str, Any]:
-        cache = context.app.cache if self._cache is None else self._cache
+        cache = context._core.cache if self._cache is None else self._cache
         return {"ttlMs": cache.milliseconds, "cacheScope": cache.scope}
 
     # -- files -------------------------------------------------------------------------------

@@ -394,7 +394,7 @@ async def _named(app: Server, connection: RawConnection) -> AsyncIterator[dict[s
 
     async def name(context: Context, proceed: Callable[[], Any]) -> Any:
         if context._connection.transport is connection.far:
-            course_of(context).asker = _KeyRecordingAsker(context, keys)
+            handler_run_of(context).asker = _KeyRecordingAsker(context, keys)
         return await proceed()
 
     app._core.middleware = (name, *app._core.middleware)
@@ -404,7 +404,7 @@ async def _named(app: Server, connection: RawConnection) -> AsyncIterator[dict[s
         app._core.middleware = tuple(each for each in app._core.middleware if each is not name)
 
 
-class _KeyRecordingAsker(Wire):
+class _KeyRecordingAsker(WireAsker):
     """Sends questions as requests, and records their keys."""
 
     __slots__ = ("_keys",)
@@ -413,7 +413,7 @@ class _KeyRecordingAsker(Wire):
         super().__init__(context)
         self._keys = keys
 
-    async def ask(self, question: Question) -> Raw:
+    async def ask(self, question: InputQuestion) -> Raw:
         """Record the key, then send the question: both keep the same order."""
         waiting = self._keys.setdefault(question.method, deque())
         waiting.append(question.key)
@@ -435,8 +435,8 @@ async def _play_rounds(script: _EraScript, run: EraRun) -> None:
         if app is script.app:
             await stack.enter_async_context(_kept_open(app, run))
         # One round trip more than the server allows, to see its error.
-        for _ in range(first.limits.rounds + 1):
-            app.rounds.seal = first.rounds.seal
+        for _ in range(first._core.limits.rounds + 1):
+            app._core.rounds.seal = first._core.rounds.seal
             async with script.run(app, run) as connection:
                 reply = await connection.call(script.method, {**script.params, **more})
             result = reply.get("result", {})

@@ -306,7 +306,7 @@ def test_a_result_is_of_a_known_type_and_has_members() -> None:
     with pytest.raises(TypeError, match="has members"):
         extension.result("starred", [1])
     for unfit in (float("nan"), object()):
-        with pytest.raises(TypeError, match="in it"):
+        with pytest.raises(TypeError, match="contains"):
             extension.result("starred", {"star": unfit})
     with pytest.raises(ValueError, match="beside its members"):
         extension.result("starred", {"resultType": "complete"})

@@ -45,7 +45,7 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from .. import errors
-from ..dispatch.handler_run import HandlerRun, InputQuestion, RoundOver, handler_run_of
+from ..dispatch.handler_run import HandlerRun, InputQuestion, SuspendHandler, handler_run_of
 from ..dispatch.params import PARAMS, ToolCall, members_of
 from . import capabilities
 from .request_state import InvalidSeal, StateSealer
@@ -437,7 +437,7 @@ def request_digest(context: Context) -> str:
         members: Any = {"name": params.name, "arguments": arguments}
     else:
         found = {} if params is UNSET else members_of(params)
-        members = {name: _any(raw) for name, raw in found.items() if name not in _OF_THE_ATTEMPT}
+        members = {name: _any(raw) for name, raw in found.items() if name not in _RETRY_MEMBERS}
     return hashlib.sha256(_sorted.encode([method, members])).hexdigest()
 
 

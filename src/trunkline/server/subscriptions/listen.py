@@ -46,7 +46,7 @@ _read: Final = Decoder(SubscriptionsListenRequestParams)
 def listen(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
-    """Open a stream of changes, or say why not."""
+    """Open a stream of change notifications, or reject the request."""
     wanted = _read.decode(params_of(asked)).notifications
     if _is_refused(connection, asked, rev, wanted):
         return

@@ -302,8 +302,7 @@ class Tasks:
         running.connection.notify(method, wire.message_of(params, running.id, running.rev))
 
     @staticmethod
-    def _is_behind(running: Running) -> bool:
-        """Say whether a client has so much unread that it is told no more of a task."""
+    def _is_behind(running: RunningTask) -> bool:
         return running.connection.transport.backlog > MAX_BACKLOG_BYTES
 
     def notify_status(self, running: RunningTask, record: TaskRecord) -> None:

@@ -133,10 +133,10 @@ async def _result(context: Context, params: Any) -> Any:
     if record.is_over:
         return wire.payload(record, context._rev)
     tasks = _tasks(context)
-    await tasks.begin_to_watch()
-    circle = tasks.circle(context)
-    waiter = Waiter(context._connection, context._asked, context._rev, circle, record)
-    if not tasks.waiting.add(waiter):
+    await tasks.start_runner()
+    requestor = tasks.requestor(context)
+    waiter = ResultWaiter(context._connection, context._asked, context._rev, requestor, record)
+    if not tasks.result_waiters.add(waiter):
         raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER_MS})
     try:
         # Read again, now that changes reach the waiter: it may have ended since.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from ...jsonrpc.error_codes import named_error
 from ...spec.error_kinds import ErrorKind
 from ..dispatch.requests import RETRY_AFTER_MS
-from . import wire as forms
+from . import wire
 from .records import TaskRecord
 
 if TYPE_CHECKING:

@@ -180,8 +180,8 @@ RESOURCE = EmbeddedResource(ResourceContents("a:b", text="x"))
         (("user", RESOURCE), "a content block is text, image, audio"),
         ({"role": "user"}, 'a message: "content": it is required'),
         ({"role": "system", "content": {"type": "text", "text": ""}}, 'a message: "role"'),
-        (SamplingMessage(HI, "system"), "this cannot be sampled"),
-        (TextContent(5), "this cannot be sampled"),
+        (SamplingMessage(HI, "system"), "invalid sampling params"),
+        (TextContent(5), "invalid sampling params"),
         ("\ud800", "lone surrogate"),
     ],
 )

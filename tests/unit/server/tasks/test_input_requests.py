@@ -311,7 +311,7 @@ def test_an_answer_that_is_none_is_said_so_in_a_sentence() -> None:
             question = (await talk.heard("elicitation/create"))[0]
             reply(talk, question, result={"action": 7})
             message = (await talk.wire.answer(waiting))["error"]["message"]
-            assert message.startswith("the answer to 'elicitation-1' is not a result of ")
+            assert message.startswith("the response to 'elicitation-1' is not a result of ")
 
     asyncio.run(main())
 
