@@ -1,22 +1,22 @@
-"""The arguments of a handler: how JSON becomes a call.
+"""The arguments of a handler: input schema, decoding, and the call.
 
-`arguments_of(function)` looks at a signature once and gives an `Arguments`: the names on the
-wire, the schema a client is shown, a reader that turns raw JSON into a Struct in one pass of
-C, and a call that puts the Struct's values where the function has its parameters.
+`arguments_of(function)` reads a signature once and returns an `Arguments`: the names on the
+wire, the input schema, a decoder from raw JSON to a Struct in one pass of C, and a call that
+passes the Struct's values as the function's parameters. `raw_arguments(function)` is for a
+handler whose author gave a JSON Schema: it takes the dict that was sent.
 
-Most tools of a large server are never called, so little is made at once: what is wrong with
-a signature is found, and the rest (Struct, reader, schema, description) is made when it is
-first used.
+Most tools of a large server are never called. A signature is checked at once; the Struct, the
+decoder, the schema and the description are made on first use.
 
 The rules that live here, and only here:
 
-* An argument is called on the wire what its parameter is called in Python.
-* An argument that the function does not have is refused: a model that misspelt a name is
-  told, instead of getting the default.
-* A default that cannot be hashed (a list, a dict, an object that can change) is copied for
-  each call, so no call sees what another one did to it.
-* An `x-mcp-header` stands on texts, integers and booleans alone, and no two are the same but
-  for case.                         [MCP 2026-07-28, basic/transports/streamable-http]
+* An argument has the same name on the wire as its parameter in Python.
+* An unknown argument is an error: a model that misspelt a name is told so, instead of getting
+  the default.
+* A default that cannot be hashed (a list, a dict, a mutable object) is copied for each call, so
+  that calls do not share it.
+* An `x-mcp-header` is allowed on texts, integers and booleans alone, and the names differ in
+  more than case.                   [MCP 2026-07-28, basic/transports/streamable-http]
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _HEADER_TYPES: Final = ("string", "integer", "boolean")
 
 
 class _Values(Struct):
-    """The values of one call; it prints without its secrets."""
+    """The values of one call; its repr is redacted."""
 
     def __repr__(self) -> str:
         return f"Values({show(self)})"
 
-    # The one that a Struct has shows everything.
+    # That of a Struct shows everything.
     def __rich_repr__(self) -> list[tuple[str, str]]:
         return [("values", show(self))]
 
 
 class _Argument(NamedTuple):
-    """One parameter that a caller fills."""
+    """A parameter that the client fills."""
 
     name: str
     type: Any
@@ -68,7 +68,7 @@ class _Argument(NamedTuple):
 
 
 class Arguments:
-    """What a handler takes, made once for each handler."""
+    """The arguments of one handler: names, schema, decoder and call."""
 
     __slots__ = (
         "_arguments",
@@ -86,10 +86,10 @@ class Arguments:
         "wants_context",
     )
 
-    # Puts the values of a decoded Struct, and the context where it has a place, into a call:
-    # `call(values, context)` returns what the handler does, a value or something to await.
+    # Calls the handler with the values of a decoded Struct, and the context if it takes one;
+    # returns what the handler returns, a value or an awaitable.
     call: Callable[[Any, Any], Any]
-    # Raw JSON to a Struct. Look it up for each call: the first one puts the reader in its place.
+    # Raw JSON to a Struct. Look it up for each call: the first call replaces it by the decoder.
     decode: Callable[[bytes | Raw], Any]
 
     def __init__(
@@ -108,7 +108,7 @@ class Arguments:
         self.is_async = handler.is_async
         self.names = tuple(each.name for each in arguments)
         self.required = tuple(each.name for each in arguments if each.default is NODEFAULT)
-        # Argument name to the name of the header that repeats it.
+        # By argument, the name of the header that repeats it.
         self.headers = headers
         self.decode = self._first_decode
         self._arguments = arguments
@@ -122,14 +122,14 @@ class Arguments:
 
     @property
     def struct(self) -> type[Struct]:
-        """The Struct that arguments are read into; its members are the arguments, in order."""
+        """The Struct that arguments are decoded into; its fields are the arguments, in order."""
         if self._struct is None:
             self._struct = _struct_of(self._arguments)
         return self._struct
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments. It is kept, so it is not to be changed."""
+        """The JSON Schema of the arguments. It is cached: do not change it."""
         if self._schema is None:
             shown = {
                 each.name: default_shown(each.default)
@@ -147,7 +147,7 @@ class Arguments:
 
     @property
     def description(self) -> str:
-        """What the docstring says, without its sections on arguments and results."""
+        """The docstring without its sections on arguments and results."""
         return self._read_docstring().text
 
     def _read_docstring(self) -> Docstring:
@@ -164,11 +164,11 @@ class Arguments:
 
 
 def arguments_of(function: Callable[..., Any]) -> Arguments:
-    """Return what `function` takes.
+    """Return the arguments of `function`.
 
     Raises:
-        TypeError: it cannot be called with JSON; the text names the function and the
-            parameter, and says what to do.
+        TypeError: a parameter cannot be decoded from JSON; the text names the function and the
+            parameter, and what to do.
     """
     handler, parameters, hints = _signature(function)
     arguments: list[_Argument] = []
@@ -184,7 +184,7 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
             headers[parameter.name] = _fit(handler.label, argument, header, headers)
         arguments.append(argument)
     if len(contexts) > 1:
-        raise TypeError(f"{handler.label} has two parameters for the context: keep one of them")
+        raise TypeError(f"{handler.label} has two parameters of type Context: keep one of them")
     return Arguments(
         handler,
         tuple(arguments),
@@ -260,7 +260,7 @@ def _argument(label: str, parameter: inspect.Parameter, hint: Any) -> _Argument:
 
 
 def _checked(label: str, arguments: list[_Argument]) -> bool:
-    """Make sure that all types can be read, and say whether the reader needs a hook."""
+    """Return True if the decoder needs a hook; raise TypeError for a type it cannot decode."""
     try:
         return check([each.type for each in arguments])
     except TypeError:
@@ -269,12 +269,14 @@ def _checked(label: str, arguments: list[_Argument]) -> bool:
         try:
             check([each.type])
         except TypeError as error:
-            raise TypeError(f'{label}: parameter "{each.name}" cannot be read: {error}') from None
+            raise TypeError(
+                f'{label}: parameter "{each.name}" cannot be an argument: {error}'
+            ) from None
     return False
 
 
 def _fit(label: str, argument: _Argument, header: ParamHeader, others: dict[str, str]) -> str:
-    """Return the name of a header, having made sure that it suits its argument."""
+    """Return the name of a header, or raise TypeError if it does not suit its argument."""
     place = f'{label}: parameter "{argument.name}"'
     if argument.name in others:
         raise TypeError(f"{place} names two headers: keep one of them")
@@ -283,7 +285,7 @@ def _fit(label: str, argument: _Argument, header: ParamHeader, others: dict[str,
     try:
         written = schema_of(argument.type, is_input=True).get("type")
     except TypeError:
-        return header.name  # the type is at fault, and will be told
+        return header.name  # the type is at fault, and is reported elsewhere
     if written not in _HEADER_TYPES:
         raise TypeError(
             f"{place} cannot be repeated in a header: only a text, an integer or a boolean can; "
@@ -292,13 +294,13 @@ def _fit(label: str, argument: _Argument, header: ParamHeader, others: dict[str,
     return header.name
 
 
-# -- making what was read --------------------------------------------------------------------
+# -- making the Struct and the call ----------------------------------------------------------
 
 
 def _struct_of(arguments: tuple[_Argument, ...]) -> type[Struct]:
     fields: list[tuple[str, Any, Any]] = []
     for place, each in enumerate(arguments):
-        # A class has dunder names of its own, which a member must not take.
+        # A class has dunder names of its own, which a field must not take.
         name = f"argument_{place}" if each.name.startswith("__") else each.name
         fields.append((name, each.type, _field(each)))
     return msgspec.defstruct(
@@ -322,9 +324,9 @@ def _caller(
     parameters: tuple[inspect.Parameter, ...],
     place: int,
 ) -> Callable[[Any, Any], Any]:
-    """Return what calls `function` with the values of a Struct, and the context at `place`.
+    """Return a function that calls `function` with a Struct's values, and the context at `place`.
 
-    The usual shapes have a call of their own, because each tool call goes through here.
+    The usual signatures have a call of their own: this is the hot path of each tool call.
     """
     names = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     if names:

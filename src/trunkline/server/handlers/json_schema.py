@@ -1,15 +1,15 @@
-"""The JSON Schema of Python types, and whether a type has one.
+"""JSON Schema of Python types.
 
-Schemas are of the 2020-12 dialect and say only what an author said: no titles made from
-names. A class that is met once is written where it stands; one that is met twice, or
-contains itself, stands under `$defs`, and the root always stands at the root, for revisions
-that want its `type` to be "object" and for clients that follow no `$ref`.
+The dialect is 2020-12. Types come from `msgspec.inspect`, so schema and decoder agree.
 
-What is read and what is written differ a little: a date and time without a zone is
-understood, so a schema of input asks for the standard form, while one of output promises no
-more than is kept.
+The rules that live here, and only here:
 
-The types come from `msgspec.inspect`, so a schema and the reader agree by construction.
+* A schema has what an author wrote: titles are not made from names.
+* A class that is used once is written inline; one that is used twice, or contains itself, is
+  under `$defs`. The root is always inline, for revisions that require its `type` to be "object"
+  and for clients that do not follow `$ref`.
+* Input and output differ: a date and time without a zone is accepted, so an input schema asks
+  for the format "date-time", while an output schema does not promise it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["NOTHING", "check", "default_shown", "object_schema", "schema_of"]
 
 Schema = dict[str, Any]
 
-# No default is to be shown. None is a default.
+# A default that is not shown; None is a default.
 NOTHING: Final[Any] = NODEFAULT
 
 _CLASSES: Final = (
@@ -38,7 +38,7 @@ _CLASSES: Final = (
     kinds.TypedDictType,
     kinds.NamedTupleType,
 )
-# What the name of a member can be made from.
+# Types that can be the key of an object.
 _KEYS: Final = (
     kinds.AnyType,
     kinds.StrType,
@@ -64,10 +64,10 @@ _JSON_NAMES: Final[Mapping[type, str]] = {
 
 
 def check(types: Iterable[Any]) -> bool:
-    """Say whether the reader needs a hook for `types`, having made sure that it can read them.
+    """Return True if the decoder needs a hook for `types`.
 
     Raises:
-        TypeError: it cannot; the text is the reason, to follow the name of the place.
+        TypeError: it cannot decode them; the text is the reason alone.
     """
     try:
         found = kinds.multi_type_info(types)
@@ -83,7 +83,7 @@ def check(types: Iterable[Any]) -> bool:
         if isinstance(kind, kinds.CustomType):
             if not is_model(kind.cls):
                 raise TypeError(
-                    f"values of {_named(kind.cls)} cannot be told from JSON: use a dataclass, a "
+                    f"values of {_named(kind.cls)} cannot be decoded from JSON: use a dataclass, a "
                     f"Struct, a TypedDict or a plain type"
                 )
             hooked = True
@@ -100,7 +100,7 @@ def check(types: Iterable[Any]) -> bool:
 
 
 def schema_of(type_: Any, *, is_input: bool = False) -> Schema:
-    """Return the schema of one type, its root written out."""
+    """Return the schema of one type, its root inline."""
     (kind,) = kinds.multi_type_info((type_,))
     writer = _SchemaWriter((kind,), is_input)
     return writer.finished(writer.root(kind))
@@ -113,7 +113,7 @@ def object_schema(
     descriptions: Mapping[str, str],
     extras: Mapping[str, Schema],
 ) -> Schema:
-    """Return the schema of an object that has these members and no others."""
+    """Return the schema of an object with these members and no others."""
     found = kinds.multi_type_info(types.values())
     writer = _SchemaWriter(found, is_input=True)
     members: dict[str, Schema] = {}
@@ -135,16 +135,16 @@ def object_schema(
 
 
 def default_shown(value: Any) -> Any:
-    """Return a default as JSON values, or NOTHING where a schema is better without it.
+    """Return a default as JSON values, or NOTHING if the schema does not show it.
 
-    None is not shown: leaving an argument out says the same, and in fewer tokens.
+    None is not shown: leaving the argument out means the same, in fewer tokens.
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return NOTHING
     try:
         return to_builtins(value, str_keys=True, enc_hook=write_model)
     except (NotImplementedError, TypeError, ValueError, RecursionError):
-        return NOTHING  # an object of the author's own: it is used, and not told
+        return NOTHING  # an object that JSON cannot express: it is used, and not shown
 
 
 class _SchemaWriter:
@@ -165,13 +165,13 @@ class _SchemaWriter:
             waiting += _parts(kind)
 
     def finished(self, schema: Schema) -> Schema:
-        """Return the root with the definitions that it refers to."""
+        """Return the root with its `$defs`."""
         if self._defs:
             schema["$defs"] = self._defs
         return schema
 
     def root(self, kind: kinds.Type) -> Schema:
-        """Return a schema that is written out even if it is referred to as well."""
+        """Return a schema inline, even if there is a reference to it as well."""
         said, kind = _said(kind)
         return {**self._body(kind), **said}
 
@@ -186,7 +186,7 @@ class _SchemaWriter:
         name = self._names.get(kind.cls)
         if name is None:
             name = self._name(kind.cls)
-            self._defs[name] = {}  # a place, in the order they are met
+            self._defs[name] = {}  # reserves its place in the order of first use
             self._defs[name] = self._body(kind)
         return name
 
@@ -236,7 +236,7 @@ class _SchemaWriter:
 
     def _moment(self, kind: Any) -> Schema:
         named = "date-time" if isinstance(kind, kinds.DateTimeType) else "time"
-        # Without a zone it is not of that format, so output must not promise it.
+        # Without a zone it does not have that format, so output must not promise it.
         return {"type": "string", "format": named} if self._is_input or kind.tz else _TEXT.copy()
 
     def _formatted(self, kind: Any) -> Schema:
@@ -313,19 +313,19 @@ def _limits(kind: Any, names: Mapping[str, str]) -> Schema:
 
 
 def _row(items: list[Schema], least: int) -> Schema:
-    """Return the schema of an array whose places each have their own."""
+    """Return the schema of an array with a schema for each place."""
     schema: Schema = {"type": "array", "minItems": least, "maxItems": len(items)}
     return schema | ({"prefixItems": items, "items": False} if items else {})
 
 
 def _one_of(values: list[Any]) -> Schema:
     named = {_JSON_NAMES[type(value)] for value in values if type(value) in _JSON_NAMES}
-    # Of texts or integers alone the type is said too: a header may repeat only what has one.
+    # The type is added for texts or integers alone: `x-mcp-header` needs one.
     return {"type": named.pop(), "enum": values} if len(named) == 1 else {"enum": values}
 
 
 def _said(kind: kinds.Type) -> tuple[Schema, kinds.Type]:
-    """Return what an author said about a type, and the type."""
+    """Return the metadata of a type, and the type."""
     said: Schema = {}
     while isinstance(kind, kinds.Metadata):
         said = {**(kind.extra_json_schema or {}), **said}
@@ -338,7 +338,6 @@ def _inner(kind: kinds.Type) -> kinds.Type:
 
 
 def _parts(kind: Any) -> list[kinds.Type]:
-    """Return the types that a type is made of."""
     if isinstance(kind, kinds.Metadata):
         return [kind.type]
     if isinstance(kind, _CLASSES):
@@ -353,7 +352,6 @@ def _parts(kind: Any) -> list[kinds.Type]:
 
 
 def _named(cls: Any) -> str:
-    """Return the name of a class, or of one with its parameters filled in."""
     origin = getattr(cls, "__origin__", None)
     if origin is None:
         return getattr(cls, "__name__", None) or str(cls)
@@ -369,19 +367,19 @@ def _described(cls: Any) -> Schema:
 def _docstring(cls: Any) -> str | None:
     cls = getattr(cls, "__origin__", cls)
     found = vars(cls).get("__doc__")
-    # A dataclass or named tuple without one is given its signature.
+    # A dataclass or named tuple without one has its signature there.
     made = isinstance(found, str) and found.startswith(f"{cls.__name__}(")
     return found if isinstance(found, str) and not made else None
 
 
 def _about(cls: Any) -> dict[str, str]:
-    """Return what is said of the members of a class: in its docstring, or beside their types."""
+    """Return the descriptions of the fields of a class: in its docstring, or in `Annotated`."""
     cls = getattr(cls, "__origin__", cls)
     about = dict(read(_docstring(cls)).arguments)
     try:
         hints = get_type_hints(cls, include_extras=True)
     except (NameError, TypeError):
-        return about  # the reader found what it needs; a text beside a type is only a help
+        return about  # the decoder needs no more; a description is optional
     for name, hint in hints.items():
         texts = [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, str)]
         if texts:
@@ -390,7 +388,7 @@ def _about(cls: Any) -> dict[str, str]:
 
 
 def _reason(text: str) -> str:
-    """Return why a type cannot be read, without the words of the reader's own world."""
+    """Return why a type cannot be decoded, in place of the message of msgspec."""
     said = text.partition(" - type `")[0]
     for begins, reason in _REASONS.items():
         if said.startswith(begins):

@@ -1,21 +1,19 @@
-"""Check values against JSON Schemas that an author wrote by hand.
+"""Validation of values against JSON Schemas that were given as JSON.
 
-A schema given as it is, instead of by types, needs a validator: jsonschema-rs, of the
-`schema` extra, which is imported when the first such schema is met. Before it sees a schema,
-the schema is looked at here, because a schema can be hostile too (one that a remote server
-sent, say):
+The validator is jsonschema-rs, of the `schema` extra, imported with the first such schema. A
+schema can be hostile (one that a remote server sent), so it is checked first.
 
-* it refers to nothing outside itself, so nothing is ever fetched;  [MCP 2026-07-28, basic]
-* its size, its depth and its subschemas are bounded, and also what these come to when every
-  reference is followed: references to references can double at each step;
-* patterns are run by an engine that takes linear time, so they have no look-around and no
-  back-references;
-* a dialect that cannot be checked is refused, never taken for another.
+The rules that live here, and only here:
 
-Formats are notes, as 2020-12 has it, and checked by nobody. How deep a value nests, and how
-large it is, is bounded by the limits on messages. What remains is a recursive schema that
-checks the same child twice at each level: do not check against schemas of strangers what
-strangers sent.
+* A schema has no references outside itself, so nothing is ever fetched.  [MCP 2026-07-28, basic]
+* Its size, its depth and its subschemas are bounded, and also their number with every reference
+  followed: references to references can double at each step.
+* Patterns run on an engine with linear time, without look-around and back-references.
+* An unsupported dialect is an error, and never taken for another one.
+
+Formats are annotations, as in 2020-12, and not checked. The depth and the size of a value are
+bounded by the limits on messages. One risk remains: a recursive schema that checks the same
+child twice at each level. Do not validate a stranger's value against a stranger's schema.
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ __all__ = ["BadSchema", "SchemaCheck"]
 _MAX_SCHEMA_BYTES: Final = 256 * 1024
 _MAX_DEPTH: Final = 64
 _MAX_SUBSCHEMAS: Final = 10_000
-# Of a schema with all its references followed. A schema that is shared a few times comes
-# nowhere near; one that doubles at each step passes it at the seventeenth.
+# Subschemas with all references followed. Schemas that share some parts stay far below; one
+# that doubles at each step exceeds it at the seventeenth.
 _MAX_EXPANDED: Final = 100_000
 
 _DIALECTS: Final = (
@@ -42,7 +40,7 @@ _DIALECTS: Final = (
     "https://json-schema.org/draft/2019-09/schema",
     "http://json-schema.org/draft-07/schema",
 )
-# Keywords by what they hold: one schema, several, or some by name. Others hold no schemas.
+# Keywords that hold one schema, several, or some by name.
 _ONE: Final = frozenset(
     [
         "additionalItems",
@@ -71,15 +69,15 @@ class BadSchema(ValueError):
 
 
 class SchemaCheck:
-    """A JSON Schema that values are checked against; it never fetches anything."""
+    """A compiled JSON Schema; it never fetches anything."""
 
     __slots__ = ("_validator",)
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Make a check of `schema`, which is not changed and not kept.
+        """Compile `schema`, which is not changed and not kept.
 
         Raises:
-            BadSchema: it is no schema, or not one that is safe to use.
+            BadSchema: it is not a valid schema, or not safe to use.
             ImportError: the `schema` extra is not installed.
         """
         _SchemaWalk(schema).finish()
@@ -89,21 +87,21 @@ class SchemaCheck:
         return "<SchemaCheck>"
 
     def problem(self, instance: Any) -> str | None:
-        """Return what is wrong with a JSON value, as a sentence that shows none of it, or None.
+        """Return what is wrong with a JSON value, or None; nothing of the value is shown.
 
-        It names the place, the keyword of the schema that is broken, and what that asks for.
+        The text names the place, the keyword of the schema, and what the keyword requires.
         """
         try:
             if self._validator.is_valid(instance):
                 return None
             error = next(self._validator.iter_errors(instance), None)
         except (TypeError, ValueError, RecursionError):
-            return "the value cannot be checked: it is nested too deeply, or no JSON"
+            return "the value cannot be checked: it is nested too deeply, or is not JSON"
         return None if error is None else _sentence(error)
 
 
 class _SchemaWalk:
-    """One look through a schema: its parts, and what they refer to."""
+    """One walk through a schema: its subschemas and their references."""
 
     def __init__(self, schema: Any) -> None:
         if not isinstance(schema, dict):
@@ -111,11 +109,11 @@ class _SchemaWalk:
         try:
             size = len(encode(schema))
         except (TypeError, ValueError, RecursionError):
-            raise BadSchema("the schema is no JSON, or has no end") from None
+            raise BadSchema("the schema is not JSON, or contains itself") from None
         if size > _MAX_SCHEMA_BYTES:
             raise BadSchema(f"the schema has {size} bytes; the limit is {_MAX_SCHEMA_BYTES}")
         self._root = schema
-        # By identity: equal parts at two places are two parts.
+        # By identity: equal subschemas at two places are two.
         self._targets: dict[int, list[Any]] = {}
         self._parts: dict[int, list[Any]] = {}
         self._by_address: dict[str, Any] = {"": schema}
@@ -125,10 +123,10 @@ class _SchemaWalk:
         self._look(schema, "")
 
     def finish(self) -> None:
-        """Follow all references.
+        """Resolve all references.
 
         Raises:
-            BadSchema: one leads outside, or all together come to too much.
+            BadSchema: one leads outside, or the total is too large.
         """
         while self._references:
             holder, base, reference = self._references.pop()
@@ -136,11 +134,11 @@ class _SchemaWalk:
             if isinstance(target, dict):
                 self._targets.setdefault(id(holder), []).append(target)
                 if id(target) not in self._parts:
-                    self._look(target, base)  # in a place that is no keyword's
+                    self._look(target, base)  # not under a keyword that holds schemas
         try:
             self._weigh(self._root, {})
         except RecursionError:
-            raise BadSchema("the references of the schema go too deep") from None
+            raise BadSchema("the references of the schema are nested too deeply") from None
 
     def _look(self, schema: dict[str, Any], base: str) -> None:
         waiting: list[tuple[Any, str]] = [(schema, base)]
@@ -150,7 +148,7 @@ class _SchemaWalk:
             if self._seen > _MAX_SUBSCHEMAS:
                 raise BadSchema(f"the schema has more than {_MAX_SUBSCHEMAS} subschemas")
             if not isinstance(part, dict):
-                continue  # true and false are schemas, and anything else the validator refuses
+                continue  # true and false are schemas; the validator rejects the rest
             base = self._addressed(part, base)
             for keyword in _REFERENCES:
                 if isinstance(part.get(keyword), str):
@@ -159,10 +157,10 @@ class _SchemaWalk:
             waiting += [(each, base) for each in inner]
 
     def _addressed(self, part: dict[str, Any], base: str) -> str:
-        """Remember the addresses of a subschema, and return the one that it is a base for."""
+        """Record the addresses of a subschema, and return the base of its references."""
         _refuse_dialect(part)
         name = part.get("$id")
-        # In draft 7 a fragment there is an anchor.
+        # In draft 7 a fragment in `$id` is an anchor.
         if isinstance(name, str) and not name.startswith("#"):
             base = urldefrag(urljoin(base, name) or name).url
             self._by_address[base] = part
@@ -174,7 +172,7 @@ class _SchemaWalk:
         return base
 
     def _found(self, base: str, reference: str) -> Any:
-        """Return what a reference is to, or None where the validator has to say."""
+        """Return the target of a reference, or None if the validator has to find it."""
         address = reference if reference.startswith("#") else urljoin(base, reference) or reference
         document, fragment = urldefrag(base + address if address.startswith("#") else address)
         if document not in self._by_address:
@@ -190,18 +188,18 @@ class _SchemaWalk:
         return _pointed(start, fragment)
 
     def _weigh(self, part: Any, weights: dict[int, int]) -> int:
-        """Return how many subschemas a part comes to with its references followed."""
+        """Return how many subschemas a part has with its references followed."""
         if not isinstance(part, dict):
             return 1
         known = weights.get(id(part))
         if known is not None:
             return known
-        weights[id(part)] = 0  # a circle is gone round once for each level of a value, not here
+        weights[id(part)] = 0  # a cycle is followed per level of a value, not here
         inner = [*self._parts.get(id(part), ()), *self._targets.get(id(part), ())]
         total = 1 + sum(self._weigh(each, weights) for each in inner)
         if total > _MAX_EXPANDED:
             raise BadSchema(
-                f"the references of the schema come to more than {_MAX_EXPANDED} subschemas"
+                f"the schema has more than {_MAX_EXPANDED} subschemas with its references followed"
             )
         weights[id(part)] = total
         return total
@@ -230,7 +228,7 @@ def _refuse_dialect(part: dict[str, Any]) -> None:
 def _subschemas(part: dict[str, Any]) -> Iterator[Any]:
     for keyword, value in part.items():
         if isinstance(value, dict) and keyword in _BY_NAME:
-            # Of `dependencies` some are lists of names.
+            # `dependencies` may also hold lists of names.
             yield from (each for each in value.values() if isinstance(each, dict | bool))
         elif isinstance(value, list | tuple) and keyword in _SEVERAL:
             yield from value
@@ -239,7 +237,6 @@ def _subschemas(part: dict[str, Any]) -> Iterator[Any]:
 
 
 def _pointed(value: Any, pointer: str) -> Any:
-    """Return what a JSON pointer is to, or None if there is nothing."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and name in value:
@@ -261,7 +258,7 @@ def _compiled(schema: Any) -> Any:
     try:
         return jsonschema_rs.validator_for(
             schema,
-            # The engine without back-tracking: a pattern takes linear time or is refused.
+            # The engine without backtracking: a pattern takes linear time, or is an error.
             pattern_options=jsonschema_rs.RegexOptions(),
             retriever=_nothing_outside,
             validate_formats=False,
@@ -277,11 +274,11 @@ def _compiled(schema: Any) -> Any:
 
 
 def _nothing_outside(address: str) -> Any:
-    raise LookupError("nothing is fetched")  # all references were looked at: a second lock
+    raise LookupError("nothing is fetched")  # references were checked above: a second lock
 
 
 def _sentence(error: Any) -> str:
-    # The last step is the keyword; of a schema that is `false`, what holds it.
+    # The last step is the keyword; for the schema `false`, its parent.
     keyword = str(error.schema_path[-1]) if error.schema_path else "false"
     place = _place(error.instance_path)
     wanted = _wanted(keyword, error.kind)
@@ -316,7 +313,7 @@ _NAMES_SHOWN: Final = 5
 
 
 def _wanted(keyword: str, facts: Any) -> str:
-    """Return what a keyword asks for, from what the schema says and not from the value."""
+    """Return what a keyword requires, from the schema and not from the value."""
     if keyword == "type":
         return f"expected {' or '.join(map(str, getattr(facts, 'types', ())))}"
     if keyword == "required":

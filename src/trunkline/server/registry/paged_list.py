@@ -1,16 +1,16 @@
-"""What a server offers of one kind, in order, and the pages in which a client reads it.
+"""Pagination: the registered items of one kind, and their encoded pages.
 
-A `PagedList` is a dict that keeps its pages. A page is encoded when it is first asked for,
-once per revision, and kept until something is added or removed; after that asking is a dict
-hit. What an item looks like on the wire is the business of the `row` that is handed in.
+A `PagedList` is a dict with cached pages. A page is encoded on first use, once per revision, and
+kept until an item is added or removed; a later request for it is one dict lookup. The `row`
+function makes the wire form of an item.
 
 The rules that live here, and only here:
 
 * Items are listed in the order in which they were added.       [MCP 2026-07-28, server/tools]
-* A cursor is good for the list that gave it out, as it was. It is signed: its position, the
-  list and the names in it, so a client can neither make one nor use one after a change, and
-  equal lists in two processes with one key take each other's.
-* The last page has no cursor, and no page answers to an empty one.    [MCP, pagination]
+* A cursor is valid for one state of the list. Position, list and names are signed, so a client
+  can neither forge a cursor nor use it after a change. Two processes with the same key and equal
+  lists accept each other's cursors.
+* The last page has no cursor, and an empty cursor is invalid.         [MCP, pagination]
 """
 
 from __future__ import annotations
@@ -29,33 +29,28 @@ __all__ = ["InvalidCursor", "PagedList"]
 
 Item = TypeVar("Item")
 
-# Eight bytes of position and sixteen of signature, which nobody guesses, in Base64. All
-# cursors are as long as this, so a longer one is refused before it is looked at.
+# Bytes of the position and of the signature, and characters of both in Base64. All cursors have
+# this length, so a longer one is rejected before it is decoded.
 _POSITION: Final = 8
 _SIGNATURE: Final = 16
 _CURSOR: Final = 32
 
-# How many encoded pages are kept. Clients read pages one after the other, so what they ask for
-# next is rarely the oldest; 10 000 tools in pages of 50, in all five revisions, fit.
+# Encoded pages to keep; the oldest is dropped first. 10 000 tools in pages of 50, in all five
+# revisions, fit.
 MAX_PAGES_KEPT: Final = 1024
 
 
 class InvalidCursor(ValueError):
-    """A cursor that this list did not give out, or gave out before it changed."""
+    """A cursor that this list did not issue, or issued before it changed."""
 
     def __init__(self) -> None:
-        super().__init__("the cursor is not one that this list gave out, or the list has changed")
-
-
-def _nobody() -> None:
-    """Hear of a change, and do nothing."""
+        super().__init__("the cursor was not issued by this list, or the list has changed")
 
 
 class _Snapshot(Generic[Item]):
-    """A list as it is between two changes: in order, with the pages that were asked for.
+    """One state of a list, with the pages that were encoded of it.
 
-    It is replaced as a whole, so whoever reads one reads one list, also while another thread
-    adds to it.
+    It is replaced as a whole, so a reader sees one state, also while another thread adds items.
     """
 
     __slots__ = ("_digest", "_names", "items", "pages")
@@ -68,24 +63,25 @@ class _Snapshot(Generic[Item]):
 
     @property
     def digest(self) -> bytes:
-        """What is the same for equal lists alone."""
+        """A digest of the names, in order."""
         if self._digest is None:
             self._digest = _digest(self._names)
         return self._digest
 
 
 class PagedList(Generic[Item]):
-    """Things of one kind in the order they were registered, and their pages."""
+    """Items of one kind in the order they were added, and their pages."""
 
     __slots__ = ("_items", "_key", "_lock", "_member", "_row", "_size", "_snapshot", "on_change")
 
     def __init__(
         self, member: str, row: Callable[[Item, str], Struct], *, page_size: int, key: bytes
     ) -> None:
-        """Make an empty one.
+        """Make an empty list.
 
-        `member` is where the result of a list has its items: `tools`. `row` gives the wire form
-        of an item in a revision; it is narrowed here. `key` signs cursors.
+        `member` is the field of the result that holds the items: `tools`. `row` returns the wire
+        form of an item; fields that a revision does not have are removed here. `key` signs
+        cursors.
         """
         if page_size < 1:
             raise ValueError(f"a page holds at least one item, not {page_size}")
@@ -96,10 +92,10 @@ class PagedList(Generic[Item]):
         self._size = page_size
         self._key = key
         self._items: dict[str, Item] = {}
-        self.on_change: Callable[[], object] = _nobody
-        # Handlers on threads add and remove, too.
+        self.on_change: Callable[[], object] = lambda: None
+        # Handlers on threads add and remove items too.
         self._lock = Lock()
-        # Made when it is asked for, and dropped with every change.
+        # Made on first use, and dropped with each change.
         self._snapshot: _Snapshot[Item] | None = None
 
     def __len__(self) -> int:
@@ -119,20 +115,20 @@ class PagedList(Generic[Item]):
         """Put `item` at the end.
 
         Raises:
-            ValueError: there is one of this name already; nothing changes.
+            ValueError: the name is taken; nothing changes.
         """
         with self._lock:
             if name in self._items:
-                raise ValueError(f"{self._member}: there already is one called {name!r}")
+                raise ValueError(f"{self._member}: {name!r} exists already")
             self._items[name] = item
             self._snapshot = None
         self.on_change()
 
     def remove(self, name: str) -> Item:
-        """Take the item called `name` out and return it.
+        """Remove the item called `name` and return it.
 
         Raises:
-            KeyError: there is none; nothing changes.
+            KeyError: no item has that name; nothing changes.
         """
         with self._lock:
             item = self._items.pop(name)
@@ -143,16 +139,16 @@ class PagedList(Generic[Item]):
     def page(self, revision: str, cursor: str | None, *, tail: bytes = b"") -> Raw:
         """Return the page at `cursor`, or the first, as the JSON of a result.
 
-        `tail` is put into the object behind the items: `,"ttlMs":0`.
+        `tail` is JSON to insert behind the items: `,"ttlMs":0`.
 
         Raises:
-            InvalidCursor: `cursor` is not of this list as it is now.
-            UnknownRevision: no such revision was released; the text lists those there are.
+            InvalidCursor: `cursor` is not valid for this state of the list.
+            UnknownRevision: no such revision was released; the text lists the released ones.
         """
         if cursor is not None and len(cursor) != _CURSOR:
             raise InvalidCursor
         now = self._current()
-        # Only cursors that were found good are in there.
+        # The keys hold valid cursors only.
         found = now.pages.get((revision, cursor, tail))
         return self._encoded(now, revision, cursor, tail) if found is None else found
 
@@ -180,25 +176,20 @@ class PagedList(Generic[Item]):
     # Cursors
 
     def _position(self, now: _Snapshot[Item], cursor: str) -> int:
-        """Return where the page at `cursor` begins.
-
-        Raises:
-            InvalidCursor: we did not give it out for the list as it is now.
-        """
         try:
-            told = cursor.encode("ascii")
-            position = int.from_bytes(urlsafe_b64decode(told)[:_POSITION], "big")
+            text = cursor.encode("ascii")
+            position = int.from_bytes(urlsafe_b64decode(text)[:_POSITION], "big")
         except ValueError:
             raise InvalidCursor from None
         from hmac import compare_digest
 
-        # Compared as a whole, since Base64 can be written in more ways than one.
-        if not compare_digest(told, self._cursor(now, position)):
+        # Compared as a whole: Base64 has several spellings of the same bytes.
+        if not compare_digest(text, self._cursor(now, position)):
             raise InvalidCursor
         return position
 
     def _cursor(self, now: _Snapshot[Item], position: int) -> bytes:
-        # Imported here: most lists have one page, and no cursor.
+        # Imported here: most lists have one page and no cursor.
         from hmac import digest
 
         place = position.to_bytes(_POSITION, "big")
@@ -208,12 +199,11 @@ class PagedList(Generic[Item]):
 
 
 def _digest(names: tuple[str, ...]) -> bytes:
-    """Return what is the same for equal names in equal order, and for no others."""
     from hashlib import sha256  # as above
 
     digest = sha256()
     for name in names:
-        told = name.encode("utf-8", "surrogatepass")
+        text = name.encode("utf-8", "surrogatepass")
         # The length keeps ["ab", "c"] from looking like ["a", "bc"].
-        digest.update(b"%d:%b" % (len(told), told))
+        digest.update(b"%d:%b" % (len(text), text))
     return digest.digest()

@@ -1,24 +1,24 @@
-"""URI templates, filled in and read backwards.                                    [RFC 6570]
+"""URI templates: expansion, and matching of URIs.                                 [RFC 6570]
 
     template = UriTemplate("repo://{owner}/{name}{?ref}")
     template.match("repo://ann/tools?ref=main")     {"owner": "ann", "name": "tools", "ref": "main"}
 
 Levels 1 to 3 of the RFC: every operator, several variables in one expression. Modifiers (`*`
-and `:3`) are refused. So are expressions with nothing between them, where no reader could say
-where one ends, unless the template is only to be filled in.
+and `:3`) are not supported. Adjacent expressions that cannot be separated are an error, unless
+the template is only expanded.
 
-The RFC says how to fill a template in and leaves reading to others, since several values can
-give one URI. The rules of reading live here, and only here:
+The RFC specifies expansion and leaves matching open, since several values can give one URI.
+The rules of matching live here, and only here:
 
-* An expression takes as little as it can: up to the first place where what follows it can
-  begin. What ends the template ends the URI, so the last expression takes what is left.
-  Nothing is tried twice, so the time is that of the length.
-* `{x}` and `{+x}` take one character at least. An expression with a mark of its own, such
+* An expression matches as little as possible: up to the first place where the next literal
+  begins. The literal at the end of the template ends the URI, so the last expression matches
+  the rest. There is no backtracking, so the time is linear.
+* `{x}` and `{+x}` match at least one character. An expression with an operator character, such
   as `{?x}`, may be missing, and its variables with it; of several variables the last may.
-* `{x}`, `{.x}`, `{/x}` and `{;x}` take no `/`, `?` or `#`; `{?x}` and `{&x}` no `#`. Pairs
-  of a name and a value come in any order; a name that is not in the template fits nowhere.
-* A URI is split first and decoded after: `%2F` never ends a value, but is a `/` in it.
-  **Whoever makes a path of a value has to check it**: `..%2F..%2Fetc` is one value.
+* `{x}`, `{.x}`, `{/x}` and `{;x}` do not match `/`, `?` or `#`; `{?x}` and `{&x}` do not match
+  `#`. Pairs of name and value come in any order; a name outside the template does not match.
+* A URI is split before it is decoded: `%2F` never ends a value, but is a `/` in it.
+  **Check a value before it becomes part of a path**: `..%2F..%2Fetc` is one value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 
 __all__ = ["UriTemplate"]
 
-# Far beyond what people write; a reader's work grows with both.
+# Characters. Far beyond what is in use; the time of matching grows with both.
 MAX_TEMPLATE_LENGTH: Final = 4096
 MAX_URI_LENGTH: Final = 8192
 
@@ -37,16 +37,16 @@ _SHOWN: Final = 80
 
 
 class _Operator(NamedTuple):
-    """What the character behind `{` means: a row of the table in the RFC's appendix A."""
+    """The character after `{`: a row of the table in appendix A of the RFC."""
 
     first: str
     between: str
-    # Whether a value comes with its name, and what follows the name if the value is empty.
+    # Whether a value has its name before it, and what follows the name of an empty value.
     named: bool = False
     if_empty: str = ""
-    # Whether reserved characters go into a URI as they are.
+    # Whether reserved characters are left as they are.
     reserved: bool = False
-    # What a value that was read cannot hold, since it ends the part of the URI.
+    # Characters that a matched value cannot hold, since they end the part of the URI.
     barred: str = ""
 
 
@@ -60,10 +60,10 @@ _OPERATORS: Final[Mapping[str, _Operator]] = {
     "?": _Operator("?", "&", named=True, if_empty="=", barred="#"),
     "&": _Operator("&", "&", named=True, if_empty="=", barred="#"),
 }
-# The operators that the RFC keeps for later.
-_KEPT: Final = "=,!@|"
+# Operators that the RFC reserves.
+_RESERVED_OPERATORS: Final = "=,!@|"
 
-# None of these can match a text in two ways.
+# None of these can backtrack.
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NAME: Final = re.compile(
     r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\.(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*"
@@ -77,13 +77,13 @@ _NOT_RESERVED: Final = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!$&'
 
 
 class _Expression(NamedTuple):
-    """What stands between braces."""
+    """One expression in braces."""
 
     operator: _Operator
     names: tuple[str, ...]
 
     def expand(self, values: Mapping[str, str | int | None]) -> str:
-        """Return what the RFC puts in its place."""
+        """Return its expansion."""
         known = [(name, values.get(name)) for name in self.names]
         items = [self._item(name, _text(name, value)) for name, value in known if value is not None]
         return self.operator.first + self.operator.between.join(items) if items else ""
@@ -97,31 +97,31 @@ class _Expression(NamedTuple):
 
 
 class _ExpressionReader(NamedTuple):
-    """How an expression is read: one, or several that make one list of pairs, as `{?x}{&y}`."""
+    """Matches an expression, or several that make one list of pairs, as `{?x}{&y}`."""
 
     operator: _Operator
-    # The marks of which one stands before it; none where it begins by itself.
+    # The operator characters, one of which begins it; empty for `{x}` and `{+x}`.
     marks: tuple[str, ...]
     names: tuple[str, ...]
     allowed: frozenset[str]
 
     def read(self, text: str, values: dict[str, str]) -> bool:
-        """Put the values in `text` to the others; say whether it can be this expression."""
+        """Add the values in `text` to `values`; return False if it does not match."""
         if not text and not self.marks:
             return False
         for name, piece in self._pieces(text):
             value = _decoded(piece)
             if value is None or any(char in piece for char in self.operator.barred):
                 return False
-            # A variable that stands in two places has one value.
+            # A variable in two places has one value.
             if name not in self.allowed or values.setdefault(name, value) != value:
                 return False
         return True
 
     def _pieces(self, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the names and undecoded values in `text`, where names may be wrong."""
+        """Yield names and encoded values in `text`; names may be unknown."""
         if not self.operator.named:
-            # The last takes what is left; what it cannot hold is looked for there.
+            # The last one matches the rest; barred characters are checked by `read`.
             pieces = text.split(self.operator.between, len(self.names) - 1)
             yield from zip(self.names, pieces, strict=False)
             return
@@ -131,22 +131,22 @@ class _ExpressionReader(NamedTuple):
 
 
 class _ExpressionRun:
-    """Expressions with nothing between them, and how to tell them apart by their marks."""
+    """Adjacent expressions, separated by their operator characters."""
 
     __slots__ = ("_readers", "_starts", "least")
 
     def __init__(self, readers: list[_ExpressionReader]) -> None:
         self._readers = readers
-        # How many characters it takes at least.
+        # The least number of characters it matches.
         self.least = 0 if readers[0].marks else 1
-        # For each expression, which of it and those after it a mark begins: the first.
+        # For each expression: the first one from there on that a character begins.
         starts: list[dict[str, int]] = [{}]
         for index in range(len(readers) - 1, -1, -1):
             starts.append({**starts[-1], **dict.fromkeys(readers[index].marks, index)})
         self._starts = starts[::-1]
 
     def read(self, text: str, values: dict[str, str]) -> bool:
-        """Put the values in `text` to the others; say whether it can be this run."""
+        """Add the values in `text` to `values`; return False if it does not match."""
         at = 0
         index = -1 if self._readers[0].marks else 0
         room = self._room(index)
@@ -163,7 +163,7 @@ class _ExpressionRun:
         return self._read(index, text[at:], values)
 
     def _room(self, index: int) -> int:
-        """Return how many separators an expression takes before they count as marks."""
+        """Return how many separators an expression contains."""
         return len(self._readers[index].names) - 1 if index >= 0 else 0
 
     def _read(self, index: int, text: str, values: dict[str, str]) -> bool:
@@ -171,15 +171,15 @@ class _ExpressionRun:
 
 
 class UriTemplate:
-    """A template with the URIs that it stands for. It does not change, and compares by text."""
+    """A URI template. It is immutable, and compares by text."""
 
     __slots__ = ("_head", "_parts", "_rest", "text", "variables")
 
     def __init__(self, text: str, *, only_expand: bool = False) -> None:
-        """Take a template apart; with `only_expand` it may be one that cannot be read.
+        """Parse a template; with `only_expand` it need not be suitable for matching.
 
         Raises:
-            ValueError: it is none, or none of ours; the text says what is wrong with it.
+            ValueError: it is not valid, or not supported; the text says what is wrong.
         """
         if len(text) > MAX_TEMPLATE_LENGTH:
             raise ValueError(
@@ -193,7 +193,7 @@ class UriTemplate:
         self.variables = tuple(dict.fromkeys(names))
         head = self._parts[0] if self._parts else ""
         if not isinstance(head, str) or not _SCHEME.match(head):
-            raise _fault(text, "it begins with a scheme and a colon, as in 'file:'")
+            raise _fault(text, "it must begin with a scheme and a colon, as in 'file:'")
         self._head, self._rest = _arrange(() if only_expand else self._parts)
 
     def __repr__(self) -> str:
@@ -213,18 +213,18 @@ class UriTemplate:
 
         Raises:
             TypeError: a value is neither a text nor an integer.
-            ValueError: a value has half of a character, which no URI can carry.
+            ValueError: a value has a lone surrogate, which cannot be encoded.
         """
         parts = self._parts
         return "".join(part if isinstance(part, str) else part.expand(values) for part in parts)
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """Return the values that are in `uri`, decoded; None if it is none of this template.
+        """Return the decoded values in `uri`, or None if it does not match.
 
-        No URI is one of a template that is only to be filled in. The values are the peer's: that
-        of `{x}` may hold any character, `/` and NUL included.
+        Nothing matches a template that was made with `only_expand`. Values come from the peer:
+        that of `{x}` may hold any character, `/` and NUL included.
         """
-        # Every template that can be read begins with a scheme.
+        # Each template for matching begins with a scheme.
         if len(uri) > MAX_URI_LENGTH or not self._head:
             return None
         try:
@@ -236,7 +236,7 @@ class UriTemplate:
     def _read(self, text: str) -> dict[str, str] | None:
         values: dict[str, str] = {}
         at = len(self._head)
-        # What ends the template ends the URI.
+        # The literal that ends the template ends the URI.
         tail = self._rest[-1][1] if self._rest else ""
         limit = len(text) - len(tail)
         if not text.endswith(tail):
@@ -250,11 +250,11 @@ class UriTemplate:
         return values if at == len(text) else None
 
 
-# Taking a template apart
+# Parsing
 
 
 def _parse(text: str) -> Iterator[str | _Expression]:
-    """Yield what is in a template: literals as they go into a URI, and expressions."""
+    """Yield literals, encoded as in a URI, and expressions."""
     at = 0
     while at < len(text):
         start = text.find("{", at)
@@ -265,24 +265,24 @@ def _parse(text: str) -> Iterator[str | _Expression]:
             return
         end = text.find("}", start)
         if end < 0:
-            raise _fault(text, "every '{' has its '}'")
+            raise _fault(text, "every '{' needs its '}'")
         yield _expression(text, text[start + 1 : end])
         at = end + 1
 
 
 def _literal(text: str, literal: str) -> str:
     if "}" in literal:
-        raise _fault(text, "every '}' has its '{'")
+        raise _fault(text, "every '}' needs its '{'")
     wrong = _NOT_LITERAL.search(literal)
     if wrong:
-        raise _fault(text, f"{wrong[0]!r} is not among its characters unless it is encoded")
+        raise _fault(text, f"{wrong[0]!r} has to be percent-encoded")
     return _FOREIGN.sub(_encoded_unless_triplet, literal)
 
 
 def _expression(text: str, inner: str) -> _Expression:
     mark = inner[:1] if inner[:1] in _OPERATORS else ""
-    if inner[:1] and inner[:1] in _KEPT:
-        raise _fault(text, f"no expression begins with {inner[:1]!r}: the RFC keeps it for later")
+    if inner[:1] and inner[:1] in _RESERVED_OPERATORS:
+        raise _fault(text, f"the RFC reserves the operator {inner[:1]!r}")
     names = tuple(inner[len(mark) :].split(","))
     for name in names:
         if name.endswith("*") or ":" in name:
@@ -297,7 +297,7 @@ def _expression(text: str, inner: str) -> _Expression:
 def _arrange(
     parts: tuple[str | _Expression, ...],
 ) -> tuple[str, tuple[tuple[_ExpressionRun, str], ...]]:
-    """Return the literal at the start, then each run of expressions with the literal after it."""
+    """Return the first literal, then each run of expressions with the literal after it."""
     literals: list[str] = [""]
     runs: list[list[_Expression]] = []
     for before, part in zip(("", *parts), parts, strict=False):
@@ -313,16 +313,15 @@ def _arrange(
 
 
 def _readers(run: list[_Expression]) -> list[_ExpressionReader]:
-    """Return how the expressions of a run are read."""
     readers: list[_ExpressionReader] = []
     for operator, names in run:
         last = readers[-1] if readers else None
         marks = (operator.first,) if operator.first else ()
         if last and not marks:
             shown = f"{{{','.join(last.names)}}} and {{{','.join(names)}}}"
-            raise ValueError(f"nothing tells where one of {shown[:_SHOWN]} ends: put a '/' between")
+            raise ValueError(f"{shown[:_SHOWN]} cannot be separated: put a '/' between")
         if last and operator.named and operator.first == last.operator.between:
-            # Which of the two a pair belongs to, only its name says.
+            # Only the name of a pair tells which of the two it belongs to.
             readers.pop()
             marks, names = (*last.marks, *marks), (*last.names, *names)
             operator = last.operator
@@ -332,14 +331,14 @@ def _readers(run: list[_Expression]) -> list[_ExpressionReader]:
 
 def _fault(text: str, rule: str) -> ValueError:
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return ValueError(f"{shown!r} is no URI template: {rule}")
+    return ValueError(f"{shown!r} is not a URI template: {rule}")
 
 
-# Characters
+# Encoding
 
 
 def _text(name: str, value: object) -> str:
-    # Booleans are integers to Python, and texts of their own to everybody else.
+    # In Python a bool is an int.
     if isinstance(value, bool) or not isinstance(value, str | int):
         kind = type(value).__name__
         raise TypeError(f"the value of {name!r} is a text or an integer, and not of type {kind}")
@@ -347,12 +346,12 @@ def _text(name: str, value: object) -> str:
 
 
 def _escaped(found: re.Match[bytes]) -> bytes:
-    """Return a byte as a URI has it; what is escaped already stays."""
+    """Return a byte percent-encoded; what is encoded already stays."""
     return b"%%%02X" % found[0][0] if len(found[0]) == 1 else found[0]
 
 
 def _encoded(found: re.Match[str]) -> str:
-    """Return what no URI holds as it holds it; of two spellings of an escape, the first."""
+    """Percent-encode, with upper-case digits."""
     text = found[0]
     if text[0] == "%":
         return text.upper()
@@ -364,16 +363,16 @@ def _encoded_unless_triplet(found: re.Match[str]) -> str:
 
 
 def _normal(uri: str) -> str:
-    """Return a URI in which equal things are spelled alike.
+    """Return a URI with one spelling of each percent-encoded byte.
 
     Raises:
-        UnicodeEncodeError: it has half of a character.
+        UnicodeEncodeError: it has a lone surrogate.
     """
     return _FOREIGN.sub(_encoded, uri)
 
 
 def _decoded(piece: str) -> str | None:
-    """Return what a value stands for; None if that is no text."""
+    """Return a value percent-decoded; None if that is not UTF-8."""
     if "%" not in piece:
         return piece
     try:

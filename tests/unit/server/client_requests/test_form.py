@@ -383,7 +383,7 @@ def struct_of(hint: Any) -> Any:
         (int | str, "it may be of several kinds"),
         (Any, "it may be of any kind"),
         (bytes, "it is made of bytes"),
-        (complex, "values of complex cannot be told from JSON"),
+        (complex, "values of complex cannot be decoded from JSON"),
         (Literal[True], "its choices are neither texts nor integers"),
         (Literal["1", 1], "two of its choices look the same"),
         (Annotated[str, ChoiceTitles(a="A")], '"a" has a title and is not one of its choices'),

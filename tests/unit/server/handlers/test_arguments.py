@@ -623,12 +623,12 @@ def generates(a: int) -> Any:
     [
         (takes_rest, "takes_rest() takes *rest: a caller names each argument"),
         (takes_more, "takes_more() takes **more: a caller names each argument"),
-        (takes_opaque, 'takes_opaque(): parameter "thing" cannot be read: values of Opaque'),
+        (takes_opaque, 'takes_opaque(): parameter "thing" cannot be an argument: values of Opaque'),
         (
             takes_either,
-            'takes_either(): parameter "shape" cannot be read: its types are all objects',
+            'takes_either(): parameter "shape" cannot be an argument: its types are all objects',
         ),
-        (takes_two, "takes_two() has two parameters for the context"),
+        (takes_two, "takes_two() has two parameters of type Context"),
         (takes_field, 'takes_field(): parameter "a" has a Field as its default'),
         (takes_validator, 'takes_validator(): parameter "a": AfterValidator is not applied'),
         (streams, "streams() is a generator"),

@@ -289,9 +289,9 @@ class Opaque:
 @pytest.mark.parametrize(
     ("type_", "reason"),
     [
-        (Opaque, "values of Opaque cannot be told from JSON"),
-        (list[Opaque], "values of Opaque cannot be told from JSON"),
-        (complex, "values of complex cannot be told from JSON"),
+        (Opaque, "values of Opaque cannot be decoded from JSON"),
+        (list[Opaque], "values of Opaque cannot be decoded from JSON"),
+        (complex, "values of complex cannot be decoded from JSON"),
         (Place | Wind, "objects in JSON and cannot be told apart"),
         (Place | dict, "objects in JSON and cannot be told apart"),
         (Node | Box[int], "give each Struct a tag"),

@@ -96,7 +96,7 @@ def hidden(steps: int) -> dict[str, Any]:
     [
         ([], "a JSON Schema is an object"),
         ("string", "a JSON Schema is an object"),
-        ({"const": 1j}, "no JSON"),
+        ({"const": 1j}, "not JSON"),
         ({"type": "strin"}, "not a valid JSON Schema"),
         ({"minLength": "3"}, "not a valid JSON Schema"),
         ({"$ref": "https://example.com/schema"}, "nothing is fetched"),
@@ -114,8 +114,8 @@ def hidden(steps: int) -> dict[str, Any]:
         ({"description": "x" * 300_000}, "the limit is 262144"),
         ({"anyOf": [{}] * 10_001}, "more than 10000 subschemas"),
         (nested(70), "nested more than 64 deep"),
-        (doubling(40), "come to more than 100000"),
-        (hidden(40), "come to more than 100000"),
+        (doubling(40), "more than 100000 subschemas with"),
+        (hidden(40), "more than 100000 subschemas with"),
     ],
     ids=lambda each: str(each)[:40],
 )
@@ -127,7 +127,7 @@ def test_a_schema_that_is_not_safe_to_use_is_refused(schema: Any, reason: str) -
 def test_a_schema_that_contains_itself_as_an_object_is_refused() -> None:
     schema: dict[str, Any] = {}
     schema["items"] = schema
-    with pytest.raises(BadSchema, match="has no end"):
+    with pytest.raises(BadSchema, match="contains itself"):
         SchemaCheck(schema)
 
 

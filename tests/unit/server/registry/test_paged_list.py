@@ -61,7 +61,7 @@ def test_it_holds_what_was_added_in_order() -> None:
 
 def test_a_name_is_taken_once() -> None:
     made = listed(1)
-    with pytest.raises(ValueError, match="tools: there already is one called 't0'"):
+    with pytest.raises(ValueError, match="tools: 't0' exists already"):
         made.add("t0", "another")
     assert made.get("t0") == "t0"
     assert len(made) == 1
@@ -316,7 +316,7 @@ def test_a_position_is_not_exchanged_under_a_signature(position: int) -> None:
 )
 def test_what_was_never_a_cursor_is_refused(cursor: str) -> None:
     made = listed(5)
-    with pytest.raises(InvalidCursor, match="not one that this list gave out"):
+    with pytest.raises(InvalidCursor, match="not issued by this list"):
         made.page(LATEST, cursor)
     # And is not remembered.
     with pytest.raises(InvalidCursor):
