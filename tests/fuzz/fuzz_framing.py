@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 
 from trunkline.jsonrpc.framing import (
-    HEAD_KEPT,
-    HEADER_LIMIT,
+    MAX_HEAD_BYTES,
+    MAX_HEADER_BYTES,
     BadHeader,
     Fault,
     Framing,
@@ -47,7 +47,7 @@ def check_bounds(found: bytes | Fault, limit: int | None) -> None:
     elif isinstance(found, Oversize):
         assert limit is not None
         assert found.limit == limit
-        assert len(found.head) <= min(HEAD_KEPT, limit)
+        assert len(found.head) <= min(MAX_HEAD_BYTES, limit)
         assert found.size is None or found.size > limit
     elif isinstance(found, BadHeader):
         assert found.got
@@ -61,7 +61,7 @@ def read(reader: Framing, stream: bytes, size: int, limit: int | None) -> Iterat
     for at in range(0, len(stream), size):
         yield from reader.feed(memoryview(stream)[at : at + size])
         if limit is not None:
-            assert kept(reader) <= limit + size + HEADER_LIMIT
+            assert kept(reader) <= limit + size + MAX_HEADER_BYTES
     yield from reader.end()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from trunkline.jsonrpc.framing import HEAD_KEPT, Oversize
+from trunkline.jsonrpc.framing import MAX_HEAD_BYTES, Oversize
 from trunkline.jsonrpc.sse import Event, EventReader, encode_event
 
 LIMITS = (None, 0, 1, 7, 64, 1023, 1024, 1025, 5000)
@@ -40,7 +40,7 @@ def check_bounds(found: Event | Oversize, limit: int | None) -> None:
     """Hold what is documented of one event or fault."""
     if isinstance(found, Oversize):
         assert found.limit in (limit, NAME_LIMIT)
-        assert len(found.head) <= HEAD_KEPT
+        assert len(found.head) <= MAX_HEAD_BYTES
         assert found.size is None
     else:
         assert limit is None or len(found.data) <= limit

@@ -37,7 +37,7 @@ from trunkline.jsonrpc import (
     Request,
     RequestId,
 )
-from trunkline.jsonrpc.outgoing import CLOSED_IDS_KEPT
+from trunkline.jsonrpc.outgoing import MAX_CLOSED_IDS
 
 # What a side does with a request when it comes, what becomes of a frame on the wire, and of a
 # request that waits for its answer.
@@ -338,7 +338,7 @@ class PeersMachine(RuleBasedStateMachine):
             side.a_request_ends_at_most_once()
             side.a_request_is_answered_at_most_once()
             side.a_frame_is_settled_when_nothing_of_it_is_open()
-            assert len(side.peer.outgoing._closed) <= CLOSED_IDS_KEPT
+            assert len(side.peer.outgoing._closed) <= MAX_CLOSED_IDS
 
     def teardown(self) -> None:
         wires = [list(side.wire) for side in self.sides]
@@ -382,5 +382,5 @@ def test_a_long_conversation_holds_as_well(seed: int) -> None:
     for _ in range(160):
         machine.many_things(chance)
     # So long that the memory of closed ids is full.
-    assert all(len(side.peer.outgoing._closed) == CLOSED_IDS_KEPT for side in machine.sides)
+    assert all(len(side.peer.outgoing._closed) == MAX_CLOSED_IDS for side in machine.sides)
     machine.teardown()

@@ -40,8 +40,8 @@ class Bounded(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(outgoing_module, "CLOSED_IDS_KEPT", CLOSED_KEPT)
-        self.patch.setattr(deadlines_module, "_STALE_KEPT", STALE_KEPT)
+        self.patch.setattr(outgoing_module, "MAX_CLOSED_IDS", CLOSED_KEPT)
+        self.patch.setattr(deadlines_module, "_MAX_STALE_ENTRIES", STALE_KEPT)
         self.patch.setattr(deadlines_module, "_FEW", 1)  # so that some are pushed
 
     def teardown(self) -> None:

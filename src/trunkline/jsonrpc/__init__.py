@@ -1,8 +1,4 @@
-"""JSON-RPC 2.0 by itself: messages, a codec, and two sides of a conversation.
-
-No I/O, no clock, no method names: bytes come in, calls and bytes go out, and
-everything can be tested by plain calls.
-"""
+"""JSON-RPC 2.0: messages, codec, framing and peer, without I/O, clock or method names."""
 
 from ..errors import IdsExhausted, InvalidMessage, LocalProtocolError, RemoteProtocolError
 from .codec import Codec, decode, encode

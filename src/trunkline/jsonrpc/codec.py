@@ -1,13 +1,13 @@
-"""Bytes to messages and back, under one policy.
+"""The codec: bytes to messages and back, under one policy.
 
-`decode` reads a whole message; `envelope` reads what routing needs and leaves
-params and results as raw JSON, for layers that know their types. Both read with
-a typed decoder first, which checks everything in C; only what it refuses is
-looked at again, slowly, to name the fault.
+`decode` returns a whole message; `envelope` decodes what routing needs and leaves
+params and results as raw JSON, for layers that know their types. Both try a
+typed decoder first, which checks everything in C; only what it rejects is
+examined in Python, to find the reason.
 
-Whatever bytes come in, the only exception that goes out is `InvalidMessage`.
-Whatever a message holds that cannot be written, it is `LocalProtocolError`. Only a
-strict codec also asks whether what it writes is a message that it would accept.
+For any bytes, decoding raises nothing but `InvalidMessage`, and encoding a
+message raises nothing but `LocalProtocolError`. A strict codec also checks that
+it would accept what it encodes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..errors import NOTHING, InvalidMessage, LocalProtocolError
 from ..redaction import first_and_last
 from . import encode_errors
 from .decode_errors import UNREADABLE, Diagnosis, elements_of, kind_of
-from .decoders import CALLS, REPLIES, Expect, Read, Reader, envelope_reader, whole_reader
-from .limits import DECODER_DIGITS, TransportName
+from .decoders import CALLS, REPLIES, Expect, MessageDecoder, Read, envelope_reader, whole_reader
+from .limits import MAX_INTEGER_DIGITS, TransportName
 from .messages import (
     Batch,
     Call,
@@ -44,20 +44,20 @@ Readable: TypeAlias = bytes | bytearray | memoryview | str
 Envelope: TypeAlias = Call | Reply
 
 _NO_LIMIT: Final = 2**63 - 1
-# From this size on a look at the value can be cheaper than a search through its bytes.
-_LARGE: Final = 4096
+# Above this size checking the value can be cheaper than a search through its bytes.
+_LARGE_BYTES: Final = 4096
 # Codecs kept for `decode(data, policy)`: a program has a handful of policies.
-_CODECS_KEPT: Final = 32
+_MAX_CODECS: Final = 32
 
 _write: Final = Encoder().encode
 
 
 class Codec:
-    """Reads and writes messages under one policy.
+    """Decodes and encodes messages under one policy.
 
-    `expect` says which kind comes first in this direction, for speed alone: a
-    server expects calls, a client replies. `params` gives types for the params of
-    some methods; `envelope` then reads those in the same pass.
+    `expect` is the usual kind in this direction, for speed alone: a server expects
+    calls, a client replies. `params` has types for the params of some methods;
+    `envelope` decodes those in the same pass.
     """
 
     __slots__ = (
@@ -89,12 +89,12 @@ class Codec:
         self._prescan = (
             policy.strictness == "strict"
             or limits.depth is not None
-            or limits.integer_digits < DECODER_DIGITS
+            or limits.integer_digits < MAX_INTEGER_DIGITS
         )
-        # Up to which size a text goes straight to the decoder; with a pre-scan, none does.
+        # Up to this size a text is decoded at once; with a pre-scan, none is.
         self._straight = -1 if self._prescan else self._limit
         self._plainly = policy.strictness != "strict" and policy.unknown_code == "pass"
-        # Decoders cost to make, so each is made when it is first needed.
+        # Decoders are expensive to make, so each is made on first use.
         self._envelopes = _lazy(lambda: envelope_reader(policy, expect, params))
         self._wholes = _lazy(lambda: whole_reader(policy, expect))
         self._envelope: Read = self._first_envelope
@@ -105,31 +105,31 @@ class Codec:
     # -- reading -----------------------------------------------------------------------------
 
     def envelope(self, data: Readable) -> Envelope | list[Envelope | InvalidMessage]:
-        """Return what routing needs of a message, or of each message of a batch.
+        """Return the envelope of a message, or of each message of a batch.
 
-        Faults inside params and results surface when those are read.
+        Mistakes inside params and results are found when those are decoded.
 
         Raises:
-            InvalidMessage: it cannot be accepted; `answer()` is what to send back.
+            InvalidMessage: the message is invalid; `answer()` is the reply to send.
         """
         try:
             if type(data) is bytes and len(data) <= self._straight:
-                # Called through a local name: an attribute that is no method is slower to call.
+                # Through a local name: calling an attribute that is not a method is slower.
                 read = self._envelope
                 return read(data)  # type: ignore[no-any-return]  # made at run time
         except UNREADABLE:
-            pass  # raised from below, so that no decoder error hangs on it
+            pass  # raised below, so that the decoder's error is not its context
         return self._look_again(data, self._envelopes())  # type: ignore[no-any-return]  # as above
 
     def decode(self, data: Readable) -> Message | Batch:
         """Return the message, or batch of messages, that `data` holds.
 
         Raises:
-            InvalidMessage: it cannot be accepted; `answer()` is what to send back.
+            InvalidMessage: the message is invalid; `answer()` is the reply to send.
         """
         try:
-            # Members that nobody asked for are skipped unread, so what is not plain ASCII is
-            # looked at for its encoding first.
+            # Unknown members are skipped unchecked, so the encoding of text that is not ASCII
+            # is checked first.
             if type(data) is bytes and len(data) <= self._straight and data.isascii():
                 read = self._whole
                 found = read(data)
@@ -144,7 +144,6 @@ class Codec:
         return found if type(found) is not list else Batch(found)
 
     def _call(self, read: Any) -> Message:
-        """Return the message that an element of an expected batch is."""
         if type(read) is not self._shape:
             return read  # type: ignore[no-any-return]  # a message already
         if read.id is UNSET:
@@ -157,25 +156,25 @@ class Codec:
 
     def _first_whole(self, data: bytes) -> Any:
         reader = self._wholes()
-        # The shape first: another thread may come along as soon as the reader is in place.
+        # The shape first: another thread may use the decoder as soon as it is set.
         self._shape = reader.shape
         self._whole = reader.first
         return reader.first(data)
 
     def oversize(self, head: bytes, limit: int, size: int | None = None) -> InvalidMessage:
-        """Return the fault of a frame that was too large to be read, given how it began."""
+        """Return the error for a frame over the size limit, given its first bytes."""
         return self._faults.oversize(head, limit, size)
 
     def fault(
         self, rule: str, *, where: str = "", got: Any = NOTHING, id: RequestId | None = None
     ) -> InvalidMessage:
-        """Return the fault of a message that reads well and breaks a rule of its surroundings."""
+        """Return the error for a valid message that breaks a rule of the connection."""
         return self._faults.fault(rule, where=where, got=got, id=id)
 
     def faults(self, fault: InvalidMessage, text: bytes) -> list[InvalidMessage]:
-        """Return all that is wrong with the envelope of a message, given why it was refused.
+        """Return all errors of the envelope of a message, given the first one.
 
-        What keeps a text from being read, such as its size, hides all else.
+        An error that prevents decoding, such as the size, hides all others.
         """
         try:
             found = list(self._faults.every(text))
@@ -183,12 +182,12 @@ class Codec:
             found = []
         return found if any(each.rule == fault.rule for each in found) else [fault]
 
-    def _look_again(self, data: Readable, reader: Reader) -> Any:
-        """Read what was not expected, or raise the fault it is."""
+    def _look_again(self, data: Readable, reader: MessageDecoder) -> Any:
+        """Decode what the typed decoder rejected, or raise the reason."""
         faults, text = self._faults, _as_bytes(data)
         if len(text) > self._limit:
             raise faults.oversize(text, self._limit, len(text))
-        # What is not UTF-8 is no message, whatever a decoder that skips members makes of it.
+        # The decoder does not check the encoding of members that it skips.
         if not self._prescan and (text.isascii() or faults.encoding(text) is None):
             try:
                 return reader.loose(text)
@@ -204,8 +203,8 @@ class Codec:
             raise read
         return read
 
-    def _elements(self, text: bytes, reader: Reader) -> list[Any]:
-        """Read a batch element by element, so that a bad one spoils no other."""
+    def _elements(self, text: bytes, reader: MessageDecoder) -> list[Any]:
+        """Decode a batch by element, so that an invalid one does not affect the others."""
         faults, limit = self._faults, self.policy.limits.batch
         if not self.policy.accepts_batches:
             raise faults.fault("jsonrpc.batch.not-allowed", got="an array")
@@ -224,7 +223,7 @@ class Codec:
         if not self.policy.mixed_batches and any(isinstance(item, CALLS) for item in read):
             for place, item in enumerate(read):
                 if isinstance(item, REPLIES):
-                    # It names the request that it would have ended; whoever waits is to know.
+                    # With the id of the request that it would have ended: its caller waits.
                     read[place] = faults.fault(
                         "jsonrpc.batch.mixed",
                         where=f"/{place}",
@@ -233,23 +232,23 @@ class Codec:
                     )
         return read
 
-    def _one(self, text: bytes, where: str, reader: Reader) -> Any:
-        """Return the message that a text is, or its fault."""
+    def _one(self, text: bytes, where: str, reader: MessageDecoder) -> Any:
+        """Return the message, or the error."""
         try:
             return self._read_one(text, reader) or self._fault_of(text, where, reader)
         except RecursionError:
-            # The guard counts our own frames too, so what could be skimmed may still not be read.
+            # The guard counts our own frames too, so a text may be skimmed but not decoded.
             return self._faults.too_deep(text, where)
 
-    def _read_one(self, text: bytes, reader: Reader) -> Any:
+    def _read_one(self, text: bytes, reader: MessageDecoder) -> Any:
         if self._prescan:
-            return None  # not before it was looked at
+            return None  # the pre-scan comes first
         try:
             return reader.one(text)
         except UNREADABLE:
             return None
 
-    def _fault_of(self, text: bytes, where: str, reader: Reader) -> Any:
+    def _fault_of(self, text: bytes, where: str, reader: MessageDecoder) -> Any:
         faults = self._faults
         fault = faults.excess(text, where) if self._prescan else None
         fault = fault or faults.message(text, where)
@@ -258,7 +257,7 @@ class Codec:
         try:
             return reader.one(faults.essence(text))
         except UNREADABLE:
-            # A member within a member is there twice, and its first value does not fit.
+            # A nested member is duplicated, and its first value is invalid.
             return faults.twice(text, where)
 
     @property
@@ -267,17 +266,17 @@ class Codec:
             self._diagnosis = Diagnosis(self.policy)
         return self._diagnosis
 
-    # -- writing -----------------------------------------------------------------------------
+    # -- encoding ----------------------------------------------------------------------------
 
     def encode(self, message: Message | SentRequest | Batch) -> bytes:
         """Return the bytes of a message, or of a batch.
 
         Raises:
-            LocalProtocolError: it cannot be written; the text says where and what to do.
+            LocalProtocolError: it cannot be encoded; the text has the place and the remedy.
         """
         try:
-            # That it is a message at all is for type checkers, and for strict codecs: asking here
-            # would cost a tenth of the whole.
+            # Its type is checked by type checkers and by strict codecs: a check here would cost
+            # a tenth of the whole.
             kind = type(message.id)
             if (kind is not int and kind is not str) or not self._plainly:
                 message = encode_errors.checked(message, self.policy)
@@ -285,9 +284,9 @@ class Codec:
         except encode_errors.UNWRITABLE as error:
             problem = encode_errors.explain(message, error)
         else:
-            # The encoder writes NaN as null, so only what has a null in it can hold one.
-            # Where there is none `replace` returns the same object, faster than `in` says so.
-            if len(written) > _LARGE:
+            # The encoder writes NaN as null, so only text with a null can hold one. Without one
+            # `replace` returns the same object, faster than `in` finds that out.
+            if len(written) > _LARGE_BYTES:
                 encode_errors.check_large(message, written)
             elif written.replace(b"null", b"") is not written:
                 encode_errors.check_finite(message)
@@ -297,7 +296,7 @@ class Codec:
         raise problem
 
     def _read_back(self, written: bytes) -> None:
-        """Raise if what we wrote is not what we would accept."""
+        """Raise if we would not accept what we encoded."""
         broken: list[InvalidMessage]
         try:
             read = self.decode(written)
@@ -311,7 +310,7 @@ class Codec:
             )
 
     def describe(self, message: Message | Batch) -> str:
-        """Return a message as this policy lets it be printed."""
+        """Return the repr of a message, redacted as the policy says."""
         auth = getattr(message, "auth", None)
         if self.policy.redaction == "full" or auth is None or isinstance(message, Batch):
             return repr(message)
@@ -320,19 +319,18 @@ class Codec:
 
 def _as_bytes(data: Readable) -> bytes:
     if isinstance(data, str):
-        # A lone surrogate has no UTF-8 form; as bytes it is refused like any other bad UTF-8.
+        # A lone surrogate has no UTF-8 form; as bytes it is rejected like other invalid UTF-8.
         return data.encode("utf-8", "surrogatepass")
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
     raise TypeError(f"a message is bytes, bytearray, memoryview or str, not {type(data).__name__}")
 
 
-def _lazy(make: Callable[[], Reader]) -> Callable[[], Reader]:
-    """Return what `make` makes, made once: decoders cost to make, and not all are needed."""
-    made: dict[str, Reader] = {}
+def _lazy(make: Callable[[], MessageDecoder]) -> Callable[[], MessageDecoder]:
+    made: dict[str, MessageDecoder] = {}
 
-    def get() -> Reader:
-        # Two threads may both make one; both are given the one that was put in first.
+    def get() -> MessageDecoder:
+        # Two threads may both make one; both get the one that was stored first.
         return made.get("reader") or made.setdefault("reader", make())
 
     return get
@@ -341,7 +339,7 @@ def _lazy(make: Callable[[], Reader]) -> Callable[[], Reader]:
 _default: Final = Codec()
 
 
-@lru_cache(maxsize=_CODECS_KEPT)
+@lru_cache(maxsize=_MAX_CODECS)
 def _codec(policy: Policy) -> Codec:
     return Codec(policy)
 
@@ -350,7 +348,7 @@ def decode(data: Readable, policy: Policy = DEFAULT_POLICY) -> Message | Batch:
     """Return the message, or batch of messages, that `data` holds.
 
     Raises:
-        InvalidMessage: the message cannot be accepted; `answer()` is what to send back.
+        InvalidMessage: the message is invalid; `answer()` is the reply to send.
     """
     codec = _default if policy is DEFAULT_POLICY else _codec(policy)
     return codec.decode(data)
@@ -360,6 +358,6 @@ def encode(message: Message | Batch) -> bytes:
     """Return the bytes of a message, or of a batch.
 
     Raises:
-        LocalProtocolError: it cannot be written; the text says where and what to do.
+        LocalProtocolError: it cannot be encoded; the text has the place and the remedy.
     """
     return _default.encode(message)

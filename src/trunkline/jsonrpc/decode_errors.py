@@ -1,15 +1,15 @@
-"""Name what is wrong with a message that the decoder refused.
+"""Diagnose a message that the decoder rejected.
 
-The decoder checks everything at once and in C, and says only that it stopped.
-This module looks again, slowly, in the order of the pipeline: text, version,
-kind, fields, params. It finds the first broken rule, the place, and whatever id
-can be trusted, and so makes the answer that the sender is owed.
+The decoder checks everything in C, and reports only that it stopped. This module
+examines the text again in the order of the pipeline: text, version, kind, fields,
+params. It finds the first broken rule, its place, and an id that can be trusted,
+which make up the error reply.
 
-Rules that live here, and only here:
+The rules that live here, and only here:
 
-* An id is salvaged from valid JSON at the top level, or from the first KiB of a
-  frame that a limit stopped us from reading; never from a nested place.
-* A reply is not answered, and neither is a notification.
+* An id is taken from valid JSON at the top level, or from the first KiB of a
+  frame over a limit; never from a nested value.
+* Replies and notifications are not answered.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ..spec.error_kinds import ErrorKind
 from ..spec.jsonrpc import RULES
 from . import tokenizer
 from .error_codes import named_error
-from .framing import HEAD_KEPT
-from .limits import STRICT_DEPTH
+from .framing import MAX_HEAD_BYTES
+from .limits import MAX_STRICT_DEPTH
 from .messages import RequestId
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 __all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of"]
 
-# All that reading a text can raise. UnicodeDecodeError is not a DecodeError.
+# All that decoding a text can raise. UnicodeDecodeError is not a DecodeError.
 UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 
 _CALL_MEMBERS: Final = ("jsonrpc", "id", "method", "params", "auth", "headers", "metadata")
 _REPLY_MEMBERS: Final = ("jsonrpc", "id", "result", "error")
 _ERROR_MEMBERS: Final = ("code", "message", "data")
 _value: Final = Decoder().decode
-# Reads a whole text and builds nothing.
+# Parses a whole text and builds nothing.
 _skim: Final = Decoder(Raw).decode
 
 _KINDS: Final = {
@@ -59,7 +59,7 @@ _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 class Diagnosis:
-    """Looks for the broken rule under one policy."""
+    """Finds the broken rule under one policy."""
 
     __slots__ = ("_omit_id", "_policy")
 
@@ -80,13 +80,13 @@ class Diagnosis:
         null_id: bool = False,
         data: Any = UNSET,
     ) -> InvalidMessage:
-        """Return the fault that breaking `rule` is under this policy."""
+        """Return the error for a broken `rule`."""
         row = RULES[rule]
         kind = row.answer
         if kind is ErrorKind.INVALID_PARAMS:
             kind = ErrorKind(self._policy.params_fault)
         if data is UNSET and self._policy.explain:
-            # Names and types only: what the sender wrote is not sent back to it.
+            # Names and types only: content of the message is not sent back.
             data = {"rule": rule, "at": where, "expected": row.expected}
         error = named_error(kind, policy=self._policy, data=data)
         return InvalidMessage(
@@ -104,33 +104,33 @@ class Diagnosis:
         )
 
     def oversize(self, head: bytes, limit: int, size: int | None = None) -> InvalidMessage:
-        """Return the fault of a frame that was not read, given how it began."""
+        """Return the error for a frame over the size limit, given its first bytes."""
         got = NOTHING if size is None else size
         data = {"maxSize": limit, "unit": "bytes"}
         return self._unread("jsonrpc.limit.message-size", head, got=got, data=data)
 
     def too_deep(self, text: bytes, where: str = "") -> InvalidMessage:
-        """Return the fault of a text that nests deeper than the decoder follows."""
+        """Return the error for a text that nests deeper than the decoder allows."""
         return self._unread("jsonrpc.limit.depth", text, where=where)
 
     def _unread(self, rule: str, text: bytes, **facts: Any) -> InvalidMessage:
-        """Return the fault of a text of which only the beginning was looked at.
+        """Return the error for a text of which only the beginning was examined.
 
-        If that shows a reply, there is no answer. Whether it is a notification cannot be told
-        from a beginning, so what shows no id is answered without one.
+        A reply is not answered. A notification cannot be recognised by its beginning, so a
+        text without an id there is answered without one.
         """
-        head = text[:HEAD_KEPT]
+        head = text[:MAX_HEAD_BYTES]
         names, id = tokenizer.top_level_names(head), self.trusted(tokenizer.salvage_id(head))
         is_reply = b"method" not in names and bool(names & {b"result", b"error"})
         return self.fault(rule, id=id, answerable=not is_reply, **facts)
 
-    # -- looking at a text -------------------------------------------------------------------
+    # -- examining a text --------------------------------------------------------------------
 
     def excess(self, text: bytes, where: str = "") -> InvalidMessage | None:
-        """Return the fault of a text that a strict or narrowed codec does not want to read."""
+        """Return the error for a text that fails the pre-scan of a strict or limited codec."""
         limits = self._policy.limits
         strict = self._policy.strictness == "strict"
-        depth = STRICT_DEPTH if strict and limits.depth is None else limits.depth
+        depth = MAX_STRICT_DEPTH if strict and limits.depth is None else limits.depth
         found = tokenizer.find_excess(
             text, depth=depth, digits=limits.integer_digits, unique_names=strict
         )
@@ -141,13 +141,13 @@ class Diagnosis:
         try:
             is_answered = _Members(self, self._policy, _members(text), where).answerable()
         except ValidationError:
-            is_answered = True  # no object, so neither a reply nor a notification
+            is_answered = True  # not an object, so neither a reply nor a notification
         return self.fault(
             found.rule, where=where + found.where, got=found.got, id=id, answerable=is_answered
         )
 
     def encoding(self, text: bytes) -> InvalidMessage | None:
-        """Return the fault of a text that is not UTF-8, or None."""
+        """Return the error for a text that is not UTF-8, or None."""
         if text.startswith(_BOMS):
             return self.fault("jsonrpc.text.bom", got=text[:3].hex(" "))
         try:
@@ -157,7 +157,7 @@ class Diagnosis:
         return None
 
     def text(self, text: bytes) -> InvalidMessage | None:
-        """Return the fault of a text that is not UTF-8 or not JSON at all, or None."""
+        """Return the error for a text that is not UTF-8 or not JSON, or None."""
         fault = self.encoding(text)
         if fault is not None:
             return fault
@@ -170,11 +170,11 @@ class Diagnosis:
         return None
 
     def message(self, text: bytes, where: str = "") -> InvalidMessage | None:
-        """Return the fault of a text that is JSON, or None if no rule is broken."""
+        """Return the first error of a JSON text, or None if no rule is broken."""
         return next(self.every(text, where), None)
 
     def every(self, text: bytes, where: str = "") -> Iterator[InvalidMessage]:
-        """Yield the fault of each rule that a text, which is JSON, breaks."""
+        """Yield the error for each rule that a JSON text breaks."""
         try:
             members = _members(text)
         except ValidationError:
@@ -183,22 +183,22 @@ class Diagnosis:
             yield from _Members(self, self._policy, members, where).faults()
 
     def twice(self, text: bytes, where: str = "") -> InvalidMessage:
-        """Return the fault of a message in which a member of a member is there twice."""
+        """Return the error for a message with a duplicated nested member."""
         members = _Members(self, self._policy, _members(text), where)
         return members.broken("jsonrpc.text.duplicate-key")
 
     def essence(self, text: bytes) -> bytes:
-        """Return the message that a text holds, each member once and with its last value.
+        """Return the text of a message with each member once, with its last value.
 
-        A decoder stops at the first value that does not fit, be it overruled by a later one or
-        in a member that this kind of message does not have.
+        The decoder stops at the first invalid value, even if a later duplicate overrides it
+        or this kind of message does not have the member.
         """
         members = _members(text)
         wanted = _CALL_MEMBERS if "method" in members else _REPLY_MEMBERS
         return encode({name: members[name] for name in wanted if name in members})
 
     def trusted(self, id: RequestId | None) -> RequestId | None:
-        """Return `id` if it is one that may be sent back."""
+        """Return `id` if it is within the limits, else None."""
         limits = self._policy.limits
         if isinstance(id, str):
             return id if len(id) <= limits.id_length else None
@@ -206,7 +206,7 @@ class Diagnosis:
 
 
 class _Members:
-    """The members of one object, judged in the order of the pipeline."""
+    """The members of one object, checked in the order of the pipeline."""
 
     __slots__ = ("_diagnosis", "_id", "_members", "_policy", "_where")
 
@@ -231,7 +231,7 @@ class _Members:
         yield from (fault for fault in chain([self._version()], found) if fault is not None)
 
     def broken(self, rule: str, member: str = "", *, got: Any = NOTHING) -> InvalidMessage:
-        """Return the fault that breaking `rule` is in this message."""
+        """Return the error for a broken `rule` in this message."""
         where = f"{self._where}/{member}" if member else self._where
         if got is NOTHING and member in self._members:
             got = kind_of(bytes(self._members[member]))
@@ -247,11 +247,11 @@ class _Members:
         )
 
     def answerable(self) -> bool:
-        """Say whether this message may be answered: it is no reply and no notification."""
+        """Return True if this message is neither a reply nor a notification."""
         members = self._members
         if "method" not in members:
             return not ("result" in members or "error" in members)
-        # What has no id is a notification, as far as it can be recognised as a message at all.
+        # A message without an id is a notification, if it can be recognised as a message.
         is_message = self._version() is None and isinstance(_read(members["method"]), str)
         return self._has_id() or not is_message
 
@@ -341,7 +341,7 @@ class _Members:
         return self._numbers(raw, "params")
 
     def _numbers(self, raw: Raw, member: str) -> InvalidMessage | None:
-        """Return the fault of a value that is JSON and holds what Python cannot."""
+        """Return the error for a JSON value with a number that Python cannot hold."""
         try:
             _value(raw)
         except ValidationError:
@@ -414,7 +414,7 @@ class _Members:
 
 
 def _members(text: bytes) -> dict[str, Raw]:
-    """Return the members of a message, each with its last value; others are not kept."""
+    """Return the known members of a message, each with its last value."""
     return _members_of(text, (*_CALL_MEMBERS, "result", "error"))
 
 
@@ -425,12 +425,12 @@ def _members_of(text: bytes | Raw, names: tuple[str, ...]) -> dict[str, Raw]:
 
 @lru_cache(maxsize=8)
 def _object_of(names: tuple[str, ...]) -> Callable[[bytes | Raw], Struct]:
-    """Return a reader of objects that keeps these members, unread, and skips all others."""
+    """Return a decoder of objects that keeps these members raw, and skips all others."""
     return Decoder(defstruct("Members", [(name, Raw | UnsetType, UNSET) for name in names])).decode
 
 
 def kind_of(text: bytes) -> str:
-    """Return the JSON type of the value a text holds."""
+    """Return the JSON type of a text."""
     start = text.lstrip(_BLANK)[:1]
     return _KINDS.get(start[0], "number") if start else "nothing"
 
@@ -446,17 +446,17 @@ def elements_of(text: bytes, limit: int) -> list[Raw] | None:
 
 @lru_cache(maxsize=8)
 def _elements(limit: int) -> Callable[[bytes], Struct]:
-    """Return a reader of arrays that keeps one element more than `limit` and skips the rest.
+    """Return a decoder of arrays that keeps one element more than `limit` and skips the rest.
 
-    A list would grow by an object per element before anyone could count them: sixteen
-    megabytes of commas make half a gigabyte. A Struct written as an array has a length.
+    A list would hold an object per element before its length can be checked: 16 MB of commas
+    become 500 MB. An array-like Struct has a fixed length.
     """
     fields = [(f"at_{place}", Raw | UnsetType, UNSET) for place in range(limit + 1)]
     return Decoder(defstruct("Elements", fields, array_like=True)).decode
 
 
 def _read(raw: Raw) -> Any:
-    """Return the value of one member, or None where Python has no such value."""
+    """Return the value of one member, or None if Python cannot hold it."""
     try:
         return _value(raw)
     except UNREADABLE:
@@ -464,5 +464,5 @@ def _read(raw: Raw) -> Any:
 
 
 def _place(error: Exception) -> str:
-    # The decoder's words name a position and no content.
+    # The decoder's text has a position and no content.
     return str(error).removeprefix("JSON is malformed: ")

@@ -1,9 +1,9 @@
-"""Readers: a decoder for each way in, and what is made of what it read.
+"""Decoders of one policy: a typed one for the expected kind, a loose one for any message.
 
-A `Reader` tries the kind that is expected with a decoder that returns the final
-object straight from C. What that refuses is read loosely, with every member
-optional, and told apart by what it has. Readers return a message or raise one of
-`faults.UNREADABLE`; they never say why, `faults.py` does.
+The typed decoder returns the final object from C. What it rejects is decoded
+loosely, with every member optional, and classified by its members. Decoders
+return a message or raise one of `decode_errors.UNREADABLE`; the module
+`decode_errors` finds the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .wire_types import (
     typed_call_shapes,
 )
 
-__all__ = ["CALLS", "REPLIES", "Expect", "Reader", "envelope_reader", "whole_reader"]
+__all__ = ["CALLS", "REPLIES", "Expect", "MessageDecoder", "envelope_reader", "whole_reader"]
 
 Expect: TypeAlias = Literal["any", "calls", "replies"]
 Read: TypeAlias = Callable[[bytes], Any]
@@ -49,23 +49,23 @@ CALLS: Final = (Call, Request, Notification)
 REPLIES: Final = (Reply, Success, Failure)
 
 
-class Reader(NamedTuple):
-    """The ways to read one text under one policy, fastest first."""
+class MessageDecoder(NamedTuple):
+    """The decoders of one policy, fastest first."""
 
-    # What is expected, single or as a batch of nothing else.
+    # The expected kind, single or as a batch.
     first: Read
-    # Any message, or a batch of them.
+    # Any message, or a batch.
     loose: Read
     # Any single message.
     one: Read
-    # What `first` reads, where a message is yet to be made of it.
+    # What `first` returns, where the codec makes a message of it.
     shape: type[Call] | None = None
 
 
 def envelope_reader(
     policy: Policy, expect: Expect, params: Mapping[str, type] | None = None
-) -> Reader:
-    """Return a reader that leaves params and results as raw JSON, or as typed by `params`."""
+) -> MessageDecoder:
+    """Return a decoder that leaves params and results as raw JSON, or as typed by `params`."""
     shape = loose_shape(policy, params=Raw, result=Raw)
     reader = _loose_reader(policy, shape, _make_envelope(policy))
     if policy.params == "nullable" or not _read_as_is(policy):
@@ -81,11 +81,11 @@ def envelope_reader(
     return reader
 
 
-def whole_reader(policy: Policy, expect: Expect) -> Reader:
-    """Return a reader of whole messages.
+def whole_reader(policy: Policy, expect: Expect) -> MessageDecoder:
+    """Return a decoder of whole messages.
 
-    Calls, when they are expected, come as their shape: the codec makes messages of
-    them itself, because another call for each would be felt.
+    Expected calls are returned as their shape: the codec makes messages of them
+    inline, because another function call for each is measurable.
     """
     loose = loose_shape(policy, params=params_type(policy), result=result_type(policy))
     reader = _loose_reader(policy, loose, _make_message(policy))
@@ -96,7 +96,7 @@ def whole_reader(policy: Policy, expect: Expect) -> Reader:
 
 
 def _read_as_is(policy: Policy) -> bool:
-    """Say whether what a decoder reads is what is meant, with nothing to put right after."""
+    """Return True if decoded messages need no correction afterwards."""
     return (
         policy.null_id != "as-notification"
         and policy.strictness != "lenient"
@@ -107,8 +107,8 @@ def _read_as_is(policy: Policy) -> bool:
 def _decoder(policy: Policy, shape: Any) -> Read:
     """Return a decoder of a `shape`, or where batches are accepted of a list of them.
 
-    Where every member may be missing, `{}` is a shape: a megabyte of those would be a list of a
-    hundred before its length is looked at. Such batches are read element by element.
+    Where every member is optional, `{}` is valid: one megabyte of those would become a list of a
+    hundred megabytes before its length is checked. Such batches are decoded by element.
     """
     if policy.accepts_batches and policy.strictness != "lenient":
         length = Meta(min_length=1, max_length=policy.limits.batch)
@@ -117,10 +117,10 @@ def _decoder(policy: Policy, shape: Any) -> Read:
 
 
 def _or_else(first: Read, second: Read) -> Read:
-    """Return a reader for methods with typed params that reads the others untyped.
+    """Return a decoder for methods with typed params that decodes the others untyped.
 
-    Params that do not fit their type are left raw as well: the layer that knows
-    the type reads them again, and says where they are wrong.
+    Params that do not match their type are left raw as well: the layer that knows
+    the type decodes them again, and reports the place of the mistake.
     """
 
     def read(data: bytes) -> Any:
@@ -132,20 +132,20 @@ def _or_else(first: Read, second: Read) -> Read:
     return read
 
 
-def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> Reader:
+def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> MessageDecoder:
     one, several = Decoder(shape).decode, _decoder(policy, shape)
     may_mix = policy.mixed_batches
     as_notification = policy.null_id == "as-notification"
     null_refused = policy.null_id == "reject"
     null_is_an_id = policy.null_id == "as-request"
 
-    def told_apart(read: Loose) -> Any:
-        """Return what `read` is by what it has; raise if it is nothing."""
+    def classify(read: Loose) -> Any:
+        """Return the message that `read` is, by its members; raise if it is none."""
         id = read.id
         if id is None and as_notification and read.method is not UNSET:
             id = UNSET
         elif type(id) is float and id.is_integer():
-            id = int(id)  # only a lenient shape lets a float in
+            id = int(id)  # only a lenient shape accepts a float
         if read.method is not UNSET:
             is_whole = read.result is UNSET and read.error is UNSET
             is_whole = is_whole and not (id is None and null_refused)
@@ -160,17 +160,17 @@ def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> Reader:
         return make(read, id)
 
     def read_one(data: bytes) -> Any:
-        return told_apart(one(data))
+        return classify(one(data))
 
     def read_any(data: bytes) -> Any:
         read = several(data)
         if type(read) is not list:
-            return told_apart(read)
+            return classify(read)
         if not may_mix and len({item.method is UNSET for item in read}) > 1:
             raise ValidationError
-        return [told_apart(item) for item in read]
+        return [classify(item) for item in read]
 
-    return Reader(read_any, read_any, read_one)
+    return MessageDecoder(read_any, read_any, read_one)
 
 
 def _make_message(policy: Policy) -> _Make:

@@ -1,8 +1,8 @@
-"""Say what a caller did wrong when a message cannot be written, and where.
+"""Diagnose a message that cannot be encoded: the broken rule and the place.
 
-The encoder stops at the first thing it cannot write and does not say where it
-was; and it writes NaN as null, which the peer would take for a value. This
-module looks again and names the place, before anything is sent.
+The encoder stops at the first invalid value without naming its place, and writes
+NaN as null, which the peer would take for a value. This module finds both before
+anything is sent.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["UNWRITABLE", "check_finite", "check_large", "checked", "explain", "refuse"]
 
-# All that writing a value can raise. RuntimeError is what RecursionError is, and what the encoder
-# says of an object that only looks like a dataclass.
+# All that encoding a value can raise. RuntimeError includes RecursionError, and is raised for an
+# object that only looks like a dataclass.
 UNWRITABLE: Final = (
     TypeError,
     ValueError,
@@ -49,21 +49,21 @@ UNWRITABLE: Final = (
 _REPLIES: Final = (Success, Failure)
 _MESSAGES: Final = (Request, SentRequest, Notification, Success, Failure)
 _WITHOUT_NAN: Final = frozenset({str, int, bool, bytes, type(None), type(UNSET)})
-# How many parts of a large message are looked at before its bytes are searched instead.
-_GLANCE: Final = 64
-# What the encoder writes as it is, so that there is nothing to look for in it.
+# A large message of more parts is not checked by value; its bytes are searched instead.
+_MAX_GLANCED_PARTS: Final = 64
+# Values without parts.
 _LEAVES: Final = frozenset({str, int, float, bool, bytes, type(None), Raw})
-# Deeper than the encoder follows, unless someone moved the interpreter's own guard a long way.
-_DEEP: Final = 100_000
+# Deeper than the encoder allows, unless the recursion limit of the interpreter was raised far.
+_MAX_DEPTH: Final = 100_000
 
 
 def refuse(rule: str, *, where: str = "", got: Any = NOTHING) -> NoReturn:
-    """Raise what a caller is told who is about to break `rule`."""
+    """Raise the error of a caller that is about to break `rule`."""
     raise LocalProtocolError(rule, where=where, got=got, expected=LOCAL_RULES[rule])
 
 
 def checked(message: Any, policy: Policy) -> Any:
-    """Return what to write for `message` under `policy`; raise if it may not be written."""
+    """Return the message to encode under `policy`; raise if it breaks a rule."""
     plainly = policy.strictness != "strict" and policy.unknown_code == "pass"
     if not isinstance(message, Batch):
         if plainly and type(message) is Notification:
@@ -80,7 +80,7 @@ def checked(message: Any, policy: Policy) -> Any:
 
 
 def _is_plain(batch: Batch) -> bool:
-    """Say at a glance whether a batch is all requests, or all results, with good ids."""
+    """Return True if a batch is all requests, or all results, with valid ids."""
     kind = type(batch[0])
     if kind is not Request and kind is not Success:
         return False
@@ -148,12 +148,12 @@ def check_large(message: object, written: bytes) -> None:
 
 
 def _is_finite_at_a_glance(message: object) -> bool:
-    """Say that a message of few parts, such as one with a long text, holds no NaN.
+    """Return True if a message of few parts, such as one with a long text, holds no NaN.
 
-    False says nothing: there are too many parts to look at, or one of another kind.
+    False means unknown: there are too many parts, or one of another type.
     """
     parts: list[Any] = [message]
-    left = _GLANCE
+    left = _MAX_GLANCED_PARTS
     while parts:
         part = parts.pop()
         kind = type(part)
@@ -180,7 +180,7 @@ def check_finite(message: object) -> None:
 
 
 def explain(message: object, error: Exception) -> LocalProtocolError:
-    """Return why the encoder refused `message`: what stands where, and what to do about it."""
+    """Return the error for a `message` that the encoder rejected."""
     if isinstance(error, LocalProtocolError):
         return error
     if isinstance(error, AttributeError) and not isinstance(message, (*_MESSAGES, Batch)):
@@ -204,14 +204,14 @@ def _culprit(message: object) -> tuple[str, str, str]:
         elif not _holds_others(value):
             rule = _problem(value)
             if rule is not None:
-                # Of the ints, only those are refused that are too long to be read by anyone.
+                # An int is rejected only if it is too long for every reader.
                 length = f" of {value.bit_length()} bits" if type(value) is int else ""
                 return rule, pointer(steps), _a(value) + length
     return "jsonrpc.message.kind", "", _a(message)
 
 
 def _problem(part: object) -> str | None:
-    """Return the rule that a part breaks which the encoder does not write."""
+    """Return the rule that a part breaks, or None if it can be encoded."""
     try:
         encode(part)
     except UnicodeEncodeError:
@@ -222,9 +222,9 @@ def _problem(part: object) -> str | None:
 
 
 def _values(message: object) -> Iterator[tuple[list[str | int], Any]]:
-    """Yield every value in `message` with the steps to it, which change as it goes on.
+    """Yield every value in `message` with the path to it, a list that is reused.
 
-    Not recursive: the encoder may have had more of the stack than is left here.
+    Not recursive: the encoder may have had more stack than is left here.
     """
     steps: list[str | int] = []
     yield steps, message
@@ -233,7 +233,7 @@ def _values(message: object) -> Iterator[tuple[list[str | int], Any]]:
         for step, value in opened[-1]:
             steps.append(step)
             yield steps, value
-            if type(value) not in _LEAVES and len(opened) < _DEEP:
+            if type(value) not in _LEAVES and len(opened) < _MAX_DEPTH:
                 opened.append(_parts(value))
                 break
             steps.pop()
@@ -244,13 +244,13 @@ def _values(message: object) -> Iterator[tuple[list[str | int], Any]]:
 
 
 def _holds_others(value: object) -> bool:
-    """Say whether the encoder writes `value` by writing its parts."""
+    """Return True if the encoder encodes `value` by its parts."""
     known = (dict, list, tuple, set, frozenset, Struct, Raw)
     return isinstance(value, known) or bool(_field_names(value))
 
 
 def _parts(value: Any) -> Iterator[tuple[str | int, Any]]:
-    """Yield what the encoder writes of a value that holds others."""
+    """Yield the parts of a value as the encoder sees them."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield _step(name), item
@@ -283,6 +283,6 @@ def _step(name: object) -> str:
 
 
 def _a(value: object) -> str:
-    """Return what a value is, without what is in it."""
+    """Return the type of a value with its article; never its content."""
     name = type(value).__name__
     return f"an {name}" if name[0] in "AEIOUaeiou" else f"a {name}"

@@ -1,4 +1,4 @@
-"""Errors by name: a symbol becomes the number that the policy's profile gives it, and back."""
+"""Error codes by name: a symbol becomes the code that the policy's profile gives it, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def named_error(
     data: Any = UNSET,
     **facts: Any,
 ) -> ErrorObject:
-    """Return the error that `kind` is under `policy`: its number, its text, and `data`.
+    """Return the error object of `kind` under `policy`: its code, its text, and `data`.
 
     `facts` are members of `data`, for kinds whose data has a known form:
     `named_error("TOOL_NOT_FOUND", tool="echo")`.
@@ -44,7 +44,7 @@ def named_error(
 
 
 def peer_error(error: ErrorObject, method: str, policy: Policy = DEFAULT_POLICY) -> PeerError:
-    """Return what the other side answered a request of ours with, as what a caller is told."""
+    """Return the exception for an error that the other side answered with."""
     row = profile(policy.codes).meaning(error.code, policy.revision)
     return PeerError(
         error.code,
@@ -56,7 +56,7 @@ def peer_error(error: ErrorObject, method: str, policy: Policy = DEFAULT_POLICY)
 
 
 def _with_original(data: Any, number: int) -> Any:
-    """Return `data` with the number that had to give way to a reserved block in it."""
+    """Return `data` with the code that a reserved block of numbers replaced."""
     if data is UNSET:
         return {"originalCode": number}
     if isinstance(data, dict):

@@ -1,22 +1,21 @@
-"""Find where a message ends in a stream of bytes, and mark where ours ends.
+"""Framing: split a byte stream into messages, and delimit the messages we send.
 
-A framing is fed bytes as they arrive, split anywhere, and gives back whole
-frames in order. It knows nothing of JSON: a frame may still be nonsense, and
-saying so is the codec's work. What the peer did wrong comes back as a value in
-the place of the frame it spoiled, at most one per frame (a stream that gets
-lost may add one more), so a transport can answer and read on.
+A framing is fed bytes as they arrive, split anywhere, and returns whole frames
+in order. It does not parse JSON. A mistake of the peer is returned as a value in
+place of the frame, at most one per frame (a stream that loses its framing may
+add one more), so a transport can answer and continue.
 
 The rules that live here, and only here:
 
-* A newline ends a message and never stands inside one.  [MCP 2025-11-25, basic/transports]
+* A newline ends a message and is never inside one.      [MCP 2025-11-25, basic/transports]
 * A header block, then as many bytes as it declares.     [LSP 3.17, Base Protocol]
 * Four bytes, big-endian, then as many bytes as they declare. (ours, for custom transports)
 
-The same stream gives the same frames and faults however it was split. That is
-why a fault tells only what is known at the byte that caused it. Every byte is
-looked at a bounded number of times, and no more is kept than the limit plus
-the chunk being read. The limit is the size of the largest frame to be read,
-and None reads any; it does not bound what we write.
+The same stream gives the same frames and faults however it was split: a fault
+states only what is known at the byte that caused it. Every byte is examined a
+bounded number of times, and no more is kept than the limit plus the current
+chunk. The limit is the size of the largest frame to be read, None for any; it
+does not bound what we send.
 """
 
 from __future__ import annotations
@@ -46,28 +45,26 @@ __all__ = [
     "framing_named",
 ]
 
-# Enough of an oversize frame to find its id, which writers put near the front.
-HEAD_KEPT: Final = 1024
+# Enough of an oversize frame to find its id, which is usually near the start.
+MAX_HEAD_BYTES: Final = 1024
 
-# A peer that never ends its headers could grow them without end; two lines of
-# real ones take under 100 bytes.
-HEADER_LIMIT: Final = 4096
+# Limits a header block that never ends; two lines of usual headers take under 100 bytes.
+MAX_HEADER_BYTES: Final = 4096
 
-# No message has an exabyte. A longer number is an attack on whoever adds to it.
-_LENGTH_DIGITS: Final = 18
+# Up to an exabyte: longer numbers would slow down arithmetic.
+_MAX_LENGTH_DIGITS: Final = 18
 
-# What a report quotes of a line that should have been a header: enough to see
-# that the peer speaks another framing, too little to carry a secret far.
-_QUOTED: Final = 40
+# How much a fault quotes of an invalid header line: enough to recognise another
+# framing, too little to leak a secret.
+_MAX_QUOTED_BYTES: Final = 40
 
-# Pieces under the first size are gathered into ones of about the second. A peer
-# that sends a byte at a time would otherwise cost an object per byte.
-_SMALL: Final = 4096
-_GATHERED: Final = 65536
+# Pieces under the first size are gathered into ones of about the second: else a
+# peer that sends single bytes would cost an object per byte.
+_SMALL_BYTES: Final = 4096
+_GATHER_BYTES: Final = 65536
 
 _BLANK: Final = b" \t\r"
-# As numbers, because Python looks for a byte by its number several times faster
-# than for a `bytes` of length one.
+# As numbers: `10 in data` is several times faster than `b"\n" in data`.
 _LF: Final = 10
 _CR: Final = 13
 
@@ -78,11 +75,10 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class Oversize(NamedTuple):
-    """A frame over the limit: reported as soon as that is sure, then skipped to its end.
+    """A frame over the limit: reported as soon as that is certain, then skipped to its end.
 
-    `head` is how the frame begins, at most 1024 bytes and never more than the
-    limit. `size` is what the peer declared, or None where a frame ends by a mark
-    and nobody knows its size before it ends.
+    `head` is the start of the frame, at most 1024 bytes and never more than the
+    limit. `size` is what the peer declared, or None where a frame ends by a delimiter.
     """
 
     head: bytes
@@ -90,17 +86,16 @@ class Oversize(NamedTuple):
     limit: int
 
     def __repr__(self) -> str:
-        # How long the head is, not its text: that may hold a secret.
+        # The length of the head, not its text: that may hold a secret.
         return f"Oversize(head={show(self.head)}, size={self.size}, limit={self.limit})"
 
 
 class BadHeader(NamedTuple):
-    """A header block that does not say how long its body is, or says it badly.
+    """A header block with an invalid or missing Content-Length, or an invalid line.
 
-    With `lost` nobody knows where the next frame begins: the reader ignores all
-    that follows, and the connection has to be closed. Without it the length was
-    still readable, the body is skipped, and the next frame is read as usual.
-    `got` is for logs; it quotes the peer.
+    If `lost`, the start of the next frame is unknown: all that follows is ignored, and
+    the connection has to be closed. Otherwise the length was valid, the body is
+    skipped, and the next frame is read as usual. `got` is for logs; it quotes the peer.
     """
 
     got: str
@@ -113,8 +108,8 @@ class BadHeader(NamedTuple):
 class Truncated(NamedTuple):
     """The stream ended inside a frame.
 
-    `got` counts the bytes of the body that came. Where the stream ended before
-    the length was known, `expected` is None and `got` counts what came of it.
+    `got` is the number of bytes of the body that arrived. If the stream ended before
+    the length was known, `expected` is None and `got` is the bytes before the body.
     """
 
     got: int
@@ -133,23 +128,23 @@ class Framing(Protocol):
         ...
 
     def end(self) -> list[bytes | Fault]:
-        """Return what the end of the stream completes or cuts short."""
+        """Return the frame or fault that the end of the stream completes or truncates."""
         ...
 
     def frame(self, message: bytes, /) -> bytes:
-        """Return the bytes that carry `message`."""
+        """Return `message` with its delimiter or header."""
         ...
 
     def parts(self, message: bytes, /) -> tuple[bytes, bytes]:
-        """Return what `frame` would, in two parts, one of which is `message` itself.
+        """Return what `frame` does in two parts, one of which is `message` itself.
 
-        For messages so large that copying them costs more than another write.
+        For messages so large that a copy costs more than another write.
         """
         ...
 
 
 def framing_named(name: FramingName, limit: int | None) -> Framing:
-    """Return a new framing by its name; `limit` None reads frames of any size."""
+    """Return a new framing by its name; with `limit` None frames may have any size."""
     kind = _FRAMINGS.get(name)
     if kind is None:
         raise ValueError(f"no framing is called {name!r}; known: {', '.join(_FRAMINGS)}")
@@ -157,26 +152,26 @@ def framing_named(name: FramingName, limit: int | None) -> Framing:
 
 
 def head_size(limit: int | None) -> int:
-    """Return how much of an oversize frame is kept.
+    """Return how many bytes of an oversize frame are kept.
 
-    Never more than the limit, so that the head does not depend on how much
-    happened to arrive together with the byte that was too many.
+    Never more than the limit, so that the head does not depend on how the stream
+    was split.
 
     Raises:
-        ValueError: the limit is negative, so no frame could ever be read.
+        ValueError: the limit is negative.
     """
     if limit is None:
-        return HEAD_KEPT
+        return MAX_HEAD_BYTES
     if limit < 0:
         raise ValueError(f"a limit cannot be negative: {limit}")
-    return min(HEAD_KEPT, limit)
+    return min(MAX_HEAD_BYTES, limit)
 
 
 class Pieces:
-    """Bytes that arrive in pieces and are wanted whole, once.
+    """Bytes that arrive in pieces and are joined once.
 
     Joining at the end takes less than half the time of growing one buffer, which
-    moves what it holds again and again.
+    is moved again and again.
     """
 
     __slots__ = ("_parts", "size")
@@ -186,10 +181,10 @@ class Pieces:
         self._parts: list[bytes | bytearray] = []
 
     def add(self, piece: bytes) -> None:
-        """Put `piece` behind what is held."""
+        """Append `piece`."""
         self.size += len(piece)
         parts = self._parts
-        if len(piece) >= _SMALL or not parts or len(parts[-1]) >= _GATHERED:
+        if len(piece) >= _SMALL_BYTES or not parts or len(parts[-1]) >= _GATHER_BYTES:
             parts.append(piece)
         elif isinstance(last := parts[-1], bytearray):
             last += piece
@@ -198,13 +193,13 @@ class Pieces:
             gathered += piece
 
     def take(self) -> bytes:
-        """Return all that is held, and hold nothing any more."""
+        """Return all bytes, and clear."""
         whole = b"".join(self._parts)
         self.clear()
         return whole
 
     def clear(self) -> None:
-        """Hold nothing any more."""
+        """Drop all bytes."""
         self.size = 0
         self._parts.clear()
 
@@ -212,10 +207,9 @@ class Pieces:
 class NewlineFraming:
     """One message per line: LF ends it, one CR before that is trimmed.
 
-    Blank lines are ignored. The limit counts a line without its end, and a line
-    of exactly the limit is allowed. A last line without its LF is still a frame:
-    a peer that forgot the newline before closing deserves an answer, and if the
-    line is only half a message the codec will find that out.
+    Blank lines are ignored. The limit counts a line without its end, inclusive. A
+    last line without its LF is still a frame: if it is truncated, the codec
+    rejects it.
     """
 
     __slots__ = ("_head", "_most", "_partial", "_skipping")
@@ -223,15 +217,15 @@ class NewlineFraming:
     def __init__(self, limit: int | None = None) -> None:
         self._head = head_size(limit)
         self._most = sys.maxsize if limit is None else limit
-        self._partial = Pieces()  # the line in progress, which holds no LF
+        self._partial = Pieces()  # the line in progress, without an LF
         self._skipping = False  # the line in progress was too long and is reported
 
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the lines and faults that `data` completes, in order."""
         chunk = data if type(data) is bytes else bytes(data)
         found: list[bytes | Fault] = []
-        # Looking for one byte is twenty times faster than splitting, which shows
-        # when a long line arrives chunk by chunk.
+        # `find` is twenty times faster than `split`, which matters for a long line
+        # that arrives in many chunks.
         first_end = chunk.find(b"\n")
         if first_end < 0:
             self._hold(chunk, found)
@@ -255,7 +249,7 @@ class NewlineFraming:
                 line = line[:-1]
             if len(line) > most:
                 found.append(Oversize(line[: self._head], None, most))
-            elif line.lstrip(_BLANK):  # gives the same object back, not a copy
+            elif line.lstrip(_BLANK):  # returns the same object, not a copy
                 found.append(line)
         if rest:
             self._hold(rest, found)
@@ -288,26 +282,26 @@ class NewlineFraming:
             return
         self._partial.add(rest)
         over = self._partial.size - self._most
-        # One byte too many may be the CR of a line end still on its way.
+        # One byte over the limit may be the CR of a line end whose LF is still to come.
         if over > 1 or (over == 1 and rest[-1] != _CR):
             found.append(Oversize(self._partial.take()[: self._head], None, self._most))
             self._skipping = True
 
 
 class _SizedFraming:
-    """Read bodies whose size is stated before them; how it is stated is the subclass's."""
+    """Reads bodies whose size precedes them; the subclass reads the size."""
 
     __slots__ = ("_before", "_closed", "_head", "_kept", "_left", "_most", "_refused", "_size")
 
     def __init__(self, limit: int | None = None) -> None:
         self._head = head_size(limit)
         self._most = sys.maxsize if limit is None else limit
-        self._before = 0  # bytes read of whatever states the size
-        self._size: int | None = None  # of the body being read; None before one
-        self._left = 0  # of that body, still to come
-        self._kept = Pieces()  # of that body, or its head when it is too large
-        self._refused = False  # that body is reported and only skipped
-        self._closed = False  # the stream ended or was lost: nothing more is read
+        self._before = 0  # bytes read of the size or header block
+        self._size: int | None = None  # of the current body; None before one
+        self._left = 0  # bytes of that body still to come
+        self._kept = Pieces()  # that body so far, or its head when it is too large
+        self._refused = False  # that body was reported and is only skipped
+        self._closed = False  # the stream ended or lost its framing: the rest is ignored
 
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the frames and faults that `data` completes, in order."""
@@ -323,7 +317,7 @@ class _SizedFraming:
         return found
 
     def end(self) -> list[bytes | Fault]:
-        """Return what the end of the stream cut short; a refused frame is not told twice."""
+        """Return the frame that the end of the stream truncates, unless it was reported."""
         if self._closed:
             return []
         self._closed = True
@@ -336,7 +330,7 @@ class _SizedFraming:
         return [Truncated(self._kept.size, self._size)]
 
     def _read_size(self, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:
-        """Read on from `at`, calling `_begin` once the size is known; return where it stopped."""
+        """Read from `at`, and call `_begin` once the size is known; return the new offset."""
         raise NotImplementedError
 
     def _begin(self, size: int, *, refused: bool = False) -> None:
@@ -369,12 +363,12 @@ class _SizedFraming:
 class ContentLengthFraming(_SizedFraming):
     """Header lines, an empty line, then the bytes counted by `Content-Length`.
 
-    Read as kindly as is safe: names in any case, LF alone as a line end, other
-    headers, the same length stated twice, empty lines before a block. Whatever
-    leaves the length in doubt loses the stream, because guessing where a body
-    ends lets one peer's text become another's message: no length, two lengths,
-    one that is not plain digits, a block over 4 KiB, or a line that is no header
-    before the length was read. Such a line after it spoils only its own frame.
+    Lenient where that is safe: names in any case, LF alone as a line end, other
+    headers, the same length twice, empty lines before a block. An uncertain length
+    ends the stream, because a guess lets text of one peer become a message of
+    another: no length, two lengths, one that is not plain digits, a block over
+    4 KiB, or an invalid line before the length. Such a line after the length
+    invalidates only its own frame.
     """
 
     __slots__ = ("_length", "_line", "_spoiled")
@@ -386,7 +380,7 @@ class ContentLengthFraming(_SizedFraming):
         self._spoiled = False
 
     def frame(self, message: bytes, /) -> bytes:
-        """Return `message` behind its header block."""
+        """Return the header block and `message`."""
         return b"Content-Length: %d\r\n\r\n%s" % (len(message), message)
 
     def parts(self, message: bytes, /) -> tuple[bytes, bytes]:
@@ -394,7 +388,7 @@ class ContentLengthFraming(_SizedFraming):
         return b"Content-Length: %d\r\n\r\n" % len(message), message
 
     def _read_size(self, chunk: bytes, at: int, found: list[bytes | Fault]) -> int:
-        room = at + HEADER_LIMIT - self._before
+        room = at + MAX_HEADER_BYTES - self._before
         line_end = chunk.find(b"\n", at, room)
         stop = min(len(chunk), room) if line_end < 0 else line_end + 1
         self._line += chunk[at:stop]
@@ -409,8 +403,8 @@ class ContentLengthFraming(_SizedFraming):
                 self._before = 0
             else:
                 self._end_headers(found)
-        if self._before >= HEADER_LIMIT:
-            self._lose(f"more than {HEADER_LIMIT} bytes of headers", found)
+        if self._before >= MAX_HEADER_BYTES:
+            self._lose(f"more than {MAX_HEADER_BYTES} bytes of headers", found)
         return stop
 
     def _read_header(self, line: bytes, found: list[bytes | Fault]) -> None:
@@ -423,7 +417,7 @@ class ContentLengthFraming(_SizedFraming):
                 found.append(BadHeader(_quote(line), lost=False))
         elif name.lower() == b"content-length":
             digits = value.strip(b" \t")
-            if not digits.isdigit() or len(digits) > _LENGTH_DIGITS:
+            if not digits.isdigit() or len(digits) > _MAX_LENGTH_DIGITS:
                 self._lose(_quote(line), found)
             elif self._length is not None and self._length != int(digits):
                 self._lose(f"Content-Length {self._length}, then {int(digits)}", found)
@@ -446,7 +440,7 @@ class ContentLengthFraming(_SizedFraming):
 
 
 class LengthPrefixFraming(_SizedFraming):
-    """Four bytes, big-endian and unsigned, then as many bytes as they say."""
+    """Four bytes, big-endian and unsigned, then as many bytes as they declare."""
 
     __slots__ = ("_prefix",)
 
@@ -455,10 +449,10 @@ class LengthPrefixFraming(_SizedFraming):
         self._prefix = bytearray()
 
     def frame(self, message: bytes, /) -> bytes:
-        """Return `message` behind its length.
+        """Return the length and `message`.
 
         Raises:
-            LocalProtocolError: four bytes cannot count it.
+            LocalProtocolError: the length does not fit in four bytes.
         """
         return b"".join(self.parts(message))
 
@@ -481,18 +475,17 @@ class LengthPrefixFraming(_SizedFraming):
 
 
 class DetectingFraming:
-    """Newline or Content-Length, whichever the peer begins with.
+    """Newline or Content-Length, whichever the peer uses first.
 
-    For peers that learned their framing from LSP. No JSON value begins with
-    `content-`, so those eight letters, in any case, decide. Blanks before them
-    tell nothing and are dropped. Until the peer has spoken we write lines, as
-    the specification has it. [MCP 2025-11-25, basic/transports]
+    For peers that use the framing of LSP. No JSON value starts with `content-`, so
+    those eight characters, in any case, decide; blanks before them are dropped. Until
+    the peer has sent something we send lines. [MCP 2025-11-25, basic/transports]
     """
 
     __slots__ = ("_chosen", "_limit", "_start")
 
     def __init__(self, limit: int | None = None) -> None:
-        head_size(limit)  # refuses a bad limit now, not at the first byte
+        head_size(limit)  # rejects an invalid limit now, not at the first byte
         self._limit = limit
         self._start = b""  # at most seven bytes that may still become "content-"
         self._chosen: NewlineFraming | ContentLengthFraming | None = None
@@ -511,17 +504,17 @@ class DetectingFraming:
         return self._chosen.feed(start)
 
     def end(self) -> list[bytes | Fault]:
-        """Return what the end of the stream completes or cuts short."""
+        """Return the frame or fault that the end of the stream completes or truncates."""
         chosen = self._chosen or NewlineFraming(self._limit)
         found = chosen.feed(self._start)
         self._start = b""
         return found + chosen.end()
 
     def frame(self, message: bytes, /) -> bytes:
-        """Return the bytes that carry `message` in the style the peer uses.
+        """Return `message` in the framing that the peer uses.
 
         Raises:
-            LocalProtocolError: we write lines and the message holds a newline.
+            LocalProtocolError: we send lines and the message holds a newline.
         """
         return (self._chosen or _LINES).frame(message)
 
@@ -530,7 +523,7 @@ class DetectingFraming:
         return (self._chosen or _LINES).parts(message)
 
 
-# Writing lines needs no state, so one object serves every undecided connection.
+# Sending lines needs no state, so one object serves every undecided connection.
 _LINES: Final = NewlineFraming()
 
 _FRAMINGS: Final[dict[str, Callable[[int | None], Framing]]] = {
@@ -548,4 +541,4 @@ def _two_lines(message: bytes) -> LocalProtocolError:
 
 
 def _quote(line: bytes) -> str:
-    return line[:_QUOTED].decode("ascii", "backslashreplace")
+    return line[:_MAX_QUOTED_BYTES].decode("ascii", "backslashreplace")

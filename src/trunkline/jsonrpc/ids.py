@@ -1,4 +1,4 @@
-"""Which id the next request gets."""
+"""Generated request ids."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["IdSource"]
 
 
 class IdSource:
-    """Counts ids upwards; each is given out once.
+    """Counts ids upwards; each is returned once.
 
-    The default maximum, 2^53-1, is the largest integer that every JSON reader
-    keeps exact; at one request a millisecond it lasts 285 000 years.
+    The default maximum, 2^53-1, is the largest integer that every JSON parser
+    keeps exact; at one request per millisecond it lasts 285 000 years.
     """
 
     __slots__ = ("_next", "maximum")
@@ -26,7 +26,7 @@ class IdSource:
         """Return the next id.
 
         Raises:
-            IdsExhausted: the maximum was given out before; a new connection starts a new count.
+            IdsExhausted: the maximum was returned before; a new connection starts a new count.
         """
         id = self._next
         if id > self.maximum:
@@ -36,21 +36,21 @@ class IdSource:
         return id
 
     def has_passed(self, id: RequestId) -> bool:
-        """Say whether the count is beyond `id`; it never comes to a text."""
+        """Return True if the count is beyond `id`; it never reaches a string."""
         return isinstance(id, int) and id < self._next
 
     def claim(self, id: RequestId) -> None:
-        """Let the count go on after `id`, so that a caller's own id is not given out again.
+        """Continue the count after `id`, so that an id of the caller is not returned again.
 
-        One above the maximum is none of ours, and does not use up what is left.
+        An id above the maximum does not change the count.
         """
         if isinstance(id, int) and self._next <= id <= self.maximum:
             self._next = id + 1
 
     @staticmethod
     def uuid() -> str:
-        """Return a new random UUID, for those who want ids that no other connection has."""
-        # Imported here: few programs want it, and it costs more than the rest of this package.
+        """Return a random UUID, for ids that are unique across connections."""
+        # Imported here: few programs use it, and it costs more than the rest of this package.
         from uuid import uuid4
 
         return str(uuid4())

@@ -1,14 +1,13 @@
-"""What we have been asked and not yet answered.
+"""Requests we received that still await our answer.
 
-An `IncomingRequests` is one side's memory of the requests it owes an answer. Answering,
-cancelling and running out of time all take the request out, and only the first
-of them finds it there: so a request is answered at most once, whatever races.
+Answering, cancelling and expiring a request all remove it from `IncomingRequests`, and
+only the first of them finds it there: so a request is answered at most once.
 
 The rules that live here, and only here:
 
 * A sender's id names one open request at a time.            [MCP 2026-07-28, basic]
-* A request is taken out by itself, not by its id: a late answer to a request
-  whose id was used again must not take the new request's place.
+* A request is removed by identity, not by id: a late answer to a request
+  whose id was reused must not answer the new request.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ __all__ = ["IncomingRequest", "IncomingRequests"]
 
 
 class IncomingRequest(Struct, frozen=True, eq=False):
-    """A request we received: what was asked, and where its answer goes."""
+    """A request we received, and where its answer goes."""
 
     id: RequestId | None
     method: str
     # Raw JSON, the typed value where the codec knows the type, or UNSET.
     params: Any = UNSET
-    # The transport's token for where the answer goes; opaque to everybody else.
+    # The transport's token for where the answer goes; opaque to other layers.
     route: Any = None
     # The place of its answer in the answer to a batch, if it came in one.
     slot: Any = None
-    # The call as it was read: some dialects carry more in it than params.
+    # The call as it was decoded: some dialects have members beside the params.
     envelope: Any = None
 
     def __repr__(self) -> str:
-        return f"Asked(id={show(self.id)}, method={show(self.method)})"
+        return f"IncomingRequest(id={show(self.id)}, method={show(self.method)})"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         # A Struct's own would show params and route, secrets and all.
@@ -47,15 +46,15 @@ class IncomingRequest(Struct, frozen=True, eq=False):
 
 
 class IncomingRequests:
-    """The requests of the other side that we have not answered yet."""
+    """The open requests of the other side."""
 
     __slots__ = ("_deadlines", "_has_deadlines", "_open")
 
     def __init__(self) -> None:
-        # Null is an id where plain JSON-RPC is spoken; it too names one request at a time.
+        # In plain JSON-RPC null is an id, and names one request at a time too.
         self._open: dict[RequestId | None, IncomingRequest] = {}
         self._deadlines: Deadlines[RequestId | None] = Deadlines()
-        # Many a server bounds its handlers by other means and never sets one.
+        # Most servers bound their handlers by other means and never set one.
         self._has_deadlines = False
 
     def __len__(self) -> int:
@@ -65,7 +64,7 @@ class IncomingRequests:
         return self._open.get(asked.id) is asked
 
     def open(self, asked: IncomingRequest, *, deadline: float | None = None) -> bool:
-        """Take a request in; say no, and change nothing, if its id is that of an open one."""
+        """Record a request; return False, and change nothing, if its id is open."""
         id = asked.id
         if id in self._open:
             return False
@@ -75,7 +74,7 @@ class IncomingRequests:
         return True
 
     def set_deadline(self, asked: IncomingRequest, deadline: float) -> bool:
-        """Give an open request a deadline, in place of any it had; say whether it was open."""
+        """Set or replace the deadline of a request; return False if it is not open."""
         if self._open.get(asked.id) is not asked:
             return False
         self._set_deadline(asked.id, deadline)
@@ -86,13 +85,13 @@ class IncomingRequests:
         self._has_deadlines = True
 
     def find(self, id: RequestId) -> IncomingRequest | None:
-        """Return the open request with this id, for a cancel that names it."""
+        """Return the open request with this id."""
         return self._open.get(id)
 
-    def lighten(self, asked: IncomingRequest) -> IncomingRequest:
-        """Let go of what an open request asked with, and return it as it is known from now on.
+    def drop_params(self, asked: IncomingRequest) -> IncomingRequest:
+        """Replace an open request by one without its params, and return that.
 
-        For requests that stay open for long: their params, which have been read, may be large.
+        For requests that stay open for long: their params, already decoded, may be large.
         """
         light = IncomingRequest(asked.id, asked.method, UNSET, asked.route, asked.slot)
         if self._open.get(asked.id) is asked:
@@ -100,7 +99,7 @@ class IncomingRequests:
         return light
 
     def take(self, asked: IncomingRequest) -> bool:
-        """Take a request out, to answer or to drop it; say whether it was still open."""
+        """Remove a request, to answer or drop it; return False if it is not open any more."""
         id = asked.id
         if self._open.get(id) is not asked:
             return False
@@ -110,15 +109,15 @@ class IncomingRequests:
         return True
 
     def expire(self, now: float) -> list[IncomingRequest]:
-        """Take out what is due; nobody else can answer it from now on."""
+        """Remove and return the requests whose deadline has passed."""
         return [self._open.pop(id) for id in self._deadlines.due(now)]
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` will next have something to do."""
+        """Return the earliest deadline."""
         return self._deadlines.earliest()
 
     def drain(self) -> list[IncomingRequest]:
-        """Take everything out, oldest first, because the connection is gone."""
+        """Remove and return all requests, oldest first, because the connection is lost."""
         everything = list(self._open.values())
         self._open.clear()
         self._deadlines = Deadlines()

@@ -1,8 +1,7 @@
-"""How much is too much.
+"""Limits on what a peer may send: bytes, elements, digits, depth.
 
-Each bound names who could grow the thing it bounds: always the peer, who sends
-as many bytes, elements or digits as it likes. `None` lifts a size limit and has
-to be written; no preset but `erlmcp-doc` does so, as its document says.
+`None` removes a size limit; of the presets only `erlmcp-doc` does so, as its
+document requires.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ from msgspec import Struct
 
 from ..redaction import show
 
-__all__ = ["DECODER_DIGITS", "STRICT_DEPTH", "Limits", "TransportName"]
+__all__ = ["MAX_INTEGER_DIGITS", "MAX_STRICT_DEPTH", "Limits", "TransportName"]
 
 TransportName: TypeAlias = Literal["default", "stdio", "tcp", "unix", "http", "websocket", "sse"]
 
-# The decoder itself refuses longer integers, as CPython does: reading digits takes quadratic time.
-DECODER_DIGITS: Final = 4300
+# The decoder rejects longer integers, as CPython does: parsing digits takes quadratic time.
+MAX_INTEGER_DIGITS: Final = 4300
 
-# How deep a strict codec lets a message nest when no limit is set: far beyond any schema in use,
-# far below the decoder's own guard, so that the answer does not depend on the caller's stack.
-STRICT_DEPTH: Final = 256
+# The nesting limit of a strict codec when no depth is set: far beyond any schema in use, and far
+# below the decoder's recursion guard, so that the result does not depend on the caller's stack.
+MAX_STRICT_DEPTH: Final = 256
 
 MIB: Final = 1024 * 1024
 
 _TRANSPORTS: Final[tuple[str, ...]] = get_args(TransportName)
-# The most that a bound can be. A batch is counted by a decoder with a place for each message.
-_MOST: Final = {"batch": 100_000, "integer_digits": DECODER_DIGITS}
+# The largest allowed limits. A batch is counted by a decoder with a field for each message.
+_MOST: Final = {"batch": 100_000, "integer_digits": MAX_INTEGER_DIGITS}
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The bounds of one codec; sizes are bytes of one message, per transport."""
+    """The limits of one codec; sizes are bytes of one message, per transport."""
 
     default: int | None = 16 * MIB
     stdio: int | None = 16 * MIB
@@ -41,15 +40,15 @@ class Limits(Struct, frozen=True, kw_only=True):
     http: int | None = 16 * MIB
     websocket: int | None = 16 * MIB
     sse: int | None = 16 * MIB
-    # A batch is answered as a whole, so its replies are all held at once.
+    # A batch is answered as a whole, so all its replies are in memory at once.
     batch: int = 1000
     # Ids are kept while a request is open, and for a while after.
     id_length: int = 1024
     # Method names are looked up, logged and counted.
     method_length: int = 1024
-    # None leaves nesting to the decoder's own guard; a number is exact, and costs a pre-scan.
+    # None leaves nesting to the decoder's recursion guard; a number costs a pre-scan.
     depth: int | None = None
-    integer_digits: int = DECODER_DIGITS
+    integer_digits: int = MAX_INTEGER_DIGITS
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -63,10 +62,10 @@ class Limits(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"Limits.{name} is {allowed}, not {show(value)}")
 
     def message_size(self, transport: TransportName = "default") -> int | None:
-        """Return the largest message this transport takes; None is unlimited.
+        """Return the size limit of a transport; None is unlimited.
 
         Raises:
-            LookupError: there is no such transport; the text lists those there are.
+            LookupError: there is no such transport; the text lists the known ones.
         """
         if transport not in _TRANSPORTS:
             known = ", ".join(_TRANSPORTS)
@@ -76,10 +75,10 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def named(cls, name: str) -> Limits:
-        """Return a named set: `mcp-16m`, `erlmcp-doc` or `pierre-5m`.
+        """Return a preset: `mcp-16m`, `erlmcp-doc` or `pierre-5m`.
 
         Raises:
-            LookupError: there is no such set; the text lists those there are.
+            LookupError: there is no such preset; the text lists the known ones.
         """
         from ..spec.profiles.presets import LIMITS
 

@@ -1,11 +1,10 @@
 """The messages of JSON-RPC 2.0, as values.
 
-They are immutable, compare by content, write themselves with `"jsonrpc": "2.0"`
-and show no secret when printed. What they may contain is checked when a message
-is read or written, by the codec; here are only their shapes.
+They are immutable, compare by content, are encoded with `"jsonrpc": "2.0"` and
+hide secrets in their repr. The codec checks their content.
 
-`params=None` means "no params": JSON-RPC has no null params, so None never has
-to stand for a value. Absent `data` is `UNSET`, because null is a value there.
+`params=None` means "no params": JSON-RPC has no null params. Absent `data` is
+`UNSET`, because null is a valid value there.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ __all__ = [
 
 RequestId: TypeAlias = int | str
 
-# How much raw JSON is read, and how many messages of a batch are shown, when one is printed.
-_RAW_SHOWN: Final = 65536
-_ELEMENTS_SHOWN: Final = 32
+# In a repr: raw JSON up to this size is decoded, and so many messages of a batch are shown.
+_MAX_RAW_BYTES: Final = 65536
+_MAX_ELEMENTS_SHOWN: Final = 32
 
 
 class Shown:
-    """Prints a Struct through redaction."""
+    """A mixin whose repr redacts secrets."""
 
     __slots__ = ()
 
     def __repr__(self: Struct) -> str:  # type: ignore[misc]  # mixed into Structs only
         return shown(self)
 
-    # The one that a Struct has shows everything.
+    # The one of Struct would show everything.
     def __rich_repr__(self: Struct) -> list[tuple[str, Any]]:  # type: ignore[misc]  # as above
         return list(_members(self))
 
@@ -62,16 +61,15 @@ class _Called(Shown, Struct, frozen=True, omit_defaults=True, tag_field="jsonrpc
 
 
 class Request(_Called, frozen=True, kw_only=True, tag="2.0"):
-    """A call that draws a reply: `Request("tools/list", id=1)`."""
+    """A call with a reply: `Request("tools/list", id=1)`."""
 
     id: RequestId | None
 
 
 class SentRequest(Shown, Struct, frozen=True, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
-    """A request as a peer writes it: its id first.
+    """A request as a peer encodes it: its id first.
 
-    A reader that refuses a message for its size can still find an id that stands
-    near the start, and answer.
+    A receiver that rejects a message for its size can still find an id near the start, and answer.
     """
 
     id: RequestId
@@ -80,7 +78,7 @@ class SentRequest(Shown, Struct, frozen=True, omit_defaults=True, tag_field="jso
 
 
 class Notification(_Called, frozen=True, tag="2.0"):
-    """A call that draws none: `Notification("notifications/initialized")`."""
+    """A call without a reply: `Notification("notifications/initialized")`."""
 
     id: ClassVar[None] = None
 
@@ -102,7 +100,7 @@ class ExtendedNotification(Notification, frozen=True, kw_only=True, tag="2.0"):
 
 
 class ErrorObject(Shown, Struct, frozen=True):
-    """What went wrong: a number, a sentence, and any JSON value as detail."""
+    """An error: its code, message, and any JSON value as detail."""
 
     code: int
     message: str
@@ -110,16 +108,16 @@ class ErrorObject(Shown, Struct, frozen=True):
 
 
 class Success(Shown, Struct, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The reply of a request that worked."""
+    """A reply with a result."""
 
     id: RequestId | None
     result: Any
 
 
 class Failure(Shown, Struct, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The reply of a request that did not.
+    """A reply with an error.
 
-    `id` is None (written as null) or UNSET (left out) when the request's own id
+    `id` is None (encoded as null) or UNSET (omitted) when the id of the request
     could not be read.
     """
 
@@ -131,7 +129,7 @@ Message: TypeAlias = Request | Notification | Success | Failure
 
 
 class Batch(tuple["Message | InvalidMessage", ...]):
-    """Several messages in one; a faulty element stands in its place as `InvalidMessage`."""
+    """Several messages in one; an invalid element is an `InvalidMessage`."""
 
     __slots__ = ()
 
@@ -145,27 +143,27 @@ class Batch(tuple["Message | InvalidMessage", ...]):
 
     @property
     def faults(self) -> list[InvalidMessage]:
-        """The elements that are not."""
+        """The elements that are invalid."""
         return [item for item in self if isinstance(item, InvalidMessage)]
 
     def __repr__(self) -> str:
-        items = [_element(item) for item in self[:_ELEMENTS_SHOWN]]
-        if len(self) > _ELEMENTS_SHOWN:
-            items.append(f"… {len(self) - _ELEMENTS_SHOWN} more")
+        items = [_element(item) for item in self[:_MAX_ELEMENTS_SHOWN]]
+        if len(self) > _MAX_ELEMENTS_SHOWN:
+            items.append(f"… {len(self) - _MAX_ELEMENTS_SHOWN} more")
         return f"Batch([{', '.join(items)}])"
 
 
 class Call(Shown, Struct, gc=False, kw_only=True):
-    """A request or notification as read on the hot path.
+    """A request or notification as decoded on the hot path.
 
     `id` is UNSET for a notification. `params` is raw JSON, UNSET when absent, or
     the typed value where the codec was given a type for this method.
     """
 
-    # Told apart by asking for this: `isinstance` of a Struct is slow.
+    # Faster to check than `isinstance` of a Struct.
     is_reply: ClassVar[Literal[False]] = False
 
-    # Members are found faster in the order in which most senders write them.
+    # Decoding is fastest if the fields are in the order of the members on the wire.
     jsonrpc: str | UnsetType = UNSET
     id: RequestId | UnsetType | None = UNSET
     method: str
@@ -173,7 +171,7 @@ class Call(Shown, Struct, gc=False, kw_only=True):
 
 
 class ExtendedCall(Call, gc=False, kw_only=True):
-    """A call as read on the hot path, whose envelope carries credentials and context."""
+    """A call as decoded on the hot path, whose envelope carries credentials and context."""
 
     auth: str | UnsetType | None = UNSET
     headers: dict[str, Any] | UnsetType | None = UNSET
@@ -181,7 +179,7 @@ class ExtendedCall(Call, gc=False, kw_only=True):
 
 
 class Reply(Shown, Struct, gc=False, kw_only=True):
-    """A reply as read on the hot path: `result` is raw JSON, or UNSET beside an `error`."""
+    """A reply as decoded on the hot path: `result` is raw JSON, or UNSET beside an `error`."""
 
     is_reply: ClassVar[Literal[True]] = True
 
@@ -192,7 +190,7 @@ class Reply(Shown, Struct, gc=False, kw_only=True):
 
 
 def shown(message: Struct, **replaced: object) -> str:
-    """Return a message as it may be printed; `replaced` overrides how a field is shown."""
+    """Return the redacted repr of a message; `replaced` overrides how a field is shown."""
     fields = [
         f"{name}={replaced[name]}" if name in replaced else f"{name}={value!r}"
         for name, value in _members(message)
@@ -201,7 +199,6 @@ def shown(message: Struct, **replaced: object) -> str:
 
 
 def _members(message: Struct) -> Iterator[tuple[str, object]]:
-    """Yield the members of a message with what may be printed of them."""
     for name in message.__struct_fields__:
         value = getattr(message, name)
         if value is UNSET or name == "jsonrpc":
@@ -213,8 +210,6 @@ def _members(message: Struct) -> Iterator[tuple[str, object]]:
 
 
 class _Hidden:
-    """Stands for a credential that is there and not shown."""
-
     def __repr__(self) -> str:
         return HIDDEN
 
@@ -224,11 +219,11 @@ def _element(item: object) -> str:
 
 
 def _read(value: object) -> object:
-    """Return what raw JSON holds, so that its members can be redacted by name."""
+    """Decode raw JSON, so that its members can be redacted by name."""
     if not isinstance(value, Raw):
         return value
     size = len(bytes(value))
-    if size > _RAW_SHOWN:
+    if size > _MAX_RAW_BYTES:
         return f"<{size} bytes of JSON>"
     # Imported here: only printing needs it.
     from msgspec.json import decode

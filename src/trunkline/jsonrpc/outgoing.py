@@ -1,17 +1,16 @@
-"""Match incoming replies to the requests we sent.
+"""Requests we sent that still await a reply.
 
-A `OutgoingRequests` is one side's memory of its own unanswered requests. It holds no
-clock, task or byte: the peer tells it what went out and what came back, and it
-answers one question, "whose reply is this?".
+`OutgoingRequests` maps ids to open requests. It has no clock, task or I/O: the
+peer records what it sent and asks which request a reply belongs to.
 
 The rules that live here, and only here:
 
 * An id names one open request at a time.              [MCP 2026-07-28, basic]
-* Ids match by type and value: 7 and "7" are two ids.  [JSON-RPC 2.0, section 5]
-  The codec lets only str and int through, so an id is its own dict key.
-* A request that draws ONE reply closes on the first;
-  one that draws MANY, on an error or a release.       [A2A 1.0, section 9.4.2]
-* A reply and a deadline race; whoever takes the request out first has it.
+* Ids match by type and value: 7 and "7" differ.       [JSON-RPC 2.0, section 5]
+  The codec accepts only str and int, so an id is its own dict key.
+* A request with ONE reply closes on the first reply;
+  one with MANY, on an error or on release.            [A2A 1.0, section 9.4.2]
+* Of a reply and a deadline, the first to close the request wins.
 """
 
 from __future__ import annotations
@@ -30,38 +29,38 @@ from .messages import RequestId
 
 __all__ = ["OutgoingRequests", "Pending", "Replies", "UnmatchedReply"]
 
-# Closed ids are kept only to tell a late reply from an invented one. The bound
-# keeps a long session, or a hostile peer, from growing that memory.
-CLOSED_IDS_KEPT: Final = 256
+# Closed ids are kept to tell a late reply from an unknown one. The bound limits what a long
+# session or a hostile peer can make us remember.
+MAX_CLOSED_IDS: Final = 256
 
 
 class Replies(Enum):
-    """How many replies a request draws; a column of the method table."""
+    """How many replies a request has; a column of the method table."""
 
     ONE = "one"
     MANY = "many"
 
 
 class UnmatchedReply(Enum):
-    """Why a reply belongs to no open request."""
+    """Why a reply matches no open request."""
 
     LATE = "we stopped waiting"  # legal: our cancel crossed the reply on the wire
     DUPLICATE = "already answered"
     UNKNOWN = "never asked"
 
 
-# To look a member up in its class takes longer than to take a request out.
+# Looking up an enum member in its class takes longer than closing a request.
 _ONE: Final = Replies.ONE
 _DUPLICATE: Final = UnmatchedReply.DUPLICATE
 
 
 class Pending(Struct, frozen=True, eq=False):
-    """A request we sent and still expect something for."""
+    """An open request of ours."""
 
     id: RequestId
     method: str
     replies: Replies = Replies.ONE
-    # Whatever the layer above waits with: it is handed back with the reply, unread.
+    # Of the layer above, such as a future; passed back with the reply.
     waiter: Any = None
 
     def __repr__(self) -> str:
@@ -73,13 +72,13 @@ class Pending(Struct, frozen=True, eq=False):
 
 
 class OutgoingRequests:
-    """The open requests of one side of one session."""
+    """The open requests of one side of one connection."""
 
     __slots__ = ("_closed", "_closed_in_order", "_deadlines", "_open")
 
     def __init__(self) -> None:
         self._open: dict[RequestId, Pending] = {}
-        # Which, and in which order: an OrderedDict would know both, and takes twice as long.
+        # Two containers, because an OrderedDict takes twice as long.
         self._closed: dict[RequestId, UnmatchedReply] = {}
         self._closed_in_order: deque[RequestId] = deque()
         self._deadlines: Deadlines[RequestId] = Deadlines()
@@ -109,7 +108,7 @@ class OutgoingRequests:
         self._open[id] = request
 
     def match(self, reply_id: RequestId, *, is_error: bool) -> Pending | UnmatchedReply:
-        """Say whose reply this is, closing the request if it expects no more."""
+        """Return the request a reply belongs to; close it if no more replies are due."""
         request = self._open.get(reply_id)
         if request is None:
             return self._closed.get(reply_id, UnmatchedReply.UNKNOWN)
@@ -118,44 +117,44 @@ class OutgoingRequests:
         return request
 
     def find(self, id: RequestId) -> Pending | None:
-        """Return the open request with this id, for progress that names it."""
+        """Return the open request with this id."""
         return self._open.get(id)
 
     def remembers(self, id: RequestId) -> bool:
-        """Say whether a request with this id is open, or was until lately."""
+        """Return True if a request with this id is open, or was closed lately."""
         return id in self._open or id in self._closed
 
     def set_deadline(self, request: Pending, deadline: float) -> bool:
-        """Give an open request a deadline, in place of any it had; say whether it was open."""
+        """Set or replace the deadline of a request; return False if it is not open."""
         if self._open.get(request.id) is not request:
             return False
         self._deadlines.set(request.id, deadline)
         return True
 
     def release(self, request: Pending) -> bool:
-        """Stop waiting, because we cancelled or saw the stream end; say whether we still were."""
+        """Close a request that was cancelled or lost its stream; return False if not open."""
         if self._open.get(request.id) is not request:
             return False
         self._close(request.id, UnmatchedReply.LATE)
         return True
 
     def expire(self, now: float) -> list[Pending]:
-        """Release what is due, so that a reply from now on is late."""
+        """Release the requests whose deadline has passed; later replies are LATE."""
         return [self._close(id, UnmatchedReply.LATE) for id in self._deadlines.due(now)]
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` will next have something to do."""
+        """Return the earliest deadline."""
         return self._deadlines.earliest()
 
     def drain(self) -> list[Pending]:
-        """Release everything, oldest first, because the connection is gone."""
+        """Release all requests, oldest first, because the connection is lost."""
         return [self._close(id, UnmatchedReply.LATE) for id in list(self._open)]
 
-    def _close(self, id: RequestId, stray: UnmatchedReply) -> Pending:
+    def _close(self, id: RequestId, reason: UnmatchedReply) -> Pending:
         request = self._open.pop(id)
         self._deadlines.drop(id)
-        self._closed[id] = stray
+        self._closed[id] = reason
         self._closed_in_order.append(id)
-        if len(self._closed) > CLOSED_IDS_KEPT:
+        if len(self._closed) > MAX_CLOSED_IDS:
             del self._closed[self._closed_in_order.popleft()]
         return request

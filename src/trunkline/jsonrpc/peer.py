@@ -1,26 +1,25 @@
-"""One side of a conversation: what comes in is called, what goes out is written.
+"""One side of a JSON-RPC connection: dispatches what is received, sends what is asked for.
 
-A `Peer` joins a codec and the tables of outgoing and incoming requests by
-plain calls. It has no queue, no
-task and no clock: `feed` decodes a frame and calls straight through, an answer
-is written by the call that gives it. A *route* is the transport's own token for
-"where the answer goes"; the peer carries it from the frame to the reply unread.
+A `Peer` joins a codec and the tables of outgoing and incoming requests by plain
+calls. It has no queue, task or clock: `feed` decodes a frame and calls the
+callback, and `answer` writes the reply before it returns. A *route* is an opaque
+token of the transport; the peer passes it from the frame to the reply.
 
 The rules that live here, and only here:
 
-* A batch is answered as one, in request order, when its last answer is there;
+* A batch is answered as one, in request order, when its last answer is known;
   a batch of notifications is not answered.              [JSON-RPC 2.0, section 6]
-* A reply that is faulty but names an open request ends that request: nobody
-  waits for an answer that has come and cannot be used.
-* A request whose id is that of an open one is refused without an id: with it,
-  the sender would take the refusal for the answer to the open one.
-* What is taken out stays out when `write` raises: an answer that may be half
-  sent is not sent again, and a request that may not have gone out is not waited
-  for. The exception goes to whoever made the call.
+* An invalid reply that names an open request ends that request: no other reply
+  will come.
+* A request with the id of an open request is rejected without an id: with it,
+  the sender would take the error for the answer to the open request.
+* A request stays closed when `write` raises: an answer that may be partly sent
+  is not sent again, and a request that may not have been sent is not waited for.
+  The exception reaches the caller.
 
 A peer belongs to one thread, or to one event loop.
-Callbacks may call back: answer, send, cancel or close from inside `feed`. What
-one raises comes out of `feed`; a batch that it interrupts is not answered.
+Callbacks may answer, send, cancel or close from inside `feed`. What a callback
+raises comes out of `feed`; a batch that it interrupts is not answered.
 """
 
 from __future__ import annotations
@@ -55,33 +54,32 @@ __all__ = ["Peer", "ProtocolProblem", "UnmatchedReplyEvent"]
 
 
 class UnmatchedReplyEvent(NamedTuple):
-    """A reply that belongs to no open request, and why."""
+    """A reply that matches no open request, and why."""
 
     reply: Reply
     why: UnmatchedReply
 
 
-# What the other side did wrong: an ordinary day, so a value and not an exception.
+# A mistake of the other side: expected in operation, so a value and not an exception.
 ProtocolProblem: TypeAlias = InvalidMessage | UnmatchedReplyEvent
 
 Write: TypeAlias = Callable[[bytes, Any], object]
 
 
 def _ignore(*_: object) -> None:
-    """Do nothing: the layer above did not ask to be told."""
+    pass
 
 
 class Peer:
     """One side of one connection.
 
     `write(frame, route)` sends a frame. `on_request(asked)` has to end, now or
-    later, in `answer`, `fail` or `drop`. `on_settled(route)` tells a transport that
-    has to know, such as one that gives each frame its own stream, that the frame
-    it fed is done with: its answer was written, or none will be.
+    later, in `answer`, `fail` or `drop`. `on_settled(route)` is called when a frame
+    that was fed is complete: its answer was written, or none will be. A transport
+    with one stream per frame needs it.
 
-    Without `answers_faults` a message that is refused is reported and never
-    answered, alone or in a batch: what reaches us may be a log line, and whoever
-    wrote that reads no answers.
+    Without `answers_faults` an invalid message is reported and never answered,
+    alone or in a batch: it may be a log line on stdout, whose writer reads no answers.
     """
 
     __slots__ = (
@@ -132,7 +130,7 @@ class Peer:
 
     @property
     def codec(self) -> Codec:
-        """What messages are read and written with."""
+        """The codec in use."""
         return self._codec
 
     @property
@@ -151,19 +149,19 @@ class Peer:
         return self._is_closed
 
     def use(self, codec: Codec) -> None:
-        """Read and write by another codec from the next frame on: the two sides have agreed.
+        """Use another codec from the next frame on, after negotiation.
 
-        What is open stays open, and ids count on.
+        Open requests stay open, and ids continue.
         """
         self._codec = codec
         self._ids_last = codec.policy.ids_last_a_session
 
-    # -- coming in ---------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------
 
     def feed(self, frame: Readable | Oversize, route: Any = None) -> None:
-        """Take in one frame: call what it calls, deliver what it answers, refuse what is faulty.
+        """Receive one frame: dispatch its calls, match its replies, reject what is invalid.
 
-        After `close` frames are dropped: nobody is there to be called.
+        After `close` frames are dropped.
         """
         if self._is_closed:
             return
@@ -203,14 +201,14 @@ class Peer:
             else:
                 self._refuse(self._duplicate(asked.id, slot), route, slot)
             return
-        # Nothing will be written. Of most frames nobody wants to know even that.
+        # Nothing will be written, and most transports do not ask for `on_settled`.
         if slot is not None or self._on_settled is not None:
             self._settle(None, route, slot)
 
     def _match(self, reply: Reply, route: Any) -> None:
         id = reply.id
         if id is None or id is UNSET:
-            # Some request of ours could not be read; which one, the other side cannot say.
+            # The other side could not read a request of ours, nor its id.
             self._on_problem(UnmatchedReplyEvent(reply, UnmatchedReply.UNKNOWN), route)
             return
         found = self._outgoing.match(id, is_error=reply.error is not UNSET)
@@ -232,7 +230,7 @@ class Peer:
         self._on_problem(fault, route)
 
     def _settle(self, answer: bytes | None, route: Any, slot: _Slot | None) -> None:
-        """Put an answer, or that there is none, in its place; write what is then complete."""
+        """Record an answer, or None for no answer; write it, or the batch it completes."""
         if self._is_closed:
             return
         if slot is not None:
@@ -250,23 +248,23 @@ class Peer:
     # -- answering ---------------------------------------------------------------------------
 
     def answer(self, asked: IncomingRequest, result: Any) -> bool:
-        """Answer a request with its result; say whether it was still open.
+        """Answer a request with its result; return False if it is not open any more.
 
         Raises:
-            LocalProtocolError: the result cannot be written; the request is still open.
+            LocalProtocolError: the result cannot be encoded; the request is still open.
         """
         return self._reply(asked, Success(asked.id, result))
 
     def fail(self, asked: IncomingRequest, error: ErrorObject) -> bool:
-        """Answer a request with an error; say whether it was still open.
+        """Answer a request with an error; return False if it is not open any more.
 
         Raises:
-            LocalProtocolError: the error cannot be written; the request is still open.
+            LocalProtocolError: the error cannot be encoded; the request is still open.
         """
         return self._reply(asked, Failure(asked.id, error))
 
     def drop(self, asked: IncomingRequest) -> bool:
-        """Owe a request no answer any more, because it was cancelled; say whether it was open."""
+        """Close a cancelled request without an answer; return False if it is not open."""
         if not self._incoming.take(asked):
             return False
         self._settle(None, asked.route, asked.slot)
@@ -287,7 +285,7 @@ class Peer:
             self._settle(written, asked.route, asked.slot)
         return True
 
-    # -- asking ------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------
 
     def send_request(
         self,
@@ -300,18 +298,17 @@ class Peer:
         waiter: Any = None,
         route: Any = None,
     ) -> Pending:
-        """Send a request; its reply comes to `on_reply` with what is returned here.
+        """Send a request; its reply is passed to `on_reply` with the `Pending` returned here.
 
-        Where `write` delivers at once the reply comes before this returns, so whoever
-        waits is best handed in as `waiter`. An `id` of the caller's own must not be
-        open; where ids last a session it must not have been used either, and an
-        integer has to be above all that were.
+        Where `write` delivers at once `on_reply` is called before this returns, so pass the
+        future or callback as `waiter`. An `id` of the caller must not be open; where ids
+        are unique for a session it must be unused, and an integer above all used ones.
 
         Raises:
             IdsExhausted: the counter has no id left.
-            LocalProtocolError: the id is taken, the message cannot be written, or this peer
-                is closed. Nothing was sent and nothing is expected.
-            ValueError: the deadline is NaN; as above.
+            LocalProtocolError: the id is in use, the message cannot be encoded, or this peer
+                is closed. Nothing was sent.
+            ValueError: the deadline is NaN; nothing was sent.
         """
         if self._is_closed:
             encode_errors.refuse("jsonrpc.peer.closed")
@@ -325,7 +322,7 @@ class Peer:
             self._ids.claim(id)
         try:
             self._write(written, route)
-        except BaseException:  # a cancelled task too: nobody holds the pending by then
+        except BaseException:  # a cancelled task too: the caller has no `Pending` to release
             self._outgoing.release(pending)
             raise
         return pending
@@ -334,7 +331,7 @@ class Peer:
         """Send a notification.
 
         Raises:
-            LocalProtocolError: it cannot be written, or this peer is closed.
+            LocalProtocolError: it cannot be encoded, or this peer is closed.
         """
         self._check_open()
         self._write(self._codec.encode(Notification(method, params)), route)
@@ -347,16 +344,16 @@ class Peer:
         waiters: Sequence[Any] = (),
         route: Any = None,
     ) -> list[Pending]:
-        """Send several calls as one; return what is expected, in order.
+        """Send several calls as a batch; return its open requests, in order.
 
-        A request whose id is None is given one. `waiters`, if any, are one for each
-        request; the deadline is that of each.
+        A request whose id is None is given one. `waiters`, if any, has one item for each
+        request; the deadline applies to each.
 
         Raises:
             IdsExhausted: the counter has no id left.
-            LocalProtocolError: this revision has no batches, an id is taken or twice in the
-                batch, the batch is empty or cannot be written, or this peer is closed.
-                Nothing was sent and nothing is expected.
+            LocalProtocolError: this revision has no batches, an id is in use or twice in the
+                batch, the batch is empty or cannot be encoded, or this peer is closed.
+                Nothing was sent.
         """
         self._check_open()
         if not self._codec.policy.sends_batches:
@@ -396,7 +393,7 @@ class Peer:
 
     def _next_id(self, taken: Set[RequestId] = frozenset()) -> int:
         id = self._ids.next()
-        # A caller chose this one; of one that closed lately, the answer may still be on its way.
+        # A caller chose this one; or it closed lately, and its answer may still arrive.
         while self._outgoing.remembers(id) or id in taken:
             id = self._ids.next()
         return id
@@ -414,21 +411,21 @@ class Peer:
         if self._is_closed:
             encode_errors.refuse("jsonrpc.peer.closed")
 
-    # -- ending ------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------
 
     def cancel(self, pending: Pending) -> bool:
-        """Stop waiting for a reply; say whether we still were. A reply from now on is late."""
+        """Stop waiting for a reply; return False if the request is not open any more."""
         return self._outgoing.release(pending)
 
     def expire(
         self, now: float, *, error: ErrorObject | None = None
     ) -> tuple[list[Pending], list[IncomingRequest]]:
-        """Take out what is due: requests nobody answered us, and requests we did not answer.
+        """Close the outgoing and incoming requests whose deadline has passed; return both.
 
-        The latter are answered with `error`, or without one not at all.
+        The incoming ones are answered with `error`; if it is None they are not answered.
 
         Raises:
-            LocalProtocolError: the error cannot be written; nothing was taken out.
+            LocalProtocolError: the error cannot be encoded; no request was closed.
         """
         if error is not None:
             self._codec.encode(Failure(None, error))
@@ -436,34 +433,33 @@ class Peer:
         for asked in overdue:
             answer = None if error is None else self._codec.encode(Failure(asked.id, error))
             self._settle(answer, asked.route, asked.slot)
-        # Last, so that what we waited for is not lost when a write above raises.
+        # Last, so that outgoing requests are not lost when a write above raises.
         return self._outgoing.expire(now), overdue
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` will next have something to do."""
+        """Return the earliest deadline of all open requests."""
         ours, theirs = self._outgoing.next_deadline(), self._incoming.next_deadline()
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         return min(ours, theirs)
 
     def close(self) -> tuple[list[Pending], list[IncomingRequest]]:
-        """End: return what we still waited for and what we still owed, each oldest first."""
+        """Close; return the outgoing and incoming requests still open, each oldest first."""
         self._is_closed = True
         return self._outgoing.drain(), self._incoming.drain()
 
 
 class _BatchAnswer:
-    """The answers to one batch, in request order; None for what has none."""
+    """The answers to one batch, in request order; None where there is none."""
 
     __slots__ = ("answers", "owed")
 
     def __init__(self, size: int) -> None:
         self.answers: list[bytes | None] = [None] * size
-        # Every element counts until it is done with, so that none is answered before all are read.
+        # Every element counts until it is settled, so that all are read before the answer.
         self.owed = size
 
     def joined(self) -> bytes | None:
-        """Return the answers as one, or None if there are none."""
         given = [answer for answer in self.answers if answer is not None]
         return b"[" + b",".join(given) + b"]" if given else None
 

@@ -1,8 +1,7 @@
-"""Which of the legal and illegal choices this connection makes, as one value.
+"""The protocol choices of one connection, as one immutable value.
 
-A `Policy` is fields only. Its defaults are the official position of the newest
-MCP revision; the tables behind the named presets are rows in `spec/profiles`.
-Nothing outside this value changes how a message is read or written.
+The defaults of a `Policy` are those of the newest MCP revision; the presets are
+rows in `spec/profiles`. Nothing else changes how a message is decoded or encoded.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["DEFAULT_POLICY", "Policy"]
 
 # 2^53-1 is the largest integer that every JSON reader keeps exact.
 _MAX_ID: Final = 2**53 - 1
-# The fields that are no choice between names.
+# The fields that are not a choice between names.
 _KINDS: Final = {
     "mixed_batches": bool,
     "explain": bool,
@@ -34,52 +33,51 @@ _KINDS: Final = {
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """How messages are read and written. Immutable; `policy.replace(batch="accept")` varies one."""
+    """How messages are decoded and encoded; `policy.replace(batch="accept")` returns a variant."""
 
     # The MCP revision whose rules apply.
     revision: str = LATEST
-    # Whose numbers errors get: a profile of `trunkline.spec.profiles`.
+    # The profile of `trunkline.spec.profiles` that defines the error codes.
     codes: str = "mcp"
-    # What to do with a code the profile does not define, when one is to be sent.
+    # How to send an error code that the profile does not define.
     unknown_code: Literal["pass", "to-internal", "reject"] = "pass"
-    # Whether an array of messages is read.
+    # Whether batches are accepted.
     batch: Literal["by-revision", "accept", "reject"] = "by-revision"
-    # Whether replies may stand among the calls of a batch.
+    # Whether a batch may hold both calls and replies.
     mixed_batches: bool = False
     # How the layer above runs the requests of a batch; replies keep request order either way.
     batch_order: Literal["parallel", "sequential"] = "parallel"
-    # What `"id": null` makes of a call.
+    # How to treat a call with `"id": null`.
     null_id: Literal["reject", "as-request", "as-notification"] = "reject"
-    # What stands for an id that could not be read, in the answer to a faulty message.
+    # The id of the answer to an invalid message whose id could not be read.
     unreadable_id: Literal["by-revision", "null", "omit"] = "by-revision"
-    # What params may be; "nullable" also reads null as absent.
+    # The JSON types of params; "nullable" also accepts null as absent.
     params: Literal["object", "structured", "nullable"] = "object"
-    # Which error answers params of the wrong JSON type.
+    # The error for params of the wrong JSON type.
     params_fault: Literal["INVALID_PARAMS", "INVALID_REQUEST"] = "INVALID_PARAMS"
-    # What a result may be.
+    # The JSON types of results.
     results: Literal["object", "any"] = "object"
-    # For how long an id stays taken.
+    # Whether an id is unique for a session, or only while its request is open.
     id_reuse: Literal["by-revision", "session", "open"] = "by-revision"
     # The range of generated ids; ids of the peer may be any integer.
     first_id: int = 1
     max_id: int = _MAX_ID
-    # What a server does with a revision it does not speak.
+    # The answer of a server to a revision that it does not support.
     version_policy: Literal["counter-offer", "reject", "fallback"] = "counter-offer"
-    # Whether a tool that fails, or is given arguments that do not fit, gives a result marked so
-    # or an error of the protocol.
+    # Whether a failed tool or invalid arguments give an `isError` result or a protocol error.
     tool_failures: Literal["by-revision", "error"] = "by-revision"
-    # Whether method names go by their official spelling or, too, without `notifications/`.
+    # Whether method names are accepted or sent without their prefix `notifications/`.
     method_names: Literal["prefixed", "accept-bare", "emit-bare"] = "prefixed"
     limits: Limits = Limits()
     # Whether the envelope carries auth, headers and metadata.
     envelope: Literal["plain", "pierre"] = "plain"
     framing: Literal["newline", "content-length", "length-prefix", "detect"] = "newline"
-    # "strict" also refuses duplicate members and checks what we write; "lenient" forgives a
+    # "strict" also rejects duplicate members and checks what we encode; "lenient" accepts a
     # missing version and 1.0 as an id.
     strictness: Literal["standard", "strict", "lenient"] = "standard"
     # How `Codec.describe` shows the envelope's `auth`.
     redaction: Literal["full", "first-and-last"] = "full"
-    # Whether the answer to a faulty message says in `data` which rule it broke.
+    # Whether the answer to an invalid message names the broken rule in `data`.
     explain: bool = True
 
     def __post_init__(self) -> None:
@@ -93,32 +91,32 @@ class Policy(Struct, frozen=True, kw_only=True):
             if type(value) is not kind:
                 raise ValueError(f"Policy.{name} is of type {kind.__name__}, not {show(value)}")
         if self.first_id < 0 or self.max_id < self.first_id:
-            raise ValueError("Policy.first_id and max_id name a range of ids from 0 upwards")
+            raise ValueError("Policy.first_id and max_id are a range of ids from 0 upwards")
 
     @property
     def accepts_batches(self) -> bool:
-        """Whether an array of messages is read."""
+        """Whether batches are accepted."""
         if self.batch == "by-revision":
             return jsonrpc.BATCHES_RECEIVED.holds(self.revision)
         return self.batch == "accept"
 
     @property
     def sends_batches(self) -> bool:
-        """Whether several calls may be sent as one."""
+        """Whether batches may be sent."""
         if self.batch == "by-revision":
             return jsonrpc.BATCHES_SENT.holds(self.revision)
         return self.batch == "accept"
 
     @property
     def omits_unreadable_id(self) -> bool:
-        """Whether the answer to a message without a readable id leaves the id out."""
+        """Whether the answer to a message without a readable id omits the id."""
         if self.unreadable_id == "by-revision":
             return jsonrpc.UNREADABLE_ID_OMITTED.holds(self.revision)
         return self.unreadable_id == "omit"
 
     @property
     def ids_last_a_session(self) -> bool:
-        """Whether an id, once used, stays taken until the connection ends."""
+        """Whether an id, once used, cannot be used again on the connection."""
         if self.id_reuse == "by-revision":
             return jsonrpc.ID_NAMES_ONE_REQUEST_PER_SESSION.holds(self.revision)
         return self.id_reuse == "session"
@@ -129,31 +127,31 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def mcp(cls, revision: str = LATEST) -> Policy:
-        """Return the official position of one MCP revision.
+        """Return the policy of one MCP revision.
 
         Raises:
-            ValueError: no such revision was released; the text lists those that were.
+            ValueError: there is no such revision; the text lists the known ones.
         """
         return cls.named("mcp").replace(revision=revision)
 
     @classmethod
     def jsonrpc(cls) -> Policy:
-        """Return JSON-RPC 2.0 by itself, without what MCP narrows."""
+        """Return the policy of JSON-RPC 2.0 without the restrictions of MCP."""
         return cls.named("jsonrpc")
 
     @classmethod
     def erlmcp(cls) -> Policy:
-        """Return the choices of the erlmcp protocol document."""
+        """Return the policy of the erlmcp protocol document."""
         return cls.named("erlmcp")
 
     @classmethod
     def pierre(cls) -> Policy:
-        """Return the choices of Pierre, with credentials and context in the envelope."""
+        """Return the policy of Pierre, with credentials and context in the envelope."""
         return cls.named("pierre")
 
     @classmethod
     def mcpp(cls) -> Policy:
-        """Return the choices of mcpp, which forgives more."""
+        """Return the policy of mcpp, which is lenient."""
         return cls.named("mcpp")
 
     @classmethod
@@ -161,9 +159,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         """Return a preset by its name: `mcp`, `jsonrpc`, `erlmcp`, `pierre` or `mcpp`.
 
         Raises:
-            LookupError: there is no such preset; the text lists those there are.
+            LookupError: there is no such preset; the text lists the known ones.
         """
-        # Imported here: a program that names no preset reads no table of presets.
+        # Imported here: most programs use no preset.
         from ..spec.profiles.presets import POLICIES
 
         row = POLICIES.get(name)
@@ -174,18 +172,15 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 @cache
 def _choices() -> dict[str, tuple[str, ...]]:
-    """Return, for each field that is a choice, what can be chosen."""
     hints = get_type_hints(Policy)
     literals = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
     return {"revision": REVISIONS, "codes": PROFILE_NAMES, **literals}
 
 
 def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return `fields` with limits given by name looked up."""
     limits = fields.get("limits")
     return {**fields, "limits": Limits.named(limits)} if isinstance(limits, str) else fields
 
 
-# What `decode` and `encode` use by themselves. Batches are allowed: whoever decodes by hand has
-# agreed on no revision yet.
+# The default of `decode` and `encode`. Batches are accepted: no revision was negotiated.
 DEFAULT_POLICY: Final = Policy(batch="accept")

@@ -1,9 +1,8 @@
-"""Write and read an event stream, the body that carries messages over HTTP.
+"""Server-sent events: encode and parse an event stream.
 
-A stream is fed bytes as they arrive, split anywhere, and gives back whole
-events in order. What an event means, when to reconnect and what to replay is
-for the transport. An event over the limit comes back as an `Oversize` in its
-place, and the reader goes on with the next one.
+`EventReader` is fed bytes as they arrive, split anywhere, and returns whole
+events in order. Reconnection and replay are up to the transport. An event over
+the limit is returned as an `Oversize`, and the next one is read as usual.
 
 The rules that live here, and only here:
 
@@ -25,28 +24,26 @@ from .framing import Buffer, Oversize, Pieces, head_size
 __all__ = ["Event", "EventReader", "encode_comment", "encode_event"]
 
 _BOM: Final = b"\xef\xbb\xbf"
-# As numbers, because Python looks for a byte by its number several times faster
-# than for a `bytes` of length one.
+# As numbers: `10 in data` is several times faster than `b"\n" in data`.
 _NUL: Final = 0
 _LF: Final = 10
 _CR: Final = 13
 
 _SOURCE: Final = "WHATWG HTML, 9.2.6"
 
-# A longer number of milliseconds is no waiting time, and Python refuses to read
-# one of thousands of digits.
-_RETRY_DIGITS: Final = 18
+# Python rejects integers of thousands of digits.
+_MAX_RETRY_DIGITS: Final = 18
 
-# A name or an id. The id comes back to its server as a header, and servers
-# refuse those over 8 KiB. [WHATWG HTML, 9.2.4]
-_NAME_LIMIT: Final = 4096
+# A name or an id. The id is sent back to its server as a header, and servers
+# reject headers over 8 KiB. [WHATWG HTML, 9.2.4]
+_MAX_NAME_BYTES: Final = 4096
 
 # The longest start of a line that is not its value: "event: " or "retry: ".
 _LONGEST_START: Final = 7
 
 
 class Event(NamedTuple):
-    """One event. `id` and `retry` are None unless this very event carried them."""
+    """One event. `id` and `retry` are None unless this event has them."""
 
     data: str
     event: str = "message"
@@ -54,7 +51,7 @@ class Event(NamedTuple):
     retry: int | None = None
 
     def __repr__(self) -> str:
-        # How long the data is, not its text: that may hold a secret.
+        # The length of the data, not its text: that may hold a secret.
         return (
             f"Event(data=<{len(self.data)} characters>, event={show(self.event)}, "
             f"id={show(self.id)}, retry={self.retry})"
@@ -68,14 +65,13 @@ def encode_event(
     id: str | None = None,
     retry: int | None = None,
 ) -> bytes:
-    """Return one event for the wire.
+    """Return one encoded event.
 
-    Each line of `data` becomes a line of its own, so every line end reaches the
-    reader as a line feed. Empty data is written too: a reader must see a `data`
-    field to take the event as one.
+    Each line of `data` becomes a `data` field, so the reader gets every line end as a line
+    feed. Empty data is encoded too: an event without a `data` field is not dispatched.
 
     Raises:
-        LocalProtocolError: a name or an id would break its line, a text has no UTF-8 form, or
+        LocalProtocolError: a name or an id has a line break, a text has no UTF-8 form, or
             `retry` is negative.
     """
     fields = ""
@@ -101,14 +97,14 @@ def encode_comment(text: str = "") -> bytes:
 
 
 class EventReader:
-    """The events of one stream, or of one stream after another.
+    """Parses the events of one stream, or of several in succession.
 
-    The limit counts the bytes of an event's data; equal to the limit is allowed.
-    A name or an id may take 4 KiB. Of what is ignored no more than that is kept,
-    so a peer cannot fill memory with comments.
+    The limit is the size of an event's data in bytes, inclusive. A name or an id may
+    take 4 KiB. No more than that is kept of ignored lines, so a peer cannot fill memory
+    with comments.
 
-    An event whose data is empty holds no message, and is left out unless
-    `empty` is true; the standard would hand it over. Its id is recorded either way.
+    An event with empty data carries no message, and is left out unless `empty` is
+    true, which is what the standard asks for. Its id is recorded either way.
     """
 
     def __init__(self, limit: int | None = None, *, empty: bool = False) -> None:
@@ -122,8 +118,8 @@ class EventReader:
         self._start = b""  # at most three bytes, a byte order mark or part of one
         self._after_cr = False
         self._line = bytearray()
-        self._in_data = False  # that line is data: it is added as it comes, not held
-        self._skipping = False  # that line does not matter
+        self._in_data = False  # that line is data, and is added as it arrives
+        self._skipping = False  # that line is ignored
         # The event in progress.
         self._data = Pieces()  # its lines joined by LF
         self._has_data = False
@@ -139,7 +135,7 @@ class EventReader:
 
     @property
     def retry_ms(self) -> int | None:
-        """How long the peer asks us to wait before reconnecting, once it has said so."""
+        """The reconnection delay that the peer has asked for, in milliseconds."""
         return self._retry_ms
 
     def feed(self, data: Buffer, /) -> list[Event | Oversize]:
@@ -151,13 +147,13 @@ class EventReader:
         if not chunk:
             return found
         if self._after_cr:
-            # A CR ends its line at once, for an event should not wait for the
-            # next one; the LF of a CRLF may follow and ends nothing more.
+            # A CR ends its line at once, so that an event does not wait for the
+            # next one; the LF of a CRLF may follow and is ignored.
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
         if _LF not in chunk and _CR not in chunk:
             if chunk:
-                self._hold(chunk, found)  # far faster than splitting a long line's chunks
+                self._hold(chunk, found)  # far faster than splitting
             return found
         lines = chunk.splitlines()  # of bytes: at CR, LF and CRLF, nowhere else
         rest = b"" if self._after_cr or chunk.endswith(b"\n") else lines.pop()
@@ -174,8 +170,8 @@ class EventReader:
     def end(self) -> None:
         """Drop the event in progress; what is fed next is the start of a new stream.
 
-        An event cut short is not dispatched, nor its id recorded: it will be sent
-        again. `last_event_id` and `retry_ms` stay, for they outlive a connection.
+        A truncated event is not dispatched, nor its id recorded: it will be sent again.
+        `last_event_id` and `retry_ms` outlive a connection.
         """
         self._at_start = True
         self._start = b""
@@ -193,7 +189,7 @@ class EventReader:
         return start.removeprefix(_BOM)
 
     def _end_line(self, lines: list[bytes], found: list[Event | Oversize]) -> None:
-        """Make of the first of `lines` the whole line that it ends, or take it out if done."""
+        """Complete the first of `lines` with the line in progress, or remove it."""
         if self._line:
             self._line += lines[0]
             lines[0] = bytes(self._line)
@@ -216,8 +212,8 @@ class EventReader:
             if len(self._line) == len(b"data:"):
                 return  # a space may follow, which is not part of the value
             self._in_data = True
-        elif len(self._line) > _NAME_LIMIT + _LONGEST_START:
-            # A comment, or no value we accept: the start of the line is enough.
+        elif len(self._line) > _MAX_NAME_BYTES + _LONGEST_START:
+            # A comment, or a value over its limit: the start of the line is enough.
             self._skipping = True
         else:
             return
@@ -233,13 +229,13 @@ class EventReader:
                 self._add_data(b"\n", found)
             self._has_data = True
             self._add_data(value, found)
-        elif name in (b"event", b"id") and len(value) > _NAME_LIMIT:
-            self._refuse(_NAME_LIMIT, found)
+        elif name in (b"event", b"id") and len(value) > _MAX_NAME_BYTES:
+            self._refuse(_MAX_NAME_BYTES, found)
         elif name == b"event":
             self._event = value
         elif name == b"id" and _NUL not in value:
             self._id = value.decode("utf-8", "replace")
-        elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
+        elif name == b"retry" and value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
             self._retry_ms = self._retry = int(value)
 
     def _add_data(self, value: bytes, found: list[Event | Oversize]) -> None:
@@ -255,13 +251,13 @@ class EventReader:
             found.append(Oversize(self._data.take()[: self._head], None, limit))
 
     def _dispatch(self, found: list[Event | Oversize]) -> None:
-        # The id of a refused event counts as well. Otherwise resuming would bring
-        # the same event again, and again.
+        # The id of a rejected event counts too. Otherwise each resumption would
+        # bring the same event again.
         if self._id is not None:
             self._last_event_id = self._id
         if not self._refused and self._has_data and (self._data.size or self._empty):
-            # Fields are cut at ASCII bytes, which no broken sequence swallows, so
-            # decoding them one by one replaces what decoding the stream would.
+            # Fields are split at ASCII bytes, which are never part of a UTF-8 sequence, so
+            # decoding by field gives the same as decoding the stream.
             data = self._data.take().decode("utf-8", "replace")
             name = self._event.decode("utf-8", "replace") if self._event else "message"
             found.append(Event(data, name, self._id, self._retry))

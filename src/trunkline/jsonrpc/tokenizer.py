@@ -1,11 +1,9 @@
-"""What a JSON text contains, told from its tokens without building a value.
+"""A JSON tokenizer for checks that need no value, or come before decoding.
 
-Three questions need no value, or must be answered before one is built: how deep
-does it nest, does an object name a member twice, and which id has a frame that
-is too large to read. One pass over the brackets and names answers them; no
-recursion, and no memory beyond what is open and the names in it.
-
-The text is not validated here: the decoder does that.
+It finds the nesting depth, duplicate member names, long integers, and the id of a
+frame over the size limit, in one pass over brackets and names, without recursion
+and with memory for the open objects and their names. It does not validate: the
+decoder does.
 """
 
 from __future__ import annotations
@@ -20,27 +18,27 @@ from msgspec.json import decode
 
 from .messages import RequestId
 
-__all__ = ["Finding", "find_excess", "pointer", "salvage_id", "top_level_ids", "top_level_names"]
+__all__ = ["TokenFault", "find_excess", "pointer", "salvage_id", "top_level_ids", "top_level_names"]
 
-# A strict codec scans all that a peer sends, so every repeat is possessive: one that can be taken
-# back costs memory for each character it took.
+# A strict codec scans all that a peer sends, so every repeat is possessive: backtracking costs
+# memory for each character.
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-# A mark is a name, a bracket, or the start of a string that the text does not end. A string that
-# is a value bears none, and is matched only to be passed over.
+# A mark is a name, a bracket, or the start of an unterminated string. A string that is a value is
+# matched only to be skipped.
 _NAME, _OPENING, _CLOSING, _CUT, _INTEGER = 1, 2, 3, 4, 5
 _MARKS: Final = rb"(" + _STRING + rb")\s*+:|" + _STRING + rb'|([{\[])|([}\]])|(")'
-# The same, with all that stands before a mark passed over at once. The end of the text matches
-# too: else what stands before it would be tried again from each of its characters.
+# The same, with all that is before a mark skipped at once. The end of the text matches too: else
+# the rest would be tried again from each of its characters.
 _UNMARKED: Final = rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*+"
 _NEXT: Final = _UNMARKED + rb"(?:" + _MARKS + rb"|\Z)"
 _VALUE: Final = rb"\s*+(" + _STRING + rb'|[^\s{}\[\],:"]++)'
 
-# How much of a pointer is kept at either end: its steps are names that the peer made up.
-_KEPT_OF_POINTER: Final = 500
+# Characters kept at either end of a pointer: its steps are names that the peer chose.
+_MAX_POINTER_END: Final = 500
 
 
-class Finding(NamedTuple):
-    """A rule that the text breaks, and where."""
+class TokenFault(NamedTuple):
+    """A rule that the text breaks, and the place."""
 
     rule: str
     where: str
@@ -49,9 +47,9 @@ class Finding(NamedTuple):
 
 def find_excess(
     text: bytes, *, depth: int | None, digits: int, unique_names: bool
-) -> Finding | None:
-    """Return the first place that nests too deep, names a member twice or is too long a number."""
-    # For each array or object that is open, the names in it so far.
+) -> TokenFault | None:
+    """Return the first excess: nesting, a duplicate member name, or a long integer."""
+    # For each open array or object, the names in it so far.
     names: list[set[bytes] | None] = []
     deepest = len(text) if depth is None else depth
     for mark in _marks_for(text, digits).finditer(text):
@@ -59,7 +57,7 @@ def find_excess(
         if kind == _OPENING:
             names.append(None)
             if len(names) > deepest:
-                return Finding("jsonrpc.limit.depth", _place(text, mark.start(kind)), len(names))
+                return TokenFault("jsonrpc.limit.depth", _place(text, mark.start(kind)), len(names))
         elif kind == _CLOSING:
             if names:
                 names.pop()
@@ -73,34 +71,34 @@ def find_excess(
                     seen.add(name)
                 else:
                     got = name.decode("utf-8", "replace")
-                    return Finding("jsonrpc.text.duplicate-key", _place(text, mark.end()), got)
+                    return TokenFault("jsonrpc.text.duplicate-key", _place(text, mark.end()), got)
         elif kind == _INTEGER:
             got = f"{len(mark[_INTEGER].lstrip(b'-'))} digits"
-            return Finding("jsonrpc.limit.number", _place(text, mark.start(kind)), got)
+            return TokenFault("jsonrpc.limit.number", _place(text, mark.start(kind)), got)
         elif kind == _CUT:
             break
     return None
 
 
 def salvage_id(head: bytes) -> RequestId | None:
-    """Return the top-level id that the start of a frame shows, if it shows exactly one."""
+    """Return the top-level id in the first bytes of a frame, if there is exactly one."""
     ids = top_level_ids(head)
     return ids[0] if len(ids) == 1 else None
 
 
 def top_level_ids(text: bytes) -> list[RequestId]:
-    """Return every readable id that a text, perhaps cut short, gives at its top level."""
+    """Return every valid id at the top level of a text, which may be truncated."""
     found = (_id_at(text, end) for name, end in _top_level(text) if name == b"id")
     return [id for id in found if id is not None]
 
 
 def top_level_names(text: bytes) -> set[bytes]:
-    """Return the names that a text, perhaps cut short, gives at its top level."""
+    """Return the member names at the top level of a text, which may be truncated."""
     return {name for name, _ in _top_level(text)}
 
 
 def _top_level(text: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield each member name at the top level, and where its value begins."""
+    """Yield each member name at the top level, with the offset of its value."""
     depth = 0
     outermost = b""
     for mark in _pattern(_NEXT).finditer(text):
@@ -120,13 +118,13 @@ def _top_level(text: bytes) -> Iterator[tuple[bytes, int]]:
 def pointer(steps: Iterable[str | int]) -> str:
     """Return a path as a JSON pointer; the middle of a very long one is left out.   [RFC 6901]"""
     text = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-    if len(text) <= 2 * _KEPT_OF_POINTER:
+    if len(text) <= 2 * _MAX_POINTER_END:
         return text
-    return f"{text[:_KEPT_OF_POINTER]}…{text[-_KEPT_OF_POINTER:]}"
+    return f"{text[:_MAX_POINTER_END]}…{text[-_MAX_POINTER_END:]}"
 
 
 def _marks_for(text: bytes, digits: int) -> re.Pattern[bytes]:
-    """Return what finds the marks of `text`, and its too long integers if it may have any."""
+    """Return a pattern for the marks of `text`, and for long integers if it may have any."""
     if len(text) <= digits:
         return _pattern(_NEXT)
     integer, both = _integers_over(digits)
@@ -135,24 +133,24 @@ def _marks_for(text: bytes, digits: int) -> re.Pattern[bytes]:
 
 @cache  # one entry for each pattern above
 def _pattern(text: bytes) -> re.Pattern[bytes]:
-    # On first use: all programs load this module, and few ever scan.
+    # On first use: all programs load this module, and few scan.
     return re.compile(text, re.DOTALL)
 
 
 @lru_cache(maxsize=8)
 def _integers_over(digits: int) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return what finds integers of more than `digits` digits, and what finds marks as well.
+    """Return patterns for integers of more than `digits` digits, without and with marks.
 
-    The look behind keeps it from starting in the middle of a number; what a point or an
-    exponent follows is a double, and may be as long as it likes.
+    The lookbehind prevents a match inside a number; a number with a point or an exponent is a
+    double, and has no limit.
     """
     integer = rb"(?<![0-9.eE+-])(-?[0-9]{%d,}+)(?![.eE])" % (digits + 1)
     return re.compile(integer), re.compile(_MARKS + rb"|" + integer, re.DOTALL)
 
 
 def _place(text: bytes, end: int) -> str:
-    """Return where the part of `text` before `end` leaves off."""
-    # For each array or object that is open, where in it we are.
+    """Return the JSON pointer of the position `end`."""
+    # For each open array or object, the index or name of the current element.
     steps: list[str | int] = []
     last = 0
     for mark in _pattern(_MARKS).finditer(text, 0, end):
@@ -170,7 +168,7 @@ def _place(text: bytes, end: int) -> str:
 
 
 def _go_on(steps: list[str | int], between: bytes) -> None:
-    """Count the elements that end `between` two marks: only commas of the open array are there."""
+    """Count the elements `between` two marks, where all commas are of the open array."""
     if steps and isinstance(steps[-1], int):
         steps[-1] += between.count(b",")
 
@@ -181,14 +179,14 @@ def _name(token: bytes) -> bytes:
         try:
             return decode(token, type=str).encode()
         except (DecodeError, UnicodeDecodeError):
-            pass  # no JSON: told as it stands
+            pass  # not JSON: returned unchanged
     return token[1:-1]
 
 
 def _id_at(text: bytes, start: int) -> RequestId | None:
-    """Return the id that stands at `start`, if it is one and is there to its end."""
+    """Return the id at `start`, if it is valid and complete."""
     value = _pattern(_VALUE).match(text, start)
-    # A string closes itself; of a number that touches the end there may be more.
+    # A number at the end of a truncated text may have more digits.
     if value is None or (value.end() == len(text) and not value[1].startswith(b'"')):
         return None
     try:

@@ -1,8 +1,7 @@
-"""The wire forms a policy accepts, as types that the decoder checks in C.
+"""The envelopes a policy accepts, as Struct types that the decoder checks in C.
 
-A shape says in one Struct what the envelope must, may and must not contain:
-"must be absent" is a type too. Message classes of `messages.py` are what callers
-see; these are what bytes are read into first.
+A shape declares the members that must, may and must not be present. Callers see
+the message classes of `messages.py`; these are what bytes are decoded into first.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ __all__ = [
     "typed_call_shapes",
 ]
 
-# A member of this type can only be absent: no peer can guess the one string it would accept.
+# A member of this type must be absent: a peer cannot guess the one string it would accept.
 _ABSENT: Final[Any] = Literal[os.urandom(16).hex()] | UnsetType
 
 Field: TypeAlias = tuple[str, Any] | tuple[str, Any, Any]
 
 
 class Loose(Struct):
-    """Any message, with every member optional: what is there decides what it is."""
+    """Any message, with every member optional."""
 
     jsonrpc: str | UnsetType = UNSET
     id: Any = UNSET
@@ -49,9 +48,9 @@ class Loose(Struct):
 
 
 def call_shape(policy: Policy, *, params: Any, absent: Any = UNSET) -> Any:
-    """Return what a request or notification looks like, with `params` read as given.
+    """Return the shape of a request or notification, with `params` of the given type.
 
-    `absent` stands for params that are not there; null does not, unless `params` says so.
+    `absent` is the default of params; null is rejected, unless `params` accepts it.
     """
     fields: list[Field] = [
         *_version(policy),
@@ -66,7 +65,7 @@ def call_shape(policy: Policy, *, params: Any, absent: Any = UNSET) -> Any:
 
 
 def typed_call_shapes(policy: Policy, params: Mapping[str, type]) -> list[Any]:
-    """Return a shape per method, told apart by the method, with params read as that type."""
+    """Return a shape for each method, tagged by the method, with typed params."""
     return [
         defstruct(
             "Call",
@@ -100,7 +99,7 @@ class _TypedCall(Shown, Struct):
 
 
 def result_shape(policy: Policy) -> Any:
-    """Return what the reply of a request that worked looks like, with a raw result."""
+    """Return the shape of a successful reply, with a raw result."""
     fields: list[Field] = [
         *_version(policy),
         ("id", int | _text_id(policy)),
@@ -112,7 +111,7 @@ def result_shape(policy: Policy) -> Any:
 
 
 def loose_shape(policy: Policy, *, params: Any, result: Any) -> Any:
-    """Return what any message looks like."""
+    """Return the shape of any message."""
     fields: list[Field] = [
         *_version(policy),
         ("id", _id(policy) | None, UNSET),
@@ -125,13 +124,13 @@ def loose_shape(policy: Policy, *, params: Any, result: Any) -> Any:
 
 
 def params_type(policy: Policy) -> Any:
-    """Return what params are read as when they are read in the same pass."""
+    """Return the type of params that are decoded in the same pass."""
     kinds = {"object": dict[str, Any], "structured": dict[str, Any] | list[Any]}
     return kinds.get(policy.params, dict[str, Any] | list[Any] | None)
 
 
 def result_type(policy: Policy) -> Any:
-    """Return what a result is read as when it is read in the same pass."""
+    """Return the type of a result that is decoded in the same pass."""
     return dict[str, Any] if policy.results == "object" else Any
 
 
@@ -146,7 +145,7 @@ def _method(policy: Policy) -> Any:
 
 
 def _id(policy: Policy) -> Any:
-    # Integral floats are let in here and turned into integers by the codec.
+    # Integral floats are accepted here and converted to integers by the codec.
     number = int | float if policy.strictness == "lenient" else int
     null = None if policy.null_id != "reject" else UnsetType
     return number | _text_id(policy) | null | UnsetType

@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from trunkline.jsonrpc.deadlines import _STALE_KEPT, Deadlines
+from trunkline.jsonrpc.deadlines import _MAX_STALE_ENTRIES, Deadlines
 
 
 def test_nothing_is_due_where_nothing_was_set() -> None:
@@ -130,7 +130,7 @@ def test_calls_that_end_in_time_leave_little_behind() -> None:
         deadlines.set(id, 60.0 + id)
         assert deadlines.earliest() == 60.0 + id
         deadlines.drop(id)
-        assert len(deadlines._heap) <= _STALE_KEPT
+        assert len(deadlines._heap) <= _MAX_STALE_ENTRIES
     assert deadlines.due(1e9) == []
 
 
@@ -150,18 +150,18 @@ def test_a_flood_that_ends_leaves_little_behind_though_nothing_is_set_after_it()
     assert deadlines.earliest() == 0.0
     for id in range(9_999):
         deadlines.drop(id)
-    assert len(deadlines._heap) <= 2 + _STALE_KEPT
+    assert len(deadlines._heap) <= 2 + _MAX_STALE_ENTRIES
     assert deadlines.due(1e9) == [9_999]
 
 
 def test_a_deadline_extended_without_end_leaves_little_behind() -> None:
     deadlines: Deadlines[int] = Deadlines()
-    for id in range(1, 1 + _STALE_KEPT):
+    for id in range(1, 1 + _MAX_STALE_ENTRIES):
         deadlines.set(-id, 1e8)
     for now in range(10_000):
         deadlines.set(1, now + 60.0)
         assert deadlines.earliest() == now + 60.0
-        assert len(deadlines._heap) <= 2 * len(deadlines) + _STALE_KEPT
+        assert len(deadlines._heap) <= 2 * len(deadlines) + _MAX_STALE_ENTRIES
     assert deadlines.due(10_058.0) == []
     assert deadlines.due(10_059.0) == [1]
 
@@ -173,7 +173,7 @@ def test_deadlines_that_were_brought_forward_leave_little_behind_when_due() -> N
             deadlines.set(id, when)
     deadlines.set(-1, 50.0)
     assert deadlines.due(1.0) == list(range(1000))
-    assert len(deadlines._heap) <= 2 + _STALE_KEPT
+    assert len(deadlines._heap) <= 2 + _MAX_STALE_ENTRIES
     assert deadlines.due(1e9) == [-1]
 
 

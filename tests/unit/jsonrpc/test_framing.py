@@ -6,8 +6,8 @@ import pytest
 
 from trunkline.errors import LocalProtocolError
 from trunkline.jsonrpc.framing import (
-    HEAD_KEPT,
-    HEADER_LIMIT,
+    MAX_HEAD_BYTES,
+    MAX_HEADER_BYTES,
     BadHeader,
     ContentLengthFraming,
     DetectingFraming,
@@ -132,8 +132,8 @@ def test_nothing_is_kept_of_a_line_being_skipped() -> None:
 def test_the_head_of_an_oversize_line_is_its_first_kibibyte() -> None:
     line = bytes(range(33, 127)) * 100
     (fault,) = NewlineFraming(5000).feed(line + b"\n")
-    assert fault == Oversize(line[:HEAD_KEPT], None, 5000)
-    assert HEAD_KEPT == 1024
+    assert fault == Oversize(line[:MAX_HEAD_BYTES], None, 5000)
+    assert MAX_HEAD_BYTES == 1024
 
 
 def test_a_blank_line_over_the_limit_is_oversize_too() -> None:
@@ -234,8 +234,8 @@ def test_a_spoiled_frame_cut_short_is_not_told_twice() -> None:
 
 def test_a_header_block_may_take_four_kibibytes() -> None:
     start = b"Content-Length: 3\r\nX: "
-    padded = start + b"x" * (HEADER_LIMIT - len(start) - 4) + b"\r\n\r\n"
-    assert len(padded) == HEADER_LIMIT == 4096
+    padded = start + b"x" * (MAX_HEADER_BYTES - len(start) - 4) + b"\r\n\r\n"
+    assert len(padded) == MAX_HEADER_BYTES == 4096
     assert read(ContentLengthFraming(), padded + b"one", padded + b"two") == [b"one", b"two"]
 
 

@@ -131,7 +131,7 @@ def test_requests_compare_by_identity_and_cannot_be_changed_while_open() -> None
 
 def test_a_printed_request_shows_nothing_that_was_sent_with_it() -> None:
     asked = IncomingRequest(1, "tools/call", {"token": "secret"}, "route", None, {"auth": "secret"})
-    assert repr(asked) == "Asked(id=1, method='tools/call')"
+    assert repr(asked) == "IncomingRequest(id=1, method='tools/call')"
     assert IncomingRequest(1, "ping").params is UNSET
 
 
@@ -139,7 +139,7 @@ def test_a_request_that_stays_open_for_long_lets_go_of_what_it_asked_with() -> N
     incoming = IncomingRequests()
     asked = IncomingRequest(7, "listen", b"x" * 1000, "route")
     assert incoming.open(asked)
-    light = incoming.lighten(asked)
+    light = incoming.drop_params(asked)
     assert (light.id, light.method, light.route, light.params) == (7, "listen", "route", UNSET)
     assert light in incoming
     assert asked not in incoming
@@ -152,4 +152,4 @@ def test_a_request_that_was_answered_meanwhile_is_not_opened_again() -> None:
     asked = IncomingRequest(7, "listen")
     assert incoming.open(asked)
     assert incoming.take(asked)
-    assert incoming.lighten(asked) not in incoming
+    assert incoming.drop_params(asked) not in incoming

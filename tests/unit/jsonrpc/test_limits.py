@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from trunkline.jsonrpc import Codec, InvalidMessage, Limits, Policy
-from trunkline.jsonrpc.limits import DECODER_DIGITS, STRICT_DEPTH, TransportName
+from trunkline.jsonrpc.limits import MAX_INTEGER_DIGITS, MAX_STRICT_DEPTH, TransportName
 
 MIB = 1024 * 1024
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
@@ -23,16 +23,19 @@ def test_the_other_bounds_have_the_documented_defaults() -> None:
     limits = Limits()
     assert (limits.batch, limits.id_length, limits.method_length) == (1000, 1024, 1024)
     assert limits.depth is None
-    assert limits.integer_digits == DECODER_DIGITS == 4300
+    assert limits.integer_digits == MAX_INTEGER_DIGITS == 4300
 
 
 def test_the_decoder_itself_stops_at_its_number_of_digits() -> None:
-    # What DECODER_DIGITS says of the decoder is so; else no pre-scan would be asked for.
+    # What MAX_INTEGER_DIGITS says of the decoder is so; else no pre-scan would be asked for.
     codec = Codec(Policy(params="structured"))
-    codec.decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":[%s]}' % (b"9" * DECODER_DIGITS))
+    codec.decode(
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":[%s]}' % (b"9" * MAX_INTEGER_DIGITS)
+    )
     with pytest.raises(InvalidMessage, match=r"jsonrpc\.limit\.number"):
         codec.decode(
-            b'{"jsonrpc":"2.0","id":1,"method":"m","params":[%s]}' % (b"9" * (DECODER_DIGITS + 1))
+            b'{"jsonrpc":"2.0","id":1,"method":"m","params":[%s]}'
+            % (b"9" * (MAX_INTEGER_DIGITS + 1))
         )
 
 
@@ -46,7 +49,7 @@ def test_each_transport_has_its_own_bound(transport: TransportName) -> None:
             Codec(policy, transport=other).decode(CALL)
 
 
-@pytest.mark.parametrize(("limits", "depth"), [(Limits(), STRICT_DEPTH), (Limits(depth=9), 9)])
+@pytest.mark.parametrize(("limits", "depth"), [(Limits(), MAX_STRICT_DEPTH), (Limits(depth=9), 9)])
 def test_a_strict_codec_stops_at_an_exact_depth(limits: Limits, depth: int) -> None:
     codec = Codec(Policy(params="structured", strictness="strict", limits=limits))
     text = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%s}'
@@ -56,7 +59,7 @@ def test_a_strict_codec_stops_at_an_exact_depth(limits: Limits, depth: int) -> N
 
 
 def test_a_strict_codec_takes_the_documented_depth() -> None:
-    assert STRICT_DEPTH == 256
+    assert MAX_STRICT_DEPTH == 256
 
 
 def test_a_message_of_just_the_size_is_taken() -> None:

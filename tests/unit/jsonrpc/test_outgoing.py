@@ -10,7 +10,7 @@ import pytest
 
 from trunkline.errors import LocalProtocolError
 from trunkline.jsonrpc import OutgoingRequests, Pending, Replies, RequestId, UnmatchedReply
-from trunkline.jsonrpc.outgoing import CLOSED_IDS_KEPT
+from trunkline.jsonrpc.outgoing import MAX_CLOSED_IDS
 
 
 def opened(
@@ -151,17 +151,17 @@ def test_reply_after_cancel_is_late_not_unknown() -> None:
 
 def test_closed_ids_are_remembered_up_to_a_bound_the_oldest_forgotten_first() -> None:
     outgoing = OutgoingRequests()
-    for id in range(CLOSED_IDS_KEPT + 1):
+    for id in range(MAX_CLOSED_IDS + 1):
         outgoing.release(opened(outgoing, id))
     assert outgoing.match(0, is_error=False) is UnmatchedReply.UNKNOWN
     assert outgoing.match(1, is_error=False) is UnmatchedReply.LATE
-    assert outgoing.match(CLOSED_IDS_KEPT, is_error=False) is UnmatchedReply.LATE
+    assert outgoing.match(MAX_CLOSED_IDS, is_error=False) is UnmatchedReply.LATE
 
 
 def test_an_id_closed_again_is_remembered_as_new() -> None:
     outgoing = OutgoingRequests()
     outgoing.release(opened(outgoing, "again"))
-    for id in range(CLOSED_IDS_KEPT - 1):
+    for id in range(MAX_CLOSED_IDS - 1):
         outgoing.release(opened(outgoing, id))
     outgoing.release(opened(outgoing, "again"))
     assert outgoing.remembers(0)

@@ -30,7 +30,7 @@ from trunkline.jsonrpc import (
     UnmatchedReply,
     UnmatchedReplyEvent,
 )
-from trunkline.jsonrpc.outgoing import CLOSED_IDS_KEPT
+from trunkline.jsonrpc.outgoing import MAX_CLOSED_IDS
 from trunkline.spec.revisions import REVISIONS
 
 # Ids last a session in the first and only while open in the second; both take batches.
@@ -709,7 +709,7 @@ def test_where_ids_last_a_session_an_id_the_count_has_passed_is_taken() -> None:
 def test_where_ids_last_a_session_an_integer_stays_taken_however_long_ago_it_was_used() -> None:
     side = Side(SESSION)
     side.peer.cancel(side.peer.send_request("own", id=2))
-    for n in range(CLOSED_IDS_KEPT):
+    for n in range(MAX_CLOSED_IDS):
         side.peer.cancel(side.peer.send_request("other", id=f"text {n}"))
     with pytest.raises(LocalProtocolError, match=r"jsonrpc\.id\.in-use"):
         side.peer.send_request("own", id=2)

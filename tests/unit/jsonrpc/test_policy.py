@@ -227,10 +227,10 @@ def test_a_field_that_is_not_there_is_refused() -> None:
         ({"first_id": "1"}, "Policy.first_id is of type int, not '1'"),
         ({"first_id": True}, "Policy.first_id is of type int, not True"),
         ({"max_id": 2.5}, "Policy.max_id is of type int, not 2.5"),
-        ({"first_id": -1}, "Policy.first_id and max_id name a range of ids from 0 upwards"),
+        ({"first_id": -1}, "Policy.first_id and max_id are a range of ids from 0 upwards"),
         (
             {"first_id": 5, "max_id": 4},
-            "Policy.first_id and max_id name a range of ids from 0 upwards",
+            "Policy.first_id and max_id are a range of ids from 0 upwards",
         ),
         ({"limits": "pierre-5m"}, "Policy.limits is of type Limits, not 'pierre-5m'"),
     ],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trunkline.jsonrpc.tokenizer import (
-    Finding,
+    TokenFault,
     find_excess,
     pointer,
     salvage_id,
@@ -21,15 +21,15 @@ from trunkline.jsonrpc.tokenizer import (
 DIGITS = 4300
 
 
-def depth_of(text: bytes, depth: int) -> Finding | None:
+def depth_of(text: bytes, depth: int) -> TokenFault | None:
     return find_excess(text, depth=depth, digits=DIGITS, unique_names=False)
 
 
-def twice_in(text: bytes) -> Finding | None:
+def twice_in(text: bytes) -> TokenFault | None:
     return find_excess(text, depth=None, digits=DIGITS, unique_names=True)
 
 
-def long_in(text: bytes, digits: int = 5) -> Finding | None:
+def long_in(text: bytes, digits: int = 5) -> TokenFault | None:
     return find_excess(text, depth=None, digits=digits, unique_names=False)
 
 
@@ -52,8 +52,8 @@ def test_depth_is_exact(opening: bytes, closing: bytes, depth: int) -> None:
 
 def test_an_empty_container_counts_as_one() -> None:
     assert depth_of(b"[[]]", 2) is None
-    assert depth_of(b"[[]]", 1) == Finding("jsonrpc.limit.depth", "/0", 2)
-    assert depth_of(b'{"a":{}}', 1) == Finding("jsonrpc.limit.depth", "/a", 2)
+    assert depth_of(b"[[]]", 1) == TokenFault("jsonrpc.limit.depth", "/0", 2)
+    assert depth_of(b'{"a":{}}', 1) == TokenFault("jsonrpc.limit.depth", "/a", 2)
 
 
 def test_what_was_closed_does_not_count() -> None:
@@ -66,7 +66,7 @@ def test_brackets_in_strings_do_not_count() -> None:
 
 def test_the_place_of_a_container_that_is_too_deep_is_where_it_stands() -> None:
     text = b'{"a":[1,"x,y",{"b":2},[],{"c":[[[0]]]}],"d":[]}'
-    assert depth_of(text, 5) == Finding("jsonrpc.limit.depth", "/a/4/c/0/0", 6)
+    assert depth_of(text, 5) == TokenFault("jsonrpc.limit.depth", "/a/4/c/0/0", 6)
 
 
 def test_without_a_bound_there_is_no_too_deep() -> None:
@@ -117,7 +117,7 @@ def test_a_name_that_is_there_once_is_no_duplicate(text: bytes) -> None:
 def test_a_name_that_is_there_twice_is_found_with_its_place(
     text: bytes, where: str, name: str
 ) -> None:
-    assert twice_in(text) == Finding("jsonrpc.text.duplicate-key", where, name)
+    assert twice_in(text) == TokenFault("jsonrpc.text.duplicate-key", where, name)
 
 
 def test_names_are_compared_only_on_demand() -> None:
@@ -125,7 +125,7 @@ def test_names_are_compared_only_on_demand() -> None:
 
 
 def test_a_name_with_a_broken_escape_is_told_as_it_stands() -> None:
-    assert twice_in(rb'{"\q":1,"\q":2}') == Finding("jsonrpc.text.duplicate-key", r"/\q", r"\q")
+    assert twice_in(rb'{"\q":1,"\q":2}') == TokenFault("jsonrpc.text.duplicate-key", r"/\q", r"\q")
 
 
 # Digits
@@ -169,7 +169,7 @@ def test_only_integers_have_too_many_digits(text: bytes) -> None:
 def test_an_integer_with_too_many_digits_is_found_with_its_place(
     text: bytes, where: str, digits: int
 ) -> None:
-    assert long_in(text) == Finding("jsonrpc.limit.number", where, f"{digits} digits")
+    assert long_in(text) == TokenFault("jsonrpc.limit.number", where, f"{digits} digits")
 
 
 def test_the_bound_on_digits_is_exact() -> None:
@@ -179,10 +179,10 @@ def test_the_bound_on_digits_is_exact() -> None:
 
 def test_depth_and_names_are_seen_beside_a_long_number_in_a_string() -> None:
     text = b'{"a":"123456789","b":[[1]],"c":1,"c":2}'
-    assert find_excess(text, depth=2, digits=5, unique_names=True) == Finding(
+    assert find_excess(text, depth=2, digits=5, unique_names=True) == TokenFault(
         "jsonrpc.limit.depth", "/b/0", 3
     )
-    assert find_excess(text, depth=3, digits=5, unique_names=True) == Finding(
+    assert find_excess(text, depth=3, digits=5, unique_names=True) == TokenFault(
         "jsonrpc.text.duplicate-key", "/c", "c"
     )
 
@@ -333,7 +333,7 @@ def test_a_long_string_costs_no_memory() -> None:
     found = twice_in(text)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found == Finding("jsonrpc.text.duplicate-key", "/b", "b")
+    assert found == TokenFault("jsonrpc.text.duplicate-key", "/b", "b")
     assert peak < 100_000
 
 

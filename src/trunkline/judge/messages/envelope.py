@@ -16,7 +16,7 @@ from ...errors import InvalidMessage, ProtocolError
 from ...jsonrpc import encode_errors
 from ...jsonrpc.codec import Codec
 from ...jsonrpc.decode_errors import UNREADABLE, kind_of
-from ...jsonrpc.limits import STRICT_DEPTH
+from ...jsonrpc.limits import MAX_STRICT_DEPTH
 from ...jsonrpc.messages import Batch
 from ...jsonrpc.policy import Policy
 from ..finding import Finding, as_shown
@@ -185,10 +185,10 @@ def _repeats(text: bytes, value: Members) -> bool:
 
 
 def _is_deep(text: bytes, value: Any) -> bool:
-    if text.count(b"{") + text.count(b"[") <= STRICT_DEPTH:
+    if text.count(b"{") + text.count(b"[") <= MAX_STRICT_DEPTH:
         return False
     level = [value]
-    for _ in range(STRICT_DEPTH):
+    for _ in range(MAX_STRICT_DEPTH):
         level = [
             item
             for each in level

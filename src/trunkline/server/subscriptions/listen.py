@@ -55,7 +55,7 @@ def listen(
     except RequestError as error:
         connection.answer(asked, refusal(error, rev.policy), rev.policy)
         return
-    asked = connection.peer.incoming.lighten(asked)
+    asked = connection.peer.incoming.drop_params(asked)
     # Opened before the acknowledgement: a client in this process may cancel on receiving it.
     connection.core.streams.open(connection, asked, rev, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(
