@@ -1,26 +1,26 @@
-"""The whole exception tree of the library.
+"""The exceptions of the library.
 
-    TrunklineError                  everything this library raises on purpose
-      ProtocolError                 rule, where, got, expected, source
-        LocalProtocolError          we were about to break a rule: nothing sent, nothing changed
-          IdsExhausted              the id counter passed its maximum: connect again
-        RemoteProtocolError         the peer broke one
-          InvalidMessage            what `decode` raises, with the answer we would send
+    TrunklineError                  base of everything this library raises on purpose
+      ProtocolError                 a protocol rule: rule, where, got, expected, source
+        LocalProtocolError          we were about to break it: nothing sent, nothing changed
+          IdsExhausted              the id counter passed its maximum: reconnect
+        RemoteProtocolError         the peer broke it
+          InvalidMessage            raised by `decode`, with the answer to send
       PeerError                     the peer answered with an error: code, message, data
-      RequestAborted                  no answer will come
-        RequestTimeout                    in the time that was given
-        Cancelled                   because one side gave up
-        ConnectionLost              because the other side is gone: why, exit status, last words
-        InputRequestFailed                 because what the server asked for could not be given
-        TooManyRoundTrips               because the server asked again and again
-      TransportError                the pipe failed: spawn, connect, read, write
-      RequestError                       raised by a handler to choose the wire error, by symbol
+      RequestAborted                no answer will come
+        RequestTimeout              the timeout passed
+        Cancelled                   one side cancelled the request
+        ConnectionLost              the connection ended: reason, exit status, last log lines
+        InputRequestFailed          the client could not provide the input the server asked for
+        TooManyRoundTrips           the server asked for input too many times
+      TransportError                the transport failed: spawn, connect, read, write
+      RequestError                  raised by a handler to choose the wire error, by symbol
       ToolError                     raised by a tool to choose the text of its `isError` result
-      ToolFailed                    what a client is told when it asks a failed tool for its value
+      ToolFailed                    raised by a client that asks a failed tool for its value
 
-Errors hold facts; text is composed here, at the edge, and never shows a secret. What others
-wrote is shown so that a terminal acts on none of it. `str` of a ToolError alone is as it was
-raised, because that is what the caller reads; its repr is not.
+Errors hold facts; their text is composed here, and never shows a secret. Control characters in
+the text of others are escaped. Only `str` of a ToolError is unchanged, because the caller of the
+tool reads it; its repr is redacted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class _Nothing:
-    """The value of a fact that was not given; None is a value a peer can send."""
+    """The default of a fact that was not given; None is a value that a peer can send."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -64,10 +64,10 @@ NOTHING: Final[Any] = _Nothing()
 
 
 class TrunklineError(Exception):
-    """Everything this library raises on purpose."""
+    """Base of everything this library raises on purpose."""
 
     def __repr__(self) -> str:
-        # Of its text, not of `args`, which are the facts as they came.
+        # Of its text, not of `args`, which are the facts without redaction.
         return f"{type(self).__name__}({str(self)!r})"
 
 
@@ -101,7 +101,7 @@ class ProtocolError(TrunklineError):
         return f"{text}: expected {self.expected}" if self.expected else text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The keyword-only facts would be lost by the way exceptions are pickled.
+        # Pickling an exception would lose the keyword-only facts.
         return _restore, (type(self), self.args, self.__dict__.copy())
 
 
@@ -118,10 +118,10 @@ class RemoteProtocolError(ProtocolError):
 
 
 class InvalidMessage(RemoteProtocolError):
-    """A message that cannot be accepted, and what to answer.
+    """A message that is invalid, and the answer to send.
 
-    `code`, `message` and `data` are the error we would send; `id` is the id of
-    the faulty request where it could be read, else None.
+    `code`, `message` and `data` are the error of the answer; `id` is the id of the
+    invalid request if it could be read, else None.
     """
 
     def __init__(
@@ -150,17 +150,14 @@ class InvalidMessage(RemoteProtocolError):
 
     @property
     def answerable(self) -> bool:
-        """Whether the protocol lets an answer be given."""
+        """Whether the protocol allows an answer."""
         return self._answerable
 
     def answer(self) -> bytes | None:
-        """Return the exact bytes to send back, or None where no answer may be given.
-
-        A reply is never answered, and neither is a notification.
-        """
+        """Return the bytes of the answer, or None for a reply or a notification."""
         if not self._answerable:
             return None
-        # Imported here: the tree must load without the codec's one dependency.
+        # Imported here: this module has to load without msgspec.
         from msgspec.json import encode
 
         reply: dict[str, Any] = {"jsonrpc": "2.0"}
@@ -178,9 +175,8 @@ class InvalidMessage(RemoteProtocolError):
 class PeerError(TrunklineError):
     """The peer answered a request with an error.
 
-    `code`, `message` and `data` are as they came; `data` is None where there was none.
-    `method` is the request that drew it, `kind` what the code means in the revision spoken,
-    or "" where it means nothing there.
+    `code`, `message` and `data` are those of the peer; `data` is None if absent. `method` is
+    that of the request, `kind` the symbol of the code in the negotiated revision, or "".
     """
 
     def __init__(
@@ -202,7 +198,7 @@ class PeerError(TrunklineError):
 
 
 class RequestAborted(TrunklineError):
-    """A request was sent and no answer will come; whether it was served is not known."""
+    """A request was sent and no answer will come; whether it was executed is unknown."""
 
     def __init__(self, reason: str, *, method: str = "") -> None:
         super().__init__(reason)
@@ -218,18 +214,18 @@ class RequestAborted(TrunklineError):
 
 
 class RequestTimeout(RequestAborted):
-    """No answer came in time; the other side was told to stop."""
+    """The timeout of a request passed; a cancellation was sent."""
 
 
 class Cancelled(RequestAborted):
-    """The request was cancelled; the other side was told to stop."""
+    """The request was cancelled; the other side was notified."""
 
 
 class ConnectionLost(RequestAborted):
-    """The other side is gone.
+    """The connection ended before the answer.
 
-    Of a child process `exit_status` says how it ended (negative: by that signal) and `stderr`
-    holds its last lines; None and () where there was no process.
+    For a child process `exit_status` is its exit status (negative: the signal) and `stderr`
+    its last log lines; else they are None and ().
     """
 
     def __init__(
@@ -249,10 +245,10 @@ class ConnectionLost(RequestAborted):
 
 
 class InputRequestFailed(RequestAborted):
-    """The server asked for something first, and got no answer: the request was not sent again.
+    """The server asked for input that the client could not provide; the request was not retried.
 
-    `asked` is the method of the question, `key` the name that the server gave it. What a
-    handler raised is the `__cause__`; nothing of it was sent.
+    `asked` is the method of the input request, `key` the name that the server gave it. The
+    exception of a handler is the `__cause__`; nothing of it was sent.
     """
 
     def __init__(self, reason: str, *, method: str = "", asked: str = "", key: str = "") -> None:
@@ -266,13 +262,13 @@ class InputRequestFailed(RequestAborted):
 
 
 class TooManyRoundTrips(RequestAborted):
-    """The server asked for something each time the request was sent again, and was left."""
+    """The server asked for input more often than the limit allows."""
 
 
 class TransportError(TrunklineError):
-    """A connection could not be made, or broke: `reason` says how.
+    """A connection could not be opened, or failed; `reason` is the cause.
 
-    Of a child process `exit_status` and `stderr` are as in `ConnectionLost`.
+    `exit_status` and `stderr` are as in `ConnectionLost`.
     """
 
     def __init__(
@@ -293,9 +289,9 @@ class TransportError(TrunklineError):
 class RequestError(TrunklineError):
     """Raised by a handler to answer with an error of its choice, by symbol.
 
-    `RequestError("RESOURCE_NOT_FOUND", data={"uri": uri})`: the number is the one that the
-    revision being spoken gives the symbol. An integer is sent as it is, and has to lie
-    outside -32768 to -32000, which belong to JSON-RPC and MCP.
+    `RequestError("RESOURCE_NOT_FOUND", data={"uri": uri})` is sent with the code that the
+    symbol has in the negotiated revision. An integer is sent unchanged, and has to be outside
+    -32768 to -32000, which are reserved for JSON-RPC and MCP.
     """
 
     def __init__(self, kind: str | int, message: str | None = None, *, data: Any = NOTHING) -> None:
@@ -311,14 +307,14 @@ class RequestError(TrunklineError):
 
 
 class ToolError(TrunklineError):
-    """Raised by a tool that ran and failed: its text is what the caller reads."""
+    """Raised by a tool that failed; its text is sent as an `isError` result."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({_told(str(self))!r})"
 
 
 class ToolFailed(TrunklineError):
-    """A tool ran and failed, and its value was asked for; `result` is what it gave instead."""
+    """Raised when the value of a failed tool is asked for; `result` is its `isError` result."""
 
     def __init__(self, text: str, result: Any = None) -> None:
         super().__init__(text)
@@ -329,15 +325,12 @@ class ToolFailed(TrunklineError):
 
 
 def show_pointer(pointer: str) -> str:
-    """Return a JSON pointer with nothing secret in it.
-
-    A name with a lone surrogate in it is shown as an escape, or no stream could take it.
-    """
+    """Return a redacted JSON pointer, with lone surrogates escaped so that it can be encoded."""
     return str(redact(pointer)).encode("utf-8", "backslashreplace").decode()
 
 
 def visible(text: str, *, kept: str = "\t") -> str:
-    """Return a text with escapes for all that a terminal would act on or hide, but for `kept`."""
+    """Return a text with non-printable characters escaped, except those in `kept`."""
     if text.isprintable():
         return text
     return "".join(
@@ -347,17 +340,16 @@ def visible(text: str, *, kept: str = "\t") -> str:
 
 
 def _told(text: str) -> str:
-    """Return what a peer or a handler said, cut, without secrets; it may have several lines."""
+    """Return the text of a peer or a handler, truncated and redacted; lines are kept."""
     return visible(str(redact(text)), kept="\t\n")
 
 
 def _reason(text: str) -> str:
-    """Return a reason without secrets. It is not cut: it is ours, and quotes others in short."""
+    """Return a redacted reason, not truncated: it is ours, and its quotes are short."""
     return visible(str(conceal(text)), kept="\t\n")
 
 
 def _last_words(exit_status: int | None, stderr: tuple[str, ...]) -> str:
-    """Return what a process left behind, without secrets."""
     status = "" if exit_status is None else f" (exit status {exit_status})"
     lines = "".join(f"\n  {visible(str(redact(line)))}" for line in stderr)
     return f"{status}; last lines on stderr:{lines}" if lines else status

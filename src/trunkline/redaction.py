@@ -1,13 +1,11 @@
-"""What may be shown of a value that could hold a secret.
+"""Redaction of secrets in reprs, log lines, error texts and recordings.
 
-Every `repr`, log line and error text of this library passes through here, so a
-token that a caller put in the wrong place still stays out of sight. The rules
-that live here, and only here:
+The rules that live here, and only here:
 
-* a member whose name speaks of a secret is hidden whole, whatever its type;
-* text that looks like a credential is hidden wherever it stands;
-* long text and large containers are cut, because a log line is not a store. `conceal`
-  alone cuts nothing: it is for recordings, which are.
+* A member whose name suggests a secret is hidden whole, whatever its type.
+* Text that looks like a credential is hidden wherever it occurs.
+* Long text and large containers are truncated, except by `conceal`, which is for
+  recordings.
 
 Nothing here is reversible and nothing here is sent to a peer.
 """
@@ -48,14 +46,14 @@ _SECRET_PARTS: Final = (
 _SECRET_NAMES: Final = frozenset(
     {"auth", "xauth", "wwwauthenticate", "pass", "pwd", "sessionid", "mcpsessionid"}
 )
-# Protocol members that contain "token" and hold none. One that ends in "tokens" is a count, and
-# shown if it is a number.
+# Protocol members that contain "token" and hold no secret. One that ends in "tokens" is a count,
+# and shown if it is a number.
 _PLAIN_NAMES: Final = frozenset({"progresstoken", "maxtokens"})
 _PUNCTUATION: Final = r"[\W_]+"
 
-# Run over a few hundred characters at most: see `_plain_text`.
+# Applied to a few hundred characters at most: see `_plain_text`.
 _CREDENTIAL: Final = (
-    # What stands after a name that speaks of a secret: in a query, a header, a JSON text.
+    # The value after a name that suggests a secret: in a query, a header, a JSON text.
     r"(?P<name>(?i:(?:authorization|cookie)\\?[\"']?\s*[=:]\s*))[^\r\n]+"
     r"|(?P<key>(?i:(?:(?<!progress)token|secret|passw(?:or)?d|passphrase|pwd|credential|session[-_]?id"
     r"|(?:api|access|private|encryption|signing)[-_ ]?key)\\?[\"']?\s*[=:]\s*\\?[\"']?))"
@@ -68,21 +66,21 @@ _CREDENTIAL: Final = (
     r"|xox[abeprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"
     r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}"
     r"|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{20,}|whsec_[A-Za-z0-9]{16,})"
-    # user:password@host, or so much of it that the host is not there to be seen.
+    # user:password@host, or a part of it so long that the host is cut off.
     r"|(?<=://)(?:[^\s/]+(?=@)|[^\s/]{200,}\Z)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*-----)?"
 )
 
-# A shown value is for a human: deeper or longer than this tells them nothing.
-_DEPTH: Final = 8
-_ITEMS: Final = 32
-_TEXT: Final = 200
-_BITS: Final = 640
-# Values in all, because containers within containers multiply.
-_VALUES: Final = 500
-# A text that is kept whole is searched piece by piece, each with as much again behind it: one
-# pattern takes quadratic time where a hostile text begins many credentials and ends none.
-_PIECE: Final = 1024
+# Limits of a value that is shown to a person.
+_MAX_DEPTH: Final = 8
+_MAX_ITEMS: Final = 32
+_MAX_TEXT: Final = 200
+_MAX_BITS: Final = 640
+# In total, because nested containers multiply.
+_MAX_VALUES: Final = 500
+# `conceal` searches text in pieces of this size, each with as much again behind it: the pattern
+# takes quadratic time for a hostile text with many starts of credentials and no end.
+_PIECE_LENGTH: Final = 1024
 _LINE_END: Final = r"[\r\n]"
 _TOKEN_END: Final = r"[\s\"'&,;}\]\\]"
 _HOST_END: Final = r"[\s/]"
@@ -91,30 +89,30 @@ _KEY_END: Final = r"-----END [A-Z ]*-----"
 
 @cache  # one entry for each pattern above
 def _pattern(text: str) -> re.Pattern[str]:
-    # On first use: all programs load this module, few print anything before they are up.
+    # On first use: all programs load this module, and few print anything at startup.
     return re.compile(text)
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether a member called `name` is hidden whatever it holds."""
-    plain = _pattern(_PUNCTUATION).sub("", name[:_TEXT]).lower()
+    """Return True if a member called `name` is hidden whatever its value."""
+    plain = _pattern(_PUNCTUATION).sub("", name[:_MAX_TEXT]).lower()
     if plain in _PLAIN_NAMES:
         return False
     return plain in _SECRET_NAMES or any(part in plain for part in _SECRET_PARTS)
 
 
-def redact(value: object, *, depth: int = _DEPTH) -> object:
-    """Return a copy of `value` that is safe to print: secrets hidden, bulk cut."""
-    return _redacted(value, depth, [_VALUES])
+def redact(value: object, *, depth: int = _MAX_DEPTH) -> object:
+    """Return a copy of `value` that is safe to print: secrets hidden, long parts truncated."""
+    return _redacted(value, depth, [_MAX_VALUES])
 
 
 def conceal(value: object) -> object:
-    """Return a copy of JSON `value` with its secrets hidden, and all else as it is.
+    """Return a copy of JSON `value` with its secrets hidden and everything else unchanged.
 
-    A value that contains itself is no JSON, and has no end.
+    A value that contains itself is not JSON, and does not terminate.
     """
     top: list[object] = [None]
-    # A stack and no recursion: how deep a value nests is a peer's choice.
+    # A stack instead of recursion: the peer decides how deep a value nests.
     waiting: list[tuple[object, dict[str, object] | list[object], str | int]] = [(value, top, 0)]
     while waiting:
         item, holder, place = waiting.pop()
@@ -131,7 +129,7 @@ def conceal(value: object) -> object:
     return top[0]
 
 
-def show(value: object, *, limit: int = _TEXT) -> str:
+def show(value: object, *, limit: int = _MAX_TEXT) -> str:
     """Return `value` as one short, safe line for an error text."""
     text = repr(redact(value, depth=3))
     return text if len(text) <= limit else f"{text[:limit]}…"
@@ -153,10 +151,10 @@ def _redacted(value: object, depth: int, left: list[int]) -> object:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        # An exact int, because that of a stranger's making may print anything; and a short one,
-        # because Python refuses to print the longest.
+        # An exact int, because the repr of a subclass may print anything; and a short one,
+        # because Python rejects printing the longest.
         bits = int.bit_length(value)
-        return int.__pos__(value) if bits <= _BITS else f"<integer of {bits} bits>"
+        return int.__pos__(value) if bits <= _MAX_BITS else f"<integer of {bits} bits>"
     if isinstance(value, float):
         return float.__pos__(value)
     if depth == 0:
@@ -170,7 +168,7 @@ def _redacted(value: object, depth: int, left: list[int]) -> object:
     fields = getattr(type(value), "__struct_fields__", None)
     if fields is not None:
         return _fields(value, fields, depth, left)
-    # An object of a stranger's making may print anything; its type is enough.
+    # The repr of an unknown object may print anything; its type is enough.
     return f"<{type(value).__name__}>"
 
 
@@ -179,38 +177,36 @@ def _items(
     depth: int,
     left: list[int],
 ) -> list[object]:
-    items = list(islice(value, _ITEMS))
-    if len(value) == 2 and isinstance(value, list | tuple) and _speaks_of_a_secret(items[0]):
-        return [_plain_text(_name(items[0])), HIDDEN]  # a header, as some write them
+    items = list(islice(value, _MAX_ITEMS))
+    if len(value) == 2 and isinstance(value, list | tuple) and _is_secret_label(items[0]):
+        return [_plain_text(_name(items[0])), HIDDEN]  # a header as a pair
     shown = [_redacted(item, depth - 1, left) for item in items]
-    return [*shown, f"… {len(value) - _ITEMS} more"] if len(value) > _ITEMS else shown
+    return [*shown, f"… {len(value) - _MAX_ITEMS} more"] if len(value) > _MAX_ITEMS else shown
 
 
 def _members(value: Mapping[object, object], depth: int, left: list[int]) -> dict[str, object]:
-    # A header or variable as others write them: {"name": "X-Api-Key", "value": …}.
-    value_is_secret = _speaks_of_a_secret(value.get("name", value.get("key")))
+    # A header or variable as an object: {"name": "X-Api-Key", "value": …}.
+    value_is_secret = _is_secret_label(value.get("name", value.get("key")))
     shown: dict[str, object] = {}
-    for key, item in islice(value.items(), _ITEMS):
+    for key, item in islice(value.items(), _MAX_ITEMS):
         name = _name(key)
         hidden = _is_hidden(name, item) or (value_is_secret and name == "value")
         shown[_plain_text(name)] = HIDDEN if hidden else _redacted(item, depth - 1, left)
-    if len(value) > _ITEMS:
-        shown["…"] = f"{len(value) - _ITEMS} more"
+    if len(value) > _MAX_ITEMS:
+        shown["…"] = f"{len(value) - _MAX_ITEMS} more"
     return shown
 
 
 def _fields(
     value: object, fields: tuple[str, ...], depth: int, left: list[int]
 ) -> dict[str, object]:
-    """Return the fields of a Struct; either of the two names one can have may speak of a secret."""
+    """Return the fields of a Struct; its attribute or its wire name may suggest a secret."""
     written = type(value).__struct_encode_fields__  # type: ignore[attr-defined]  # a Struct has it
-    value_is_secret = _speaks_of_a_secret(getattr(value, "name", None))
+    value_is_secret = _is_secret_label(getattr(value, "name", None))
     shown: dict[str, object] = {}
     for name, wire_name in zip(fields, written, strict=True):
         item = getattr(value, name)
-        if (
-            type(item).__name__ == "UnsetType"
-        ):  # absent; told by name, for no decoder is loaded here
+        if type(item).__name__ == "UnsetType":  # by name: msgspec is not loaded here
             continue
         hidden = _is_hidden(name, item) or _is_hidden(wire_name, item)
         hidden = hidden or (value_is_secret and wire_name == "value")
@@ -224,12 +220,11 @@ def _is_hidden(name: str, item: object) -> bool:
     return is_secret_name(name)
 
 
-def _speaks_of_a_secret(label: object) -> bool:
+def _is_secret_label(label: object) -> bool:
     return isinstance(label, str | bytes) and is_secret_name(_name(label))
 
 
 def _name(key: object) -> str:
-    """Return what a member or header is called."""
     if isinstance(key, str):
         return key
     if isinstance(key, bytes):
@@ -238,10 +233,10 @@ def _name(key: object) -> str:
 
 
 def _plain_text(text: str) -> str:
-    # Looked at up to a bound: a pattern must not be run over a megabyte. A credential that
-    # begins in the part that is shown is seen far enough to be known for one.
-    window = text[: _TEXT * 2]
-    end = len(text) if len(text) <= _TEXT else _TEXT
+    # The pattern is applied to a bounded window, twice the part that is shown: enough to
+    # recognise a credential that starts in it.
+    window = text[: _MAX_TEXT * 2]
+    end = len(text) if len(text) <= _MAX_TEXT else _MAX_TEXT
     shown, at = "", 0
     for found in _pattern(_CREDENTIAL).finditer(window):
         if found.start() >= end:
@@ -252,15 +247,14 @@ def _plain_text(text: str) -> str:
     return shown if end == len(text) else f"{shown}… ({len(text)} characters)"
 
 
-# Without cuts
+# `conceal`
 
 
 def _concealed_members(
     value: Mapping[object, object],
     waiting: list[tuple[object, dict[str, object] | list[object], str | int]],
 ) -> dict[str, object]:
-    """Return the members with secrets hidden; what has members of its own is put on the stack."""
-    value_is_secret = _speaks_of_a_secret(value.get("name", value.get("key")))
+    value_is_secret = _is_secret_label(value.get("name", value.get("key")))
     kept: dict[str, object] = {}
     for key, item in value.items():
         name = _name(key)
@@ -275,8 +269,8 @@ def _concealed_items(
     value: list[object] | tuple[object, ...],
     waiting: list[tuple[object, dict[str, object] | list[object], str | int]],
 ) -> list[object]:
-    if len(value) == 2 and _speaks_of_a_secret(value[0]):
-        return [_concealed_text(_name(value[0])), HIDDEN]  # a header, as some write them
+    if len(value) == 2 and _is_secret_label(value[0]):
+        return [_concealed_text(_name(value[0])), HIDDEN]  # a header as a pair
     kept: list[object] = [HIDDEN] * len(value)
     waiting.extend((item, kept, place) for place, item in enumerate(value))
     return kept
@@ -286,9 +280,9 @@ def _concealed_text(text: str) -> str:
     parts: list[str] = []
     at = 0
     while at < len(text):
-        piece = min(at + _PIECE, len(text))
-        window = min(at + 2 * _PIECE, len(text))
-        # One that begins in the part behind belongs to the next piece, which sees more of it.
+        piece = min(at + _PIECE_LENGTH, len(text))
+        window = min(at + 2 * _PIECE_LENGTH, len(text))
+        # A credential that starts behind the piece belongs to the next one.
         found = _pattern(_CREDENTIAL).search(text, at, window)
         if found is None or found.start() >= piece:
             parts.append(text[at:piece])
@@ -300,7 +294,7 @@ def _concealed_text(text: str) -> str:
 
 
 def _end_of(found: re.Match[str], text: str) -> int:
-    """Return where a credential ends that is longer than what was searched."""
+    """Return the end of a credential that is longer than the window."""
     if found["name"]:
         end = _pattern(_LINE_END).search(text, found.end())
     elif found[0].startswith("-----BEGIN"):

@@ -1,9 +1,8 @@
-"""The Model Context Protocol: its values as Structs, and what each revision makes of them.
+"""The types of the Model Context Protocol as Structs, and their form in each revision.
 
     from trunkline.mcp import CallToolResult, TextContent
 
-Importing this package builds nothing. The Structs, every one of them in `types`, are made
-when the first name is used; a decoder is made by whoever needs it.  [PEP 562]
+The Structs, all of them in `types`, are built when the first name is used.  [PEP 562]
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ def __dir__() -> list[str]:
     return sorted([*types.__all__, *_MODULES])
 
 
-# A type checker that saw this would take every misspelt name for one that exists.
+# With this function a type checker would accept every misspelt name.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        # Tools look for names like `__wrapped__` in every module; that is no use of this one.
+        # Tools look up names like `__wrapped__` in every module, which should build nothing.
         if name.startswith("_") and name != "__all__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name == "__all__":

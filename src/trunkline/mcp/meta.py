@@ -1,20 +1,20 @@
-"""Who sends a request: the `_meta` of its params, read and written.
+"""The `_meta` of a request: protocol version, client and capabilities of the sender.
 
     caller = read_caller(b'{"progressToken": 7}')
     request_meta("2026-07-28", Implementation("me", "1.0"), ClientCapabilities())
 
-Which keys there are, on what they go and who must send them are rows of the specification;
-here is how each is read. A key is read in every revision: whether it counts is known only
-once the protocol version is. `lacking` names those that a revision requires.
+The keys are rows of the specification; this module decodes and encodes them. A key is decoded in
+every revision: whether it applies is known only with the protocol version. `lacking` returns the
+missing keys that a revision requires.
 
 The rules that live here, and only here:
 
-* A known key with a value of another type is a fault of the request. A value that is merely
-  unheard of is not: members of capabilities that no revision lists are let through.
-* A log level that does not exist has an error of its own.      [MCP 2026-07-28, logging]
-* What is not known stays in `Caller.meta`, as it came.
+* A known key with a value of another type makes the request invalid. Unknown members of
+  capabilities are accepted.
+* An unknown log level has an error of its own.                 [MCP 2026-07-28, logging]
+* Unknown keys stay in `Caller.meta`, unchanged.
 
-Clients of 2026-07-28 say the same with every request, so a `CallerMemo` reads it once.
+Clients of 2026-07-28 send the same with every request, so a `CallerMemo` decodes it once.
 """
 
 from __future__ import annotations
@@ -63,15 +63,12 @@ __all__ = [
 ]
 
 
-# Where `_meta` is in a request; a fault is named by its place in the whole message.
+# The place of `_meta` in a request; errors have pointers into the whole message.
 _PLACE: Final = "/params/_meta"
 
 
 class BadMeta(ValueError):
-    """A `_meta` that cannot be read: where the fault is, and what should be there.
-
-    `symbol` is the error to answer with.
-    """
+    """An invalid `_meta`: the place, and what was expected; `symbol` is the error to send."""
 
     def __init__(
         self, where: str, expected: str, symbol: ErrorKind = ErrorKind.INVALID_PARAMS
@@ -86,10 +83,10 @@ class BadMeta(ValueError):
 
 
 class Caller(Shown, Struct, frozen=True):
-    """What a request says of its sender; None is what it does not say.
+    """The sender of a request, by its `_meta`; None is absent.
 
-    `meta` is all of `_meta`. A memo hands the same caller to every request that says the same:
-    read it, and copy what is to be changed.
+    `meta` is all of `_meta`. A memo returns the same caller for equal requests: copy what is to
+    be changed.
     """
 
     protocol_version: str | None = None
@@ -100,22 +97,22 @@ class Caller(Shown, Struct, frozen=True):
     meta: dict[str, Any] = {}
 
 
-# Reading
+# Decoding
 
 
 T = TypeVar("T")
 
 _LEVELS: Final = frozenset(get_args(LoggingLevel))
-# A fault is told in a sentence, however long the word is that a peer made up.
-_LONGEST_FAULT: Final = 200
+# Bounds the part of an error text that quotes the peer.
+_MAX_ERROR_LENGTH: Final = 200
 _object: Final = Decoder(dict[str, Any])
 
 
 def read_caller(raw: bytes) -> Caller:
-    """Return what the `_meta` of a request says.
+    """Decode the `_meta` of a request.
 
     Raises:
-        BadMeta: it is no object, or a known key has a value of the wrong type.
+        BadMeta: it is not an object, or a known key has a value of the wrong type.
     """
     try:
         meta = _object.decode(raw)
@@ -124,15 +121,15 @@ def read_caller(raw: bytes) -> Caller:
     # A number may be too long for Python, and a list too deep.
     except (ValueError, RecursionError):
         raise BadMeta(_PLACE, "JSON that can be read") from None
-    told = {name: read(meta[key], key) for key, name, read in _READ if key in meta}
-    return Caller(meta=meta, **told)
+    known = {name: read(meta[key], key) for key, name, read in _READ if key in meta}
+    return Caller(meta=meta, **known)
 
 
 def lacking(caller: Caller, revision: str) -> tuple[str, ...]:
-    """Return the keys that every request of `revision` must have and this one has not.
+    """Return the keys that every request of `revision` must have and this one lacks.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     required, meta = _required(revision), caller.meta
     for key in required:
@@ -148,7 +145,7 @@ def _text(value: object, key: str) -> str:
 
 
 def _token(value: object, key: str) -> ProgressToken:
-    # True is an int to Python, and to nobody else.
+    # Not `isinstance`: True is an int in Python only.
     if type(value) is not str and type(value) is not int:
         raise BadMeta(_pointer(key), "a string or an integer")
     return value
@@ -172,8 +169,8 @@ def _struct(kind: type[T]) -> Callable[[object, str], T]:
 
 
 def _expectation(kind: type, error: ValidationError) -> str:
-    """Return what msgspec says of a value; it may quote a word that should be one of a few."""
-    text = str(error)[:_LONGEST_FAULT]
+    """Return the text of msgspec, which may quote the value."""
+    text = str(error)[:_MAX_ERROR_LENGTH]
     if text.startswith("Expected "):
         return text.removeprefix("Expected ")
     return f"{kind.__name__}: {text[:1].lower()}{text[1:]}"
@@ -183,7 +180,7 @@ def _pointer(key: str) -> str:
     return f"{_PLACE}/{key.replace('~', '~0').replace('/', '~1')}"
 
 
-# How a value is read, by the type that its row names.
+# Decoders by the type in the row of a key.
 _READERS: Final[dict[str, Callable[[object, str], Any]]] = {
     "ClientCapabilities": _struct(ClientCapabilities),
     "Implementation": _struct(Implementation),
@@ -192,8 +189,7 @@ _READERS: Final[dict[str, Callable[[object, str], Any]]] = {
     "string": _text,
 }
 
-# Where a caller keeps what a key says. Keys that are not here, such as those of tracing, are
-# for whoever looks into `meta`.
+# Attributes of a caller by key. Other keys, such as those of tracing, are in `meta` only.
 _MEMBERS: Final = {
     PROTOCOL_VERSION: "protocol_version",
     CLIENT_CAPABILITIES: "capabilities",
@@ -208,7 +204,7 @@ _READ: Final = tuple(
 
 
 def _on_every_request(revision: str) -> tuple[MetaKey, ...]:
-    """Return the keys that belong on every request of `revision`, or may be there."""
+    """Return the required and optional keys of every request of `revision`."""
     return tuple(row for row in meta_keys(revision) if "request" in row.on and not row.only)
 
 
@@ -217,15 +213,15 @@ def _required(revision: str) -> tuple[str, ...]:
     return tuple(row.key for row in _on_every_request(revision) if row.required == "must")
 
 
-# Remembering
+# Caching
 
 
 class CallerMemo:
-    """Callers by the bytes that told of them, so that the same bytes are read once.
+    """A cache of callers by the bytes of `_meta`.
 
-    It holds so many at most, the oldest goes first, and long ones are read each time: a peer
-    that says something new with every request costs what it would without a memo, and memory
-    for some mebibytes at most. Several threads may use one memo.
+    It holds at most `size` callers, evicts the oldest first, and does not keep `_meta` of more
+    than `longest` bytes, so a peer that changes it with every request costs some mebibytes at
+    most. Several threads may use one memo.
     """
 
     __slots__ = ("_callers", "_longest", "_size")
@@ -239,10 +235,10 @@ class CallerMemo:
         return len(self._callers)
 
     def read(self, raw: bytes) -> Caller:
-        """Return what the `_meta` of a request says, as `read_caller` does.
+        """Decode the `_meta` of a request, as `read_caller` does.
 
         Raises:
-            BadMeta: as `read_caller`; what is faulty is not remembered.
+            BadMeta: as `read_caller`; an invalid `_meta` is not cached.
         """
         found = self._callers.get(raw) if len(raw) <= self._longest else None
         return self._learn(raw) if found is None else found
@@ -250,8 +246,8 @@ class CallerMemo:
     def _learn(self, raw: bytes) -> Caller:
         caller = read_caller(raw)
         if len(raw) <= self._longest and self._size > 0:
-            # Another thread may forget the same one, so a copy is gone through and nothing is
-            # missed; what two threads put in at once beyond the size goes the next time.
+            # Another thread may evict the same one, so this iterates over a copy; what two
+            # threads add at once beyond the size is evicted the next time.
             surplus = len(self._callers) + 1 - self._size
             for oldest in list(self._callers)[:surplus] if surplus > 0 else ():
                 self._callers.pop(oldest, None)
@@ -259,7 +255,7 @@ class CallerMemo:
         return caller
 
 
-# Writing
+# Encoding
 
 
 def request_meta(
@@ -268,21 +264,21 @@ def request_meta(
     capabilities: ClientCapabilities,
     log_level: LoggingLevel | None = None,
 ) -> dict[str, Any]:
-    """Return what the `_meta` of every request says in `revision`: nothing, up to 2025-11-25.
+    """Return the `_meta` of every request in `revision`, which is empty up to 2025-11-25.
 
     The values are narrowed to the revision.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
-    told = {
+    values = {
         PROTOCOL_VERSION: revision,
         CLIENT_INFO: narrow(client_info, revision),
         CLIENT_CAPABILITIES: narrow(capabilities, revision),
         LOG_LEVEL: log_level,
     }
     keys = [row.key for row in _on_every_request(revision)]
-    return {key: told[key] for key in keys if told.get(key) is not None}
+    return {key: values[key] for key in keys if values.get(key) is not None}
 
 
 def encoded_request_meta(
@@ -291,16 +287,16 @@ def encoded_request_meta(
     capabilities: ClientCapabilities,
     log_level: LoggingLevel | None = None,
 ) -> Raw:
-    """Return `request_meta` as JSON, to be written once and put into every request.
+    """Return `request_meta` as JSON, to be encoded once and reused in every request.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     return Raw(encode(request_meta(revision, client_info, capabilities, log_level)))
 
 
 def with_progress_token(meta: Raw, token: ProgressToken) -> Raw:
-    """Return an encoded `_meta` with the token under which progress is asked for."""
-    told = bytes(meta)
-    comma = b"," if told != b"{}" else b""
-    return Raw(b'%b%b"%b":%b}' % (told[:-1], comma, PROGRESS_TOKEN.encode(), encode(token)))
+    """Return an encoded `_meta` with a progress token."""
+    text = bytes(meta)
+    comma = b"," if text != b"{}" else b""
+    return Raw(b'%b%b"%b":%b}' % (text[:-1], comma, PROGRESS_TOKEN.encode(), encode(token)))

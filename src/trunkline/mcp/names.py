@@ -1,10 +1,10 @@
-"""What methods are called on this connection.
+"""Method names on the wire and their official form.
 
-The official names are those of the rows. A policy may take others as well, and may drop
-`notifications/` from those it sends; the rest of the library knows official names only, so
-a name is translated where a message comes in and where one goes out.
+The official names are those of the rows. A policy may accept aliases, and may send names
+without `notifications/`; the rest of the library uses official names only, so names are
+translated when a message is received or sent.
 
-An alias stands for a method that the spoken revision has, and never hides one of its own.
+An alias maps to a method of the negotiated revision, and never hides one of its own.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ __all__ = ["official", "spoken"]
 
 
 def official(name: str, policy: Policy, revision: str) -> str:
-    """Return the official name of the method that a peer calls `name`.
-
-    A name that is no alias is returned as it is, be it official or unheard of.
+    """Return the official name of a method; a name that is not an alias is returned unchanged.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     if policy.method_names == "prefixed":
         return name
@@ -34,7 +32,7 @@ def official(name: str, policy: Policy, revision: str) -> str:
 
 
 def spoken(name: str, policy: Policy) -> str:
-    """Return what a method is called in a message that we send."""
+    """Return the name of a method in a message that we send."""
     if policy.method_names != "emit-bare":
         return name
     return _bare().get(name, name)
@@ -42,7 +40,6 @@ def spoken(name: str, policy: Policy) -> str:
 
 @cache  # one entry per released revision: another raises, and nothing is kept
 def _officials(revision: str) -> Mapping[str, str]:
-    """Return the official names in `revision` by all others."""
     names = {row.name for row in methods(revision)}
     bare = {name.removeprefix(NOTIFICATION): name for name in names}
     listed = {row.spelling: row.official for row in ALIASES if row.official in names}
@@ -51,6 +48,5 @@ def _officials(revision: str) -> Mapping[str, str]:
 
 @cache
 def _bare() -> Mapping[str, str]:
-    """Return the notifications of all revisions without what they begin with."""
     rows = [row for row in METHODS if row.kind == "notification"]
     return {row.name: row.name.removeprefix(NOTIFICATION) for row in rows}

@@ -1,24 +1,23 @@
-"""Narrow a value to what one revision knows of it.
+"""Narrow a value to one revision.
 
     narrow(result, "2024-11-05")
 
-A handler makes one value for all revisions. On its way out the members that the spoken
-revision does not know are unset, at any depth, and content that it has no block for travels
-in one that it has. What `tables` says of a type is compiled once per revision; a value that
-needs no change is returned as it is, and most do not.
+A handler returns one value for all revisions. Before it is sent, members that the negotiated
+revision does not have are removed, at any depth, and content blocks that it does not have are
+replaced. The `tables` of a type are compiled once per revision; a value that needs no change, as
+most do, is returned as it is.
 
 The rules that live here, and only here:
 
-* What replaces a content block that a revision lacks: `STAND_INS`. Nothing a reader would
-  have seen is lost.
+* `STAND_INS` lists the replacements of content blocks. They lose nothing that a reader would
+  have seen.
 * Before 2025-11-25 a sampled message holds one block. Several become several messages; in an
   answer, which is one message, they become one text.
-* Members without a type (`_meta`, JSON Schemas, structured content, raw JSON) are open places
-  and stay as they are. So do values of types that are not the protocol's, subclasses included,
-  and values of a type that the revision lacks and nothing can stand in for: they are not sent
-  in that revision, which is not for this module to prevent.
+* Members without a type (`_meta`, JSON Schemas, structured content, raw JSON) stay unchanged. So
+  do values of types outside the protocol, subclasses included, and values of a type that the
+  revision lacks and that have no replacement: preventing those is up to the caller.
 
-What a revision requires and a value lacks is not filled in here: only its sender knows it.
+Required members that a value lacks are not filled in: only its sender knows them.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ from .tables import drops, knows, members
 
 __all__ = ["STAND_INS", "narrow"]
 
-# What narrows values of one type; None where a revision knows all of it.
+# Narrows values of one type; None where a revision has all of it.
 Work: TypeAlias = Callable[[Any], Any]
 Table: TypeAlias = Mapping[type, Work]
 
-# An embedded resource needs a URI, and sound that a tool made has none.
+# An embedded resource needs a URI, and audio of a tool has none.
 AUDIO_URI: Final = "urn:trunkline:audio"
-# What a handler may give for a list.
+# The types of a list that a handler may return.
 _SEQUENCES: Final = (list, tuple)
 
 
@@ -53,10 +52,10 @@ S = TypeVar("S", bound=Struct)
 
 
 def narrow(value: S, revision: str) -> S:
-    """Return `value` with only what `revision` knows; the same object if that is all of it.
+    """Return `value` with only what `revision` has; the same object if nothing changes.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     try:
         work = _plans[revision][type(value)]
@@ -65,7 +64,7 @@ def narrow(value: S, revision: str) -> S:
     return value if work is None else work(value)
 
 
-# What stands in for what
+# Replacements
 
 
 def _audio_as_resource(block: wire.AudioContent) -> wire.EmbeddedResource:
@@ -74,7 +73,7 @@ def _audio_as_resource(block: wire.AudioContent) -> wire.EmbeddedResource:
 
 
 def _link_as_text(block: wire.ResourceLink) -> wire.TextContent:
-    """Return a text with all of a link that can be read: `Title (name, type, size): uri`."""
+    """Return a link as text: `Title (name, type, size): uri`."""
     size = UNSET if block.size is UNSET else f"{block.size} bytes"
     name = UNSET if block.title is UNSET else block.name
     details = ", ".join(str(text) for text in (name, block.mime_type, size) if text is not UNSET)
@@ -89,8 +88,8 @@ def _as_json_text(block: Struct) -> wire.TextContent:
     return wire.TextContent(encode(block).decode())
 
 
-# For each block that some revision lacks: what to make of it, and how, best first. The first is
-# taken that may stand in the same place: a sampled message holds no resource.
+# Replacements for each block that some revision lacks, best first. The first that is allowed in
+# the same place is used: a sampled message holds no resource.
 STAND_INS: Final[Mapping[type[Struct], tuple[tuple[type[Struct], Work], ...]]] = {
     wire.AudioContent: (
         (wire.EmbeddedResource, _audio_as_resource),
@@ -101,28 +100,27 @@ STAND_INS: Final[Mapping[type[Struct], tuple[tuple[type[Struct], Work], ...]]] =
     wire.ToolResultContent: ((wire.TextContent, _as_json_text),),
 }
 
-# What may take the place of a block that stands by itself.
+# The replacements of a block that is not in a list of a known type.
 ANYWHERE: Final = frozenset(made for choices in STAND_INS.values() for made, _ in choices)
 
-# Values of which several say the same as one that holds several.
+# Types whose values with several blocks can be split into several values.
 SPLIT: Final[Mapping[type[Struct], str]] = {wire.SamplingMessage: "content"}
 
 
-# Plans, made once. A key is a released revision, then a type of the protocol: revisions that a
-# peer invents cannot grow this, and nobody else's types are kept alive.
+# Plans, made once. A key is a released revision, then a type of the protocol: neither unknown
+# revisions nor other types can grow this.
 
 _plans: Final[dict[str, dict[type, Work | None]]] = {revision: {} for revision in REVISIONS}
 
 
 def _plan(kind: type[Struct], revision: str) -> Work | None:
-    """Return what narrows values of a type."""
     must_be_released(revision)
     plans = _plans[revision]
     if kind in plans or not _is_ours(kind):
         return plans.get(kind)
     # Types do not contain themselves, so this ends.
     work = _compile(kind, revision)
-    # Two threads may both get here; both are given the one that was put in first.
+    # Two threads may both get here; both get the one that was stored first.
     return plans.setdefault(kind, work)
 
 
@@ -174,7 +172,6 @@ def _of_member(hint: Any, view: FieldView, revision: str) -> Work | None:
 
 
 def _of_items(kinds: frozenset[Any], revision: str) -> Work | None:
-    """Return what narrows a list of values of some types."""
     table = _table(kinds, revision)
     each = _each(table) if table else None
     for kind in kinds & SPLIT.keys():
@@ -184,7 +181,7 @@ def _of_items(kinds: frozenset[Any], revision: str) -> Work | None:
 
 
 def _one_or_several(alone: Table, several: Work | None, view: FieldView) -> Work | None:
-    """Return what narrows a member that is a block, or a list of blocks in some revisions."""
+    """Narrow a member that is a block, or a list of blocks in some revisions."""
     if not _takes_a_list(view.expr):
         return _joined(_one(alone))
     if several is None:
@@ -194,7 +191,7 @@ def _one_or_several(alone: Table, several: Work | None, view: FieldView) -> Work
 
 
 def _parts(hint: Any) -> Iterator[Any]:
-    """Yield what a member may be, unions taken apart."""
+    """Yield the members of a union, nested ones included."""
     origin = get_origin(hint)
     if origin is Annotated:
         yield from _parts(get_args(hint)[0])
@@ -206,12 +203,11 @@ def _parts(hint: Any) -> Iterator[Any]:
 
 
 def _structs(hint: Any) -> frozenset[Any]:
-    """Return the types of the protocol that a value may itself be."""
+    """Return the types of the protocol in a hint."""
     return frozenset(part for part in _parts(hint) if _is_ours(part))
 
 
 def _table(kinds: frozenset[Any], revision: str) -> Table:
-    """Return what narrows each of several types; those are left out that need nothing."""
     found = {
         kind: _plan(kind, revision)
         if knows(kind.__name__, revision)
@@ -226,12 +222,12 @@ def _takes_a_list(expr: Expr) -> bool:
 
 
 def _holds_several(kind: type[Struct], revision: str) -> bool:
-    """Say whether a value of a type in `SPLIT` may hold several in `revision`."""
+    """Return True if a value of a type in `SPLIT` may hold several blocks in `revision`."""
     known = members(kind.__name__, revision) or {}
     return SPLIT[kind] not in known or _takes_a_list(known[SPLIT[kind]].expr)
 
 
-# The work itself: closures that look for a reason to change something, and mostly find none
+# The closures of a plan, which return the same object if nothing changes
 
 
 def _of_struct(dropped: tuple[str, ...], inner: tuple[tuple[str, Work], ...]) -> Work:
@@ -268,7 +264,7 @@ def _each(table: Table) -> Work:
     one = _one(table)
 
     def work(items: Any) -> Any:
-        # Raw JSON may stand where a list does.
+        # Raw JSON may be in place of a list.
         if type(items) not in _SEQUENCES:
             return items
         for item in items:
@@ -293,13 +289,13 @@ def _values(table: Table) -> Work:
 
 
 def _apart(kind: type[Struct], member: str) -> Work:
-    """Return what makes of each value of a type that holds several as many that hold one."""
+    """Split each value of a type that holds several blocks into values that hold one."""
 
     def holds_many(item: Any) -> bool:
         return type(item) is kind and type(getattr(item, member)) in _SEQUENCES
 
     def apart(item: Any) -> Iterator[Any]:
-        # An empty one is left for `_joined`, which knows what stands for nothing.
+        # An empty one is left to `_joined`, which makes it an empty text.
         if holds_many(item) and getattr(item, member):
             for each in getattr(item, member):
                 yield replace(item, **{member: each})
@@ -317,7 +313,7 @@ def _apart(kind: type[Struct], member: str) -> Work:
 
 
 def _joined(one: Work) -> Work:
-    """Return what makes one block of several: itself, or a text that has them all."""
+    """Join several blocks into one text; a single block stays."""
 
     def text(block: Any) -> str:
         return block.text if type(block) is wire.TextContent else encode(block).decode()

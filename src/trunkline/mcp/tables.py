@@ -1,18 +1,17 @@
-"""What one revision knows of a Struct, and which Struct a method has in it.
+"""The members of a Struct in one revision, and the Structs of a method.
 
-`types.py` has one Struct per type for all revisions. These tables say what a value of it
-may hold in one of them, by the names that members have on the wire:
+`types.py` has one Struct per type for all revisions. These tables list the members in one of
+them, by their names on the wire:
 
-    drops("Tool", "2024-11-05")      members to leave out: the revision does not know them
-    requires("Tool", "2024-11-05")   members that must be there
-    knows("AudioContent", "2024-11-05")   False: the whole value has to go
+    drops("Tool", "2024-11-05")      members that the revision does not have
+    requires("Tool", "2024-11-05")   members that must be present
+    knows("AudioContent", "2024-11-05")   False: the revision does not have the type
 
-A type goes by the name of its Struct or by that of its row, so a reader of nested values
-can ask for `type(value).__name__`. Nothing is read before the first question, and what
-was found is kept.
+A type is named by its Struct or by its row, so `type(value).__name__` works. Tables are built on
+first use, and cached.
 
 The tables are about presence alone. A member whose type changed (`elicitation` was any
-object before its members were listed) is known and stays.
+object before its members were listed) stays.
 """
 
 from __future__ import annotations
@@ -38,25 +37,23 @@ __all__ = [
     "result_types",
 ]
 
-# Types that one Struct stands for, because no constant tells them apart and msgspec looks at
-# nothing else. It has the members of all.
+# Structs that represent several types, with the members of all: msgspec tells types apart by a
+# constant member only, and these have none.
 MERGED: Final[Mapping[str, tuple[str, ...]]] = {
     "ResourceContents": ("TextResourceContents", "BlobResourceContents"),
 }
 
-# The name of a type in revisions that lack it under its own; the members are the same.
+# The earlier names of types; the members are the same.
 FORMERLY: Final[Mapping[str, str]] = {
     "ListRootsRequestParams": "RequestParams",
     "ResourceTemplateReference": "ResourceReference",
 }
 
-# Results that stand in for the one that was asked for.
+# Results that may be returned in place of the usual one.
 _INSTEAD: Final = frozenset(("CreateTaskResult", "InputRequiredResult"))
 
 
 class _Presence(NamedTuple):
-    """What a revision says of the members of a Struct."""
-
     drops: frozenset[str]
     requires: frozenset[str]
 
@@ -65,7 +62,7 @@ def drops(type_name: str, revision: str) -> frozenset[str]:
     """Return the members of a Struct that `revision` does not know.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
         UnknownType: `revision` has no such type, or there is no Struct of it.
     """
     return _presence(type_name, revision).drops
@@ -75,17 +72,17 @@ def requires(type_name: str, revision: str) -> frozenset[str]:
     """Return the members that a value must have in `revision`.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
         UnknownType: `revision` has no such type, or there is no Struct of it.
     """
     return _presence(type_name, revision).requires
 
 
 def knows(type_name: str, revision: str) -> bool:
-    """Say whether `revision` has a type at all.
+    """Return True if `revision` has a type.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     return members(type_name, revision) is not None
 
@@ -96,31 +93,31 @@ def params_type(method: str, revision: str) -> Any:
     None is a method that `revision` does not have.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     row = _method(method, revision)
     return None if row is None or row.params is None else _wire_type(row.params)
 
 
 def result_type(method: str, revision: str) -> Any:
-    """Return the type of the result that a method is called for, or None.
+    """Return the type of the usual result of a method, or None.
 
     It is a Struct; only the result of a task of 2025-11-25, which may be any, is a dict.
     None is a notification, or a method that `revision` does not have.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     return next(iter(result_types(method, revision)), None)
 
 
 def result_types(method: str, revision: str) -> tuple[Any, ...]:
-    """Return the types that a result may have: the one that was asked for, then the others.
+    """Return the types that a result may have: the usual one, then the others.
 
-    A reader tries them in turn. Most results are of the first, and are read in one pass.
+    A client tries them in turn. Most results are of the first, and are decoded in one pass.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     row = _method(method, revision)
     if row is None or row.result is None:
@@ -131,19 +128,19 @@ def result_types(method: str, revision: str) -> tuple[Any, ...]:
 
 
 def class_name(type_name: str) -> str:
-    """Return what the Struct of a type is called: `CompleteResult.completion` has no dot."""
-    # A name that ends in Error says so once: `XError.error.data` is `XErrorData`.
+    """Return the name of the Struct of a type: `CompleteResultCompletion`, without dots."""
+    # A name that ends in Error has the word once: `XError.error.data` is `XErrorData`.
     first, *places = type_name.replace("Error.error.", "Error.").split(".")
     return first + "".join(place[:1].upper() + place[1:] for place in places)
 
 
 def members(type_name: str, revision: str) -> Mapping[str, FieldView] | None:
-    """Return what a Struct may hold in `revision`, or None where that lacks the type.
+    """Return the members of a Struct in `revision`, or None where that lacks the type.
 
-    A type that is a union has the members of all: those are required that each requires.
+    A union has the members of all its types; those that each type requires are required.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
     """
     if type_name in MERGED:
         return _merged(MERGED[type_name], revision)
@@ -154,7 +151,7 @@ def members(type_name: str, revision: str) -> Mapping[str, FieldView] | None:
     return view.fields if view.kind == "object" else _merged(view.of, revision)
 
 
-# One key per Struct and released revision: names that nobody has are not kept.
+# One key per Struct and released revision: unknown names are not cached.
 _found: dict[tuple[str, str], _Presence] = {}
 
 
@@ -165,7 +162,6 @@ def _presence(type_name: str, revision: str) -> _Presence:
 
 
 def _resolve(type_name: str, revision: str) -> _Presence:
-    """Compare what a Struct can hold with what `revision` lets it hold."""
     struct = _wire_type(class_name(type_name))
     if not hasattr(struct, "__struct_encode_fields__"):
         raise UnknownType(f"there is no Struct of {type_name!r}")
@@ -179,8 +175,7 @@ def _resolve(type_name: str, revision: str) -> _Presence:
 
 
 def _wire_type(type_name: str) -> Any:
-    """Return what `types.py` has under a name, or None."""
-    # Imported here: who asks about nothing builds nothing.
+    # Imported here: building all Structs takes time.
     from . import types as wire
 
     return getattr(wire, type_name, None)
@@ -188,7 +183,6 @@ def _wire_type(type_name: str) -> Any:
 
 @lru_cache(maxsize=len(REVISIONS))
 def _row_names(revision: str) -> Mapping[str, str]:
-    """Return the names of rows by those of Structs."""
     return {class_name(name): name for name in types(revision)}
 
 

@@ -37,7 +37,7 @@ def test_an_id_is_a_prefix_and_a_name(id: str) -> None:
         ("com..example/stars", "a label starts with a letter"),
         ("com.example/-stars", "a name starts and ends"),
         ("com.example/a/b", "a name starts and ends"),
-        (7, "is a text, not int"),
+        (7, "is a string, not int"),
     ],
 )
 def test_an_id_that_is_not_formed_so_is_refused(id: Any, why: str) -> None:
