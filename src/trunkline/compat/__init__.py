@@ -1,8 +1,7 @@
-"""The spellings of other systems over the same core.
+"""Compatibility modules: the APIs of erlmcp, Pierre and mcpp over the same core.
 
-`erlmcp`, `pierre` and `mcpp` give the users of those systems the names they know.
-A front holds names, constants and shapes; every rule of a message stays in
-`trunkline.jsonrpc`, under the policy that bears the system's name.
+A module holds names, constants and types; the rules of messages stay in
+`trunkline.jsonrpc`, under the policy of the same name.
 """
 
 from .._lazy_exports import lazy_exports

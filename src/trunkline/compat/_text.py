@@ -1,7 +1,7 @@
-"""Values that were parsed elsewhere, as the text that the codec reads.
+"""Parsed values as JSON text.
 
-The other systems hand parsed values to their parsers. Our rules of a message live
-in the codec, which reads text, so such a value is written out before it is judged.
+The other systems pass parsed values to their parsers. Our rules are in the codec,
+which decodes text, so such a value is encoded before it is checked.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ def text_of(value: object) -> bytes:
     """Return `value` as JSON text.
 
     Raises:
-        LocalProtocolError: JSON has no such value; the text says where and what to do.
+        LocalProtocolError: the value is not JSON; the text has the place and the remedy.
     """
     try:
         text = encode(value)
     except encode_errors.UNWRITABLE as error:
         problem = encode_errors.explain(value, error)
     else:
-        # The encoder writes NaN as null, which a reader would take for a value.
+        # The encoder writes NaN as null, which a decoder would take for a value.
         if b"null" in text:
             encode_errors.check_finite(value)
         return text

@@ -1,11 +1,10 @@
-"""mcpp's names over our core: message types, a request tracker, a timeout manager.
+"""The API of mcpp: message types, a request tracker, a timeout manager.
 
-Everything here reads and writes under `Policy.mcpp()`, which forgives a missing
-version, 1.0 as an id and null as params. `to_json` and `from_json` deal in parsed
-values, as in the original; `dump` gives the bytes.
+Everything here decodes and encodes under `Policy.mcpp()`, which accepts a missing
+version, 1.0 as an id and null as params. `to_json` and `from_json` use parsed values,
+as in the original; `dump` returns bytes.
 
-Nothing here locks: callbacks run where they are called for, on the one thread or loop
-that the connection lives on.
+Nothing here locks: callbacks run on the thread or event loop of the caller.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ INTERNAL_ERROR: Final = _number(ErrorKind.INTERNAL_ERROR, _POLICY.revision)
 
 
 def _read(value: JsonValue) -> Message | Batch | None:
-    """Return the message that a text, or a value parsed from one, is; None if it is none."""
+    """Return the message of a text or a parsed value; None if it is invalid."""
     is_text = isinstance(value, bytes | bytearray | memoryview | str)
     try:
         return _codec.decode(value if is_text else text_of(value))
@@ -83,13 +82,13 @@ def _read(value: JsonValue) -> Message | Batch | None:
 
 
 class JsonRpcRequest(SentRequest, frozen=True, tag=_VERSION):
-    """A call that draws a response: `JsonRpcRequest(1, "tools/list")`."""
+    """A call with a response: `JsonRpcRequest(1, "tools/list")`."""
 
     jsonrpc: ClassVar[str] = _VERSION
 
     @classmethod
     def from_json(cls, value: JsonValue) -> JsonRpcRequest | None:
-        """Return the request that a text, or a value parsed from one, is; or None."""
+        """Return the request of a text or a parsed value; None if it is not a request."""
         read = _read(value)
         if not isinstance(read, Request) or read.id is None:
             return None
@@ -103,19 +102,19 @@ class JsonRpcRequest(SentRequest, frozen=True, tag=_VERSION):
         """Return the request as bytes.
 
         Raises:
-            LocalProtocolError: it cannot be written; the text says where and what to do.
+            LocalProtocolError: it cannot be encoded; the text has the place and the remedy.
         """
         return _codec.encode(self)
 
 
 class JsonRpcNotification(Notification, frozen=True, tag=_VERSION):
-    """A call that draws none: `JsonRpcNotification("notifications/initialized")`."""
+    """A call without a response: `JsonRpcNotification("notifications/initialized")`."""
 
     jsonrpc: ClassVar[str] = _VERSION
 
     @classmethod
     def from_json(cls, value: JsonValue) -> JsonRpcNotification | None:
-        """Return the notification that a text, or a value parsed from one, is; or None."""
+        """Return the notification of a text or a parsed value; None if it is not one."""
         read = _read(value)
         return cls(read.method, read.params) if isinstance(read, Notification) else None
 
@@ -127,17 +126,17 @@ class JsonRpcNotification(Notification, frozen=True, tag=_VERSION):
         """Return the notification as bytes.
 
         Raises:
-            LocalProtocolError: it cannot be written; the text says where and what to do.
+            LocalProtocolError: it cannot be encoded; the text has the place and the remedy.
         """
         return _codec.encode(self)
 
 
 class JsonRpcError(ErrorObject, frozen=True):
-    """What went wrong: a number, a sentence, and any JSON value as detail."""
+    """An error: its code, message, and any JSON value as detail."""
 
     @classmethod
     def from_json(cls, value: JsonValue) -> JsonRpcError | None:
-        """Return the error that a parsed value is, or None."""
+        """Return the error of a parsed value; None if it is not one."""
         try:
             return convert(value, cls)
         except ValidationError:
@@ -169,7 +168,7 @@ class JsonRpcResponse(Shown, Struct, frozen=True, tag_field="jsonrpc", tag=_VERS
 
     @classmethod
     def from_json(cls, value: JsonValue) -> JsonRpcResponse | None:
-        """Return the response that a text, or a value parsed from one, is; or None."""
+        """Return the response of a text or a parsed value; None if it is not one."""
         read = _read(value)
         if isinstance(read, Success):
             return cls(read.id, read.result)
@@ -186,7 +185,7 @@ class JsonRpcResponse(Shown, Struct, frozen=True, tag_field="jsonrpc", tag=_VERS
         """Return the response as bytes.
 
         Raises:
-            LocalProtocolError: it cannot be written; the text says where and what to do.
+            LocalProtocolError: it cannot be encoded; the text has the place and the remedy.
         """
         if self.error is UNSET:
             return _codec.encode(Success(self.id, self.result))
@@ -194,13 +193,13 @@ class JsonRpcResponse(Shown, Struct, frozen=True, tag_field="jsonrpc", tag=_VERS
 
 
 class ToolExecutionError(Shown, Struct, frozen=True):
-    """What a tool says that ran and failed: a result, not an error of the protocol."""
+    """The failure of a tool: an `isError` result, not a protocol error."""
 
     content: str
     isError: bool = True
 
     def to_json(self) -> JsonValue:
-        """Return the result by which MCP tells of it."""
+        """Return the MCP result."""
         return {"content": [{"type": "text", "text": self.content}], "isError": self.isError}
 
 
@@ -218,7 +217,7 @@ class RequestTracker:
         self._outgoing = OutgoingRequests()
 
     def next_id(self) -> int:
-        """Return an id that was not given out before.
+        """Return an unused id.
 
         Raises:
             IdsExhausted: there is none left; a new connection starts a new count.
@@ -229,13 +228,13 @@ class RequestTracker:
         """Keep `callback` for the response to `id`.
 
         Raises:
-            LocalProtocolError: a callback waits for that response already, and still does.
+            LocalProtocolError: the id has a callback already, which is kept.
         """
         self._outgoing.open(Pending(id, "", waiter=callback))
         self._ids.claim(id)
 
     def complete(self, id: RequestId) -> ResponseCallback | None:
-        """Return the callback of `id`, once; None if there is none or it was taken before."""
+        """Remove and return the callback of `id`, or None."""
         pending = self._outgoing.match(id, is_error=False)
         if not isinstance(pending, Pending):
             return None
@@ -268,8 +267,8 @@ class TimeoutManager:
     ) -> None:
         """Run `on_timeout` once `timeout` has passed, or the default where it is None.
 
-        An earlier timeout of the same request is replaced. `now` is the time by the
-        caller's clock; the system's is read where it is not given.
+        An earlier timeout of the same request is replaced. `now` defaults to
+        `time.monotonic()`.
         """
         start = monotonic() if now is None else now
         deadline = start + (self.default_timeout if timeout is None else timeout)
@@ -277,16 +276,16 @@ class TimeoutManager:
         self._deadlines.set(id, deadline)
 
     def cancel(self, id: RequestId) -> None:
-        """Forget the timeout of a request, if it has one."""
+        """Remove the timeout of a request, if it has one."""
         self._entries.pop(id, None)
         self._deadlines.drop(id)
 
     def check_timeouts(self, now: float | None = None) -> None:
         """Run the callbacks whose time has passed, earliest first.
 
-        Each is taken out before it runs, so it runs once whatever it does; a timeout
-        that an earlier callback cancels or sets anew does not fire. Where a callback
-        raises, those behind it wait for the next check.
+        Each is removed before it runs, so it runs once; a timeout that an earlier
+        callback cancels or replaces does not fire. If a callback raises, those after
+        it run at the next check.
         """
         due = self._deadlines.due(monotonic() if now is None else now)
         waiting = [(id, self._entries[id]) for id in reversed(due)]

@@ -1,11 +1,8 @@
-"""Pierre's names over our core: one envelope, with credentials and context in it.
+"""The API of Pierre: one envelope with credentials and context.
 
-Everything here reads and writes under `Policy.pierre()`. What the original leaves out
-as `None` is UNSET where null is a value of its own: an id of None is the null id of a
-request, and an absent id makes a notification.
-
-The rules that live here, and only here: none. What a message may contain is judged by
-the codec, and what of it may be printed by `trunkline.redaction`.
+Everything here decodes and encodes under `Policy.pierre()`. An absent member is UNSET
+where null is a valid value: an id of None is the null id of a request, and an absent id
+makes a notification. The codec checks messages, and `trunkline.redaction` hides secrets.
 """
 
 from __future__ import annotations
@@ -60,7 +57,7 @@ __all__ = [
 
 JSONRPC_VERSION: Final = "2.0"
 
-# Members of a request's `headers`: whose it is, how to trace it, what to switch on.
+# Members of a request's `headers`.
 HEADER_TENANT_ID: Final = "x-tenant-id"
 HEADER_TENANT_NAME: Final = "x-tenant-name"
 HEADER_REQUEST_ID: Final = "x-request-id"
@@ -76,7 +73,7 @@ def _number(kind: str) -> int:
 
 
 class error_codes:
-    """The numbers of JSON-RPC, and the block that is left to applications."""
+    """The error codes of JSON-RPC, and the block for applications."""
 
     PARSE_ERROR: Final = _number(ErrorKind.PARSE_ERROR)
     INVALID_REQUEST: Final = _number(ErrorKind.INVALID_REQUEST)
@@ -99,9 +96,9 @@ MSG_SERIALIZATION: Final = _codes.text("SERIALIZATION_FAILED", _POLICY.revision)
 
 
 def default_request_id() -> int:
-    """Return 0, the id with which the original answers what had none.
+    """Return 0, the id of the original's answers to requests without one.
 
-    0 is an id like any other, so nothing here answers with it unasked.
+    0 is a valid id, so nothing here uses it by default.
     """
     return 0
 
@@ -133,12 +130,12 @@ class JsonRpcRequest(
 
     @classmethod
     def with_id(cls, method: str, params: Any, id: RequestId | None) -> JsonRpcRequest:
-        """Return a request under an id of the caller's."""
+        """Return a request with the given id."""
         return cls(method, params, id)
 
     @classmethod
     def notification(cls, method: str, params: Any = None) -> JsonRpcRequest:
-        """Return a notification, which has no id and draws no response."""
+        """Return a notification, which has no id and no response."""
         return cls(method, params)
 
     @classmethod
@@ -146,7 +143,7 @@ class JsonRpcRequest(
         """Return the request or notification that `data` holds.
 
         Raises:
-            InvalidMessage: it holds none; `answer()` is what to send back, if anything.
+            InvalidMessage: it holds none; `answer()` is the reply to send, if any.
         """
         read = _codec.decode(data)
         if not isinstance(read, ExtendedRequest | ExtendedNotification):
@@ -155,10 +152,10 @@ class JsonRpcRequest(
         return cls(read.method, read.params, id, read.auth, read.headers, read.metadata)
 
     def to_json(self) -> bytes:
-        """Return what is sent: the token as `auth`, and nothing for what is absent or empty.
+        """Return the encoded message: the token as `auth`, without absent or empty members.
 
         Raises:
-            LocalProtocolError: it cannot be written; the text says where and what to do.
+            LocalProtocolError: it cannot be encoded; the text has the place and the remedy.
         """
         context: dict[str, Any] = {
             "auth": self.auth_token,
@@ -182,13 +179,13 @@ class JsonRpcRequest(
         return shown(self, auth_token=repr(token))
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        # The one that a Struct has would show the token.
+        # The one of Struct would show the token.
         members = redact(self)
         return list(members.items()) if isinstance(members, dict) else []
 
 
 class JsonRpcError(ErrorObject, frozen=True):
-    """What went wrong: a number, a sentence, and any JSON value as detail."""
+    """An error: its code, message, and any JSON value as detail."""
 
     @classmethod
     def new(cls, code: int, message: str) -> JsonRpcError:
@@ -197,11 +194,11 @@ class JsonRpcError(ErrorObject, frozen=True):
 
     @classmethod
     def with_data(cls, code: int, message: str, data: Any) -> JsonRpcError:
-        """Return an error with data; None is written as null."""
+        """Return an error with data; None is encoded as null."""
         return cls(code, message, data)
 
 
-# The id stands last, as in the original. A keyword-only field is written after the others.
+# The id is last, as in the original: a keyword-only field is encoded after the others.
 class _Succeeded(Success, frozen=True, kw_only=True, tag=JSONRPC_VERSION):
     id: RequestId | None
 
@@ -215,7 +212,7 @@ class _MakesError(Protocol):
 
 
 class _ErrorMember:
-    """The one name that the original has twice: a member, and a constructor."""
+    """`error` is both a member and a constructor in the original."""
 
     @overload
     def __get__(self, response: None, kind: type[JsonRpcResponse]) -> _MakesError: ...
@@ -231,7 +228,7 @@ class _ErrorMember:
         if response is None:
             return _error_response
         reply = response._reply
-        # Only ever made with an error of this kind.
+        # Only made with an error of this type.
         return reply.error if isinstance(reply, _Failed) else None  # type: ignore[return-value]
 
 
@@ -267,14 +264,14 @@ class JsonRpcResponse:
 
     @classmethod
     def success(cls, id: RequestId | None, result: Any) -> JsonRpcResponse:
-        """Return the response to a request that worked."""
+        """Return a successful response."""
         return cls(id=id, result=result)
 
     @classmethod
     def error_with_data(
         cls, id: RequestId | None, code: int, message: str, data: Any
     ) -> JsonRpcResponse:
-        """Return the response to a request that did not, with details."""
+        """Return an error response with details."""
         return cls(id=id, error=JsonRpcError.with_data(code, message, data))
 
     @classmethod
@@ -303,18 +300,18 @@ class JsonRpcResponse:
         return self._reply.result if isinstance(self._reply, _Succeeded) else None
 
     def is_success(self) -> bool:
-        """Say whether the response has a result."""
+        """Return True if the response has a result."""
         return isinstance(self._reply, _Succeeded)
 
     def is_error(self) -> bool:
-        """Say whether the response has an error."""
+        """Return True if the response has an error."""
         return isinstance(self._reply, _Failed)
 
     def to_json(self) -> bytes:
-        """Return what is sent; the id is always written, as null where there is none.
+        """Return the encoded response, always with an id, which may be null.
 
         Raises:
-            LocalProtocolError: it cannot be written; the text says where and what to do.
+            LocalProtocolError: it cannot be encoded; the text has the place and the remedy.
         """
         return _codec.encode(self._reply)
 
@@ -330,12 +327,10 @@ class JsonRpcResponse:
 
 
 def _error_response(id: RequestId | None, code: int, message: str) -> JsonRpcResponse:
-    """Return the response to a request that did not work."""
     return JsonRpcResponse(id=id, error=JsonRpcError.new(code, message))
 
 
 def _other_kind(got: str, expected: str) -> InvalidMessage:
-    """Return the fault of a good message that is not of the kind asked for."""
     error = named_error(ErrorKind.INVALID_REQUEST, policy=_POLICY)
     return InvalidMessage(
         "jsonrpc.message.kind",

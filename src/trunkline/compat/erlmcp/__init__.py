@@ -1,12 +1,12 @@
-"""erlmcp's names over our core: its codec, parsers, limits, ids and error helpers.
+"""The API of erlmcp: its codec, parsers, limits, ids and error helpers.
 
-Everything here reads and writes under `Policy.erlmcp()`, apart from `SpecParser`, which
-answers for any revision by the official rules. The original returns ok and error pairs;
-here a function returns the value, or raises a typed error; `reason_of` makes the
-original's reason of an `InvalidMessage`. Its atoms are strings, its records our messages
+Everything here decodes and encodes under `Policy.erlmcp()`, except `SpecParser`, which
+applies the official rules of any revision. The original returns ok and error pairs;
+here a function returns the value, or raises a typed error; `reason_of` converts an
+`InvalidMessage` to the original's reason. Atoms are strings, records our messages
 and rows, and `undefined` is None.
 
-The error numbers are here under their names in the original's header:
+The error codes have their names in the original's header:
 `MCP_ERROR_TOOL_NOT_FOUND`, `JSONRPC_PARSE_ERROR`, `ELICITATION_FAILED`,
 `REFUSAL_QUEUE_CAP_EXCEEDED`, and so on for every row of profile `erlmcp`.
 """
@@ -25,7 +25,7 @@ from .limits import *  # noqa: F403
 from .parser import *  # noqa: F403
 from .spec_parser import *  # noqa: F403
 
-# Beside the names of each module, what their functions raise.
+# Besides the names of each module, the exceptions of their functions.
 __all__ = ["IdsExhausted", "InvalidMessage", "LocalProtocolError"]
 __all__ += access.__all__
 __all__ += codec.__all__

@@ -1,4 +1,4 @@
-"""The policy that everything in this package reads and writes under."""
+"""The policy and codecs of this package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def codec_for(transport: TransportName = "default") -> Codec:
     """Return the codec with the size limit of one transport.
 
     Raises:
-        LookupError: there is no such transport; the text lists those there are.
+        LookupError: there is no such transport; the text lists the known ones.
     """
     names = get_args(TransportName)
     if transport not in names:

@@ -1,4 +1,4 @@
-"""Reaching into responses, and making sure of their text."""
+"""Access to members of responses, and UTF-8 checks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def safe_extract_error(response: json_rpc_response | Mapping[str, Any]) -> dict[
     """Return the error object of a response, decoded or parsed.
 
     Raises:
-        RemoteProtocolError: it has none, or one that is no object.
+        RemoteProtocolError: it has none, or one that is not an object.
     """
     error = _member(response, JSONRPC_FIELD_ERROR)
     if not isinstance(error, dict):
@@ -47,7 +47,7 @@ def safe_extract_nested(
     path: Sequence[str | int],
     default: Any = None,
 ) -> Any:
-    """Return what stands at the end of `path`, or `default` where it leads nowhere."""
+    """Return the value at `path`, or `default` if there is none."""
     found: Any = _members(response)
     for step in path:
         if not _has(found, step):
@@ -57,12 +57,12 @@ def safe_extract_nested(
 
 
 def safe_get_field(members: Any, name: str) -> Any:
-    """Return one member of an object, or None where there is no such member or no object."""
+    """Return one member of an object; None if it is absent or `members` is not an object."""
     return members.get(name) if isinstance(members, Mapping) else None
 
 
 def validate_utf8(data: Any) -> bool:
-    """Say whether bytes are UTF-8, or text can be written as such."""
+    """Return True if bytes are UTF-8, or text can be encoded as UTF-8."""
     try:
         if isinstance(data, str):
             data.encode()
@@ -74,11 +74,11 @@ def validate_utf8(data: Any) -> bool:
 
 
 def ensure_utf8_encoding(term: Any) -> Any:
-    """Return a JSON value with bytes, wherever they stand in it, read as text.
+    """Return a JSON value with all bytes in it decoded as text.
 
     Raises:
-        LocalProtocolError: some text is not UTF-8, or JSON has no such value; the text
-            says where.
+        LocalProtocolError: some text is not UTF-8, or the value is not JSON; the text
+            has the place.
     """
     try:
         read = _as_text(term)
@@ -92,7 +92,7 @@ def ensure_utf8_encoding(term: Any) -> Any:
 
 def _as_text(term: Any) -> Any:
     if isinstance(term, bytes | bytearray):
-        # Bytes that are not UTF-8 become lone surrogates, which cannot be written.
+        # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded.
         return term.decode("utf-8", "surrogateescape")
     if isinstance(term, Mapping):
         return {_as_text(name): _as_text(item) for name, item in term.items()}

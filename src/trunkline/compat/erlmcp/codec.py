@@ -1,8 +1,8 @@
-"""Writing and reading messages.
+"""Encoding and decoding of messages.
 
 Where the original returns an ok or error pair, a function here returns the value or
-raises: `InvalidMessage` for what a peer sent, `LocalProtocolError` for what a caller
-wants to send. `reason_of` turns the first into the original's reason.
+raises: `InvalidMessage` when decoding, `LocalProtocolError` when encoding. `reason_of`
+converts the first to the original's reason.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 json_rpc_id: TypeAlias = int | str | None
 json_rpc_params: TypeAlias = dict[str, Any] | list[Any] | None
 json_rpc_message: TypeAlias = Message
-# A faulty element stands in its place as `InvalidMessage`, with the answer it is owed.
+# An invalid element is an `InvalidMessage`, with its answer.
 batch_decode_result: TypeAlias = list[Message | InvalidMessage]
 
 # The records. A response is either of two types, because it has either of two members.
@@ -70,26 +70,26 @@ mcp_error: TypeAlias = ErrorObject
 
 
 def encode_request(id: int | str, method: str, params: Any = None) -> bytes:
-    """Return the bytes of a request; `params={}` is written, None is left out."""
+    """Return the bytes of a request; `params={}` is encoded, None is omitted."""
     return codec_for().encode(SentRequest(id, method, params))
 
 
 def encode_response(id: int | str, result: Any) -> bytes:
-    """Return the bytes of the response to a request that worked."""
+    """Return the bytes of a successful response."""
     return codec_for().encode(Success(id, result))
 
 
 def encode_error_response(id: json_rpc_id, code: int, message: str, data: Any = None) -> bytes:
-    """Return the bytes of the response to a request that did not.
+    """Return the bytes of an error response.
 
-    A code outside `VALID_ERROR_CODES` goes out as -32603. Of `data`, an object is
-    written as it is, None is left out, and anything else stands under `details`.
+    A code outside `VALID_ERROR_CODES` is sent as -32603. `data` that is an object is
+    encoded as it is, None is omitted, and anything else becomes the member `details`.
     """
     return codec_for().encode(Failure(id, build_error_object(code, message, data)))
 
 
 def encode_notification(method: str, params: Any = None) -> bytes:
-    """Return the bytes of a notification; `params={}` is written, None is left out."""
+    """Return the bytes of a notification; `params={}` is encoded, None is omitted."""
     return codec_for().encode(Notification(method, params))
 
 
@@ -99,12 +99,12 @@ def encode_message(message: json_rpc_message) -> bytes:
 
 
 def encode_batch(messages: Iterable[json_rpc_message]) -> bytes:
-    """Return the bytes of a batch of calls, or of responses; an empty batch is refused."""
+    """Return the bytes of a batch of calls, or of responses; an empty batch is rejected."""
     return codec_for().encode(Batch(map(_as_sent, messages)))
 
 
 def build_message_map(message: json_rpc_message) -> dict[str, Any]:
-    """Return a message as the object that is written for it."""
+    """Return a message as a dict."""
     built: dict[str, Any] = to_builtins(_as_sent(message))
     return built
 
@@ -121,7 +121,7 @@ def _as_sent(message: Message) -> Message:
     if type(message) is not Request:
         return message
     sent = SentRequest(cast("int | str", message.id), message.method, message.params)
-    # The codec writes it wherever a request may stand.
+    # The codec accepts it in place of a request.
     return cast("Request", sent)
 
 
@@ -132,7 +132,7 @@ def decode_message(data: Readable, transport: TransportName = "default") -> json
     """Return the one message that `data` holds.
 
     Raises:
-        InvalidMessage: it is too large for the transport, faulty, or a batch.
+        InvalidMessage: it is too large for the transport, invalid, or a batch.
         LookupError: there is no such transport.
     """
     codec = codec_for(transport)
@@ -150,18 +150,18 @@ decode = decode_message
 def decode_batch(data: Readable) -> batch_decode_result:
     """Return the messages of a batch, or a single message as a list of one.
 
-    A faulty element spoils no other: it stands in its place as the `InvalidMessage`
-    whose `answer()` it is owed.
+    An invalid element is an `InvalidMessage` with its `answer()`, and does not affect
+    the others.
 
     Raises:
-        InvalidMessage: it is not JSON, no object or array, or an empty array.
+        InvalidMessage: it is not JSON, not an object or array, or an empty array.
     """
     found = codec_for().decode(data)
     return list(found) if isinstance(found, Batch) else [found]
 
 
 def is_batch_request(data: Readable) -> bool:
-    """Say whether `data` is a JSON array; what is not JSON is not one."""
-    # A lone surrogate has no UTF-8 form; as bytes it is refused like any other bad UTF-8.
+    """Return True if `data` is a valid JSON array."""
+    # A lone surrogate has no UTF-8 form; as bytes it is rejected like other invalid UTF-8.
     text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
     return kind_of(text) == "array" and Diagnosis(POLICY).text(text) is None

@@ -1,7 +1,7 @@
-"""Field names, versions and numbers, as the header of erlmcp spells them.
+"""Field names, versions and error codes, as the header of erlmcp spells them.
 
-The numbers come from the rows of profile `erlmcp`. Those of JSON-RPC begin with
-`JSONRPC_`, those of MCP with `MCP_ERROR_`; the ten experimental ones stand bare and
+The codes come from the rows of profile `erlmcp`. Those of JSON-RPC start with
+`JSONRPC_`, those of MCP with `MCP_ERROR_`; the ten experimental ones have no prefix and
 the refusals keep their `REFUSAL_`.
 """
 
@@ -46,7 +46,7 @@ JSONRPC_ERROR_FIELD_DATA: Final = "data"
 
 MCP_METHOD_INITIALIZE: Final = "initialize"
 
-# What may be sent; any other number goes out as -32603.
+# The codes that may be sent; any other is sent as -32603.
 VALID_ERROR_CODES: Final = frozenset(row.number for row in DEFINED if row.sent)
 
 

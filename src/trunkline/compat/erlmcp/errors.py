@@ -1,8 +1,8 @@
-"""What a number is worth: its category, its severity, its range.
+"""Category, severity and range of an error code.
 
-A category comes from the symbol, so a missing resource is a `resource` error although
-its number lies in the core range; `range_group` is the view by range. A number that
-has no symbol has the category and severity of its range.  [K-26]
+The category is that of the symbol, so a missing resource is a `resource` error although
+its code is in the core range; `range_group` classifies by range. A code without a symbol
+has the category and severity of its range.  [K-26]
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def error_code(atom: str) -> int:
 
 
 def validate_error_code(code: int) -> bool:
-    """Say whether `code` goes out as it is; any other goes out as -32603."""
+    """Return True if `code` goes out as it is; any other goes out as -32603."""
     return code in VALID_ERROR_CODES
 
 
@@ -78,67 +78,67 @@ def error_severity(code: int) -> Severity:
 
 
 def _is_in(code: int, group: str) -> bool:
-    """Say whether a number lies in the range of `group`, or is sent with a symbol of it."""
+    """Return True if a number lies in the range of `group`, or is sent with a symbol of it."""
     if range_group(code) == group:
         return True
     return code in VALID_ERROR_CODES and error_category(code) == group
 
 
 def is_jsonrpc_standard_error(code: int) -> bool:
-    """Say whether the number is one of JSON-RPC itself, -32700 to -32600."""
+    """Return True if the number is one of JSON-RPC itself, -32700 to -32600."""
     return _is_in(code, "jsonrpc")
 
 
 def is_mcp_core_error(code: int) -> bool:
-    """Say whether the number lies in -32010 to -32000."""
+    """Return True if the number lies in -32010 to -32000."""
     return _is_in(code, "mcp_core")
 
 
 def is_mcp_content_error(code: int) -> bool:
-    """Say whether the number lies in -32020 to -32011."""
+    """Return True if the number lies in -32020 to -32011."""
     return _is_in(code, "content")
 
 
 def is_mcp_resource_error(code: int) -> bool:
-    """Say whether the number is -32001 or lies in -32030 to -32021."""
+    """Return True if the number is -32001 or lies in -32030 to -32021."""
     return _is_in(code, "resource")
 
 
 def is_mcp_tool_error(code: int) -> bool:
-    """Say whether the number is -32002 or lies in -32040 to -32031."""
+    """Return True if the number is -32002 or lies in -32040 to -32031."""
     return _is_in(code, "tool")
 
 
 def is_mcp_prompt_error(code: int) -> bool:
-    """Say whether the number is -32003 or lies in -32050 to -32041."""
+    """Return True if the number is -32003 or lies in -32050 to -32041."""
     return _is_in(code, "prompt")
 
 
 def is_mcp_auth_error(code: int) -> bool:
-    """Say whether the number lies in -32060 to -32051."""
+    """Return True if the number lies in -32060 to -32051."""
     return _is_in(code, "auth")
 
 
 def is_mcp_protocol_error(code: int) -> bool:
-    """Say whether the number lies in -32070 to -32061."""
+    """Return True if the number lies in -32070 to -32061."""
     return _is_in(code, "protocol")
 
 
 def is_mcp_pagination_error(code: int) -> bool:
-    """Say whether the number lies in -32080 to -32071."""
+    """Return True if the number lies in -32080 to -32071."""
     return _is_in(code, "pagination")
 
 
 def is_mcp_task_error(code: int) -> bool:
-    """Say whether the number lies in -32090 to -32081, or in 1095 to 1099."""
+    """Return True if the number lies in -32090 to -32081, or in 1095 to 1099."""
     return _is_in(code, "task")
 
 
 def is_mcp_progress_error(code: int) -> bool:
-    """Say whether the number lies in -32100 to -32091."""
+    """Return True if the number lies in -32100 to -32091."""
     return _is_in(code, "progress")
 
 
 def is_mcp_completion_error(code: int) -> bool:
-    """Say whether the number lies in -32113 to -32110."""
+    """Return True if the number lies in -32113 to -32110."""
     return _is_in(code, "completion")

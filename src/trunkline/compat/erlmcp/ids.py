@@ -1,4 +1,4 @@
-"""Request ids up to 2^60-1, and how much of them is used."""
+"""Request ids up to 2^60-1, and their usage levels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UsageLevel: TypeAlias = Literal["normal", "warning", "critical", "reserved"]
 
 MAX_SAFE_REQUEST_ID: Final = POLICY.max_id
 
-# Computed, because two of the original's printed values have slips in their digits.
+# Computed, because two of the original's printed values have wrong digits.
 ID_WARNING_THRESHOLD: Final = MAX_SAFE_REQUEST_ID * 80 // 100
 ID_CRITICAL_THRESHOLD: Final = MAX_SAFE_REQUEST_ID * 90 // 100
 ID_RESERVED_THRESHOLD: Final = MAX_SAFE_REQUEST_ID * 96 // 100
@@ -35,7 +35,7 @@ _LEVELS: Final[tuple[tuple[int, UsageLevel], ...]] = (
 
 
 class IdUsage(NamedTuple):
-    """How far the ids of a connection are used up."""
+    """The share of the ids of a connection that is used."""
 
     level: UsageLevel
     percentage: float
@@ -51,7 +51,7 @@ def safe_increment(current: int) -> int:
 
 
 def check_thresholds(id: int) -> IdUsage:
-    """Return how much of the ids is used up when `id` is given out."""
+    """Return the usage at `id`."""
     percentage = id / MAX_SAFE_REQUEST_ID * 100
     for threshold, level in _LEVELS:
         if id >= threshold:

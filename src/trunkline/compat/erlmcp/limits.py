@@ -1,4 +1,4 @@
-"""How large a message may be, per transport."""
+"""Size limits of messages, per transport."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["error_message_too_large", "get_max_message_size", "validate_message_
 
 
 def get_max_message_size(transport: TransportName = "default") -> int | None:
-    """Return the largest message that a transport takes, in bytes; None is unlimited.
+    """Return the size limit of a transport in bytes; None is unlimited.
 
     Raises:
-        LookupError: there is no such transport; the text lists those there are.
+        LookupError: there is no such transport; the text lists the known ones.
     """
     return codec_for(transport).policy.limits.message_size(transport)
 
 
 def validate_message_size(transport: TransportName, data: bytes | str) -> None:
-    """Return if `data` is not larger than the transport takes.
+    """Check the size of `data` against the limit of the transport.
 
     Raises:
-        InvalidMessage: it is; `reason_of` has the answer ready to be sent.
+        InvalidMessage: it is larger; `reason_of` returns the answer to send.
         LookupError: there is no such transport.
     """
     limit = get_max_message_size(transport)

@@ -1,6 +1,6 @@
-"""Messages from parsed values, and the reasons why something is none.
+"""Messages from parsed values, and the original's reasons for invalid ones.
 
-A reason is a pair, as in the original: a name, and what there is to say about it.
+A reason is a pair of a name and details, as in the original.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ __all__ = [
 
 
 def parse_json_rpc(data: Mapping[str, Any]) -> json_rpc_message:
-    """Return the message that a parsed object is.
+    """Return the message of a parsed object.
 
     Raises:
-        InvalidMessage: it is none; `reason_of` says why.
-        LocalProtocolError: JSON has no such value.
+        InvalidMessage: it is invalid; `reason_of` returns the reason.
+        LocalProtocolError: the value is not JSON.
     """
     return decode_message(text_of(data))
 
 
 def parse_by_type(data: Mapping[str, Any]) -> json_rpc_message:
-    """Return the message that a parsed object is, whatever version it says it is of.
+    """Return the message of a parsed object, whatever its version member says.
 
     Raises:
-        InvalidMessage: it is none; `reason_of` says why.
-        LocalProtocolError: JSON has no such value.
+        InvalidMessage: it is invalid; `reason_of` returns the reason.
+        LocalProtocolError: the value is not JSON.
     """
     return parse_json_rpc({**data, JSONRPC_FIELD_JSONRPC: JSONRPC_VERSION})
 
@@ -65,36 +65,36 @@ def parse_notification(method: str, data: Mapping[str, Any]) -> Notification:
     """Return the notification of `method` with the params that `data` has.
 
     Raises:
-        InvalidMessage: the method is no name, or the params are no object or array.
-        LocalProtocolError: JSON has no such value.
+        InvalidMessage: the method is not a name, or the params are not an object or array.
+        LocalProtocolError: the value is not JSON.
     """
     params = data.get(JSONRPC_FIELD_PARAMS)
     read = parse_by_type({JSONRPC_FIELD_METHOD: method, JSONRPC_FIELD_PARAMS: params})
-    # It has a method and no id, so it is nothing else.
+    # A message with a method and without an id is a notification.
     assert isinstance(read, Notification)
     return read
 
 
 def parse_batch(elements: Iterable[Any]) -> batch_decode_result:
-    """Return the messages of a parsed array, a faulty one in its place as `InvalidMessage`.
+    """Return the messages of a parsed array, with an `InvalidMessage` for each invalid one.
 
     Raises:
         InvalidMessage: the array is empty.
-        LocalProtocolError: JSON has no such value.
+        LocalProtocolError: the value is not JSON.
     """
     return decode_batch(text_of(list(elements)))
 
 
 def validate_jsonrpc_version(data: Mapping[str, Any]) -> None:
-    """Return if a parsed object says that it is JSON-RPC 2.0.
+    """Check that the version of a parsed object is JSON-RPC 2.0.
 
     Raises:
-        InvalidMessage: the version is another or missing; `reason_of` says which.
+        InvalidMessage: the version is another or missing; `reason_of` tells which.
     """
     try:
         parse_json_rpc(data)
     except InvalidMessage as fault:
-        # The version is looked at before all else, so another fault means it is right.
+        # The version is checked first, so another error means that it is right.
         if fault.where == f"/{JSONRPC_FIELD_JSONRPC}":
             raise
 
@@ -103,7 +103,7 @@ def validate_jsonrpc_version(data: Mapping[str, Any]) -> None:
 
 _INVALID_JSON: Final = ("parse_error", "invalid_json")
 
-# What the original calls a broken rule. Where the second half is None, it is what was found.
+# The original's reason for a broken rule. Details of None are replaced by what was found.
 _REASONS: Final[dict[str, tuple[str, str | None]]] = {
     "jsonrpc.text.utf8": _INVALID_JSON,
     "jsonrpc.text.bom": _INVALID_JSON,
@@ -121,11 +121,11 @@ _REASONS: Final[dict[str, tuple[str, str | None]]] = {
 
 
 def reason_of(fault: InvalidMessage) -> tuple[str, Any]:
-    """Return the pair by which the original names a fault.
+    """Return the original's reason for an error.
 
-    `("parse_error", "invalid_json")`, `("message_too_large", answer)` with the bytes
-    that are ready to be sent, `("batch_request", 3)`, and so on. A rule that the
-    original does not have is `("invalid_request", rule)`.
+    `("parse_error", "invalid_json")`, `("message_too_large", answer)` with the encoded
+    answer, `("batch_request", 3)`, and so on. A rule that the original does not have is
+    `("invalid_request", rule)`.
     """
     if fault.rule == "jsonrpc.limit.message-size":
         return "message_too_large", fault.answer()
@@ -137,7 +137,7 @@ def reason_of(fault: InvalidMessage) -> tuple[str, Any]:
     return reason, fault.got if details is None else details
 
 
-# The error and the text that answer a reason; None is the error's own text.
+# The error and the text of the answer to a reason; None is the text of the error.
 _ANSWERS: Final[dict[str, tuple[ErrorKind, str | None]]] = {
     "parse_error": (ErrorKind.PARSE_ERROR, None),
     "invalid_request": (ErrorKind.INVALID_REQUEST, None),
@@ -150,8 +150,8 @@ _ANSWERS: Final[dict[str, tuple[ErrorKind, str | None]]] = {
 
 
 def map_batch_error_to_code(reason: str, details: Any = None) -> tuple[int, str]:
-    """Return the number and the text that answer a faulty element; unknown ones get -32603."""
-    # An invalid request says more exactly what it is in its details.
+    """Return the code and the text of the answer to an invalid element, by default -32603."""
+    # The details of an invalid request are more exact.
     name = details[0] if isinstance(details, tuple) and details else details
     if reason != "invalid_request" or not isinstance(name, str) or name not in _ANSWERS:
         name = reason
@@ -163,10 +163,9 @@ def map_batch_error_to_code(reason: str, details: Any = None) -> tuple[int, str]
 
 
 def create_batch_error_response(request: Any, reason: str, details: Any = None) -> Failure:
-    """Return the response to a faulty element of a batch, under its own id if that is readable.
+    """Return the response to an invalid element of a batch, with its id if that is valid.
 
-    `create_batch_error_response(element, *reason_of(fault))` answers with the
-    original's texts.
+    `create_batch_error_response(element, *reason_of(fault))` has the original's texts.
     """
     id = request.get(JSONRPC_FIELD_ID) if isinstance(request, Mapping) else None
     if isinstance(id, bool) or not isinstance(id, int | str):

@@ -1,17 +1,16 @@
-"""erlmcp's parser of the MCP specification: its questions, answered from our rows.
+"""The API of erlmcp's specification parser, over our rows.
 
     with SpecParser() as parser:
         parser.get_method_requirements("resources/read").params_spec["uri"].required
         parser.validate_message({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 
-A `SpecParser` answers for one revision and one profile of error codes. It needs no process:
-rows never change, so any number of threads may ask at once. What it returns and raises is
-described in `spec_records`, and offered here too; how rows become records, only `spec_tables`
-knows. Here are the questions, the cache, and the names by which the original asks.
+A `SpecParser` describes one revision and one profile of error codes. It needs no process: rows
+never change, so any number of threads may use it. Its records and exceptions are defined in
+`spec_records` and exported here; `spec_tables` converts rows to records.
 
-Where the original's tables contradict the specification, the specification counts:
-`initialize` is a request, the arguments of `tools/call` are optional, `ping` goes both ways
-and there is no `tasks/create`. Its ok and error pairs are values and typed errors.  [K-70 to K-74]
+Where the original's tables contradict the specification, the specification wins: `initialize`
+is a request, the arguments of `tools/call` are optional, both sides send `ping`, and there is no
+`tasks/create`. Ok and error pairs are values and typed errors.  [K-70 to K-74]
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ DEFAULT_TTL: Final = 300.0
 
 # The request that opens a session, in the revisions that have sessions to open.
 _OPENING: Final = "initialize"
-# Ours for the names that the original gives to transports.
+# Our names of transports by those of the original.
 _TRANSPORT_NAMES: Final = {
     "stdio-transport": ("stdio",),
     "http": ("streamable-http", "http+sse"),
@@ -103,15 +102,15 @@ _MESSAGES: Final = {
 
 
 class SpecParser:
-    """What one revision of MCP requires, under the names of erlmcp's guide.
+    """The requirements of one MCP revision, with the names of erlmcp's guide.
 
-    `profile` names the list that error numbers are looked up in. `cache_ttl` is in seconds;
-    what is older is made again when it is next needed.
+    `profile` is the profile of error codes. `cache_ttl` is in seconds; an older specification is
+    rebuilt on its next use.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: there is no such revision; the text lists the known ones.
         UnknownProfile: no profile has this name.
-        ValueError: `cache_ttl` is negative or no number.
+        ValueError: `cache_ttl` is negative or not a number.
     """
 
     def __init__(
@@ -128,10 +127,10 @@ class SpecParser:
         self.profile: Final = profile
         self._cache_ttl: Final = cache_ttl
         self._clock: Final = clock
-        # The judge by itself goes by the official numbers.
+        # The default of the judge is the official codes.
         self._policy: Final = None if profile == OFFICIAL else _policy_of(revision, profile)
         self._stopped = False
-        # One reference to a pair, so that no thread sees the one without the other.
+        # One reference to a pair, so that threads see both or neither.
         self._cached: tuple[mcp_spec, float] | None = None
 
     @classmethod
@@ -143,7 +142,7 @@ class SpecParser:
         clock: Callable[[], float] = time.monotonic,
         profile: str = OFFICIAL,
     ) -> SpecParser:
-        """Return a parser whose cache lasts for so many milliseconds, as the original counts.
+        """Return a parser; `cache_ttl` is in milliseconds, as in the original.
 
         Raises:
             UnknownRevision, UnknownProfile, ValueError: as `SpecParser`.
@@ -151,7 +150,7 @@ class SpecParser:
         return cls(revision, cache_ttl / 1000, clock, profile)
 
     def stop(self) -> None:
-        """Let go of the cache, and refuse further questions. Stopping twice does no harm."""
+        """Drop the cache, and reject further calls. Stopping twice is allowed."""
         self._stopped = True
         self._cached = None
 
@@ -170,20 +169,20 @@ class SpecParser:
     # The whole, and its cache.
 
     def parse_specification(self) -> mcp_spec:
-        """Return the whole specification, from the cache while that lasts.
+        """Return the whole specification, from the cache if it is not too old.
 
         Raises:
-            ParserStopped: the parser was stopped. So does every other question.
+            ParserStopped: the parser was stopped; every other method raises it too.
         """
         return self.get_cached_spec().spec
 
     def cache_parsed_spec(self) -> Literal["cached"]:
-        """Fill the cache, or fill it anew: its age counts from now."""
+        """Fill or refill the cache: its age counts from now."""
         self._fill()
         return "cached"
 
     def get_cached_spec(self) -> cached_spec:
-        """Return the cached specification with its age; what is missing or too old is made."""
+        """Return the cached specification with its age, after filling the cache if needed."""
         self._must_run()
         cached = self._cached
         if cached is not None:
@@ -211,7 +210,7 @@ class SpecParser:
     def get_method_requirements(
         self, name: str | None = None
     ) -> Mapping[str, method_req] | method_req:
-        """Return what every method asks for, or one.
+        """Return the requirements of every method, or of one.
 
         Raises:
             UnknownMethod: the revision has none of this name.
@@ -231,7 +230,7 @@ class SpecParser:
     def get_error_requirements(
         self, code: int | str | None = None
     ) -> Mapping[int, error_code_req] | error_code_req:
-        """Return what every error number means, or one number, or one symbol.
+        """Return the requirements of every error code, or of one code or symbol.
 
         Raises:
             UnknownErrorCode: the profile has no such error in this revision.
@@ -239,12 +238,12 @@ class SpecParser:
         codes = self.parse_specification().error_codes
         if code is None:
             return codes
-        # True is 1 and 1.0 is 1 to a dict; neither is a number of the table.
+        # As dict keys True and 1.0 equal 1; neither is an error code.
         found = codes.get(code) if type(code) is int else None
         return found if found is not None else self._error_of(code)
 
     def _error_of(self, code: int | str) -> error_code_req:
-        """Return an error that no key of the table stands for."""
+        """Return an error that is not a key of the table."""
         is_asked = isinstance(code, str) or type(code) is int
         row = lookup.error(code, self.profile, self.revision) if is_asked else None
         if row is None:
@@ -259,7 +258,7 @@ class SpecParser:
     def get_transport_requirements(
         self, name: str | None = None
     ) -> Mapping[str, transport_req] | transport_req:
-        """Return what every transport asks for, or one; `http` and `sse` are understood.
+        """Return the requirements of every transport, or of one; `http` and `sse` are accepted.
 
         Raises:
             UnknownTransport: the revision has none of this name.
@@ -284,9 +283,9 @@ class SpecParser:
     def get_capability_requirements(
         self, name: str | None = None, role: Role | None = None
     ) -> Mapping[str, capability_req] | capability_req:
-        """Return what every capability asks for, or one, of one side or of both.
+        """Return the requirements of every capability, or of one, for one side or both.
 
-        One inside another goes by its place: `resources.subscribe`.
+        A nested capability is named by its path: `resources.subscribe`.
 
         Raises:
             UnknownCapability: the revision has none of this name on this side.
@@ -317,14 +316,13 @@ class SpecParser:
     def validate_message(
         self, message: Any, sender: Role | None = None, request: str | None = None
     ) -> list[Finding]:
-        """Return warnings about a message that is valid, its params or result included.
+        """Return the warnings for a valid message, its params or result included.
 
-        A result is judged by the method that `request` names.
-        A request method without an id is a notification that nobody answers, which is
-        allowed and rarely meant: it is a warning.  [K-45]
+        A result is judged by the method that `request` names. A request method without an id is
+        a notification, which is allowed and rarely intended: it is a warning.  [K-45]
 
         Raises:
-            SpecViolation: the message is not valid; `tag` says whether its params are to blame.
+            SpecViolation: the message is invalid; `tag` tells whether its params are.
         """
         self._must_run()
         # Imported here: most users of these tables judge nothing.
@@ -333,17 +331,17 @@ class SpecParser:
         return only_warnings(judge(message, self.revision, sender, request, self._policy))
 
     def validate_method_call(self, method: str, params: Any = None) -> list[Finding]:
-        """Return warnings about params that a method takes; None stands for no params at all.
+        """Return the warnings for valid params of a method; None means no params.
 
         Raises:
             UnknownMethod: the revision has no such method.
-            SpecViolation: the params are not what the method takes.
+            SpecViolation: the params are invalid.
         """
         row = self.get_method_requirements(method).row
         return only_warnings(judge_params(row, params, self.revision))
 
     def validate_error_code(self, code: int) -> error_code_req:
-        """Return what an error number means.
+        """Return the requirements of an error code.
 
         Raises:
             UnknownErrorCode: the profile has no such error in this revision.
@@ -356,11 +354,11 @@ class SpecParser:
         """Return a capability that this role can declare, with all of these features.
 
         Raises:
-            UnknownCapability: it cannot; the text says what is missing.
+            UnknownCapability: it cannot; the text names what is missing.
             ValueError: `role` is neither client nor server.
         """
         found = self.get_capability_requirements(name, role)
-        # A text is many texts of one letter, and never what was meant.
+        # A string would be iterated by character.
         wanted = {features} if isinstance(features, str) else set(features)
         missing = sorted(wanted.difference(found.features))
         if missing:
@@ -379,7 +377,7 @@ class SpecParser:
         return validator_record(found, codes, self.revision)
 
     def _general_codes(self) -> tuple[int, ...]:
-        """Return the numbers that any request may be answered with."""
+        """Return the error codes that any request may be answered with."""
         table = self.parse_specification().error_codes
         return tuple(code for code, found in table.items() if found.category == "json_rpc")
 
@@ -412,7 +410,7 @@ class SpecParser:
         return tuple(found.name for found in methods if found.method_type == kind)
 
     def get_all_error_codes(self) -> tuple[int, ...]:
-        """Return the error numbers of the profile in this revision, each once."""
+        """Return the error codes of the profile in this revision, each once."""
         return tuple(self.parse_specification().error_codes)
 
     def get_all_transports(self) -> tuple[str, ...]:
@@ -420,7 +418,7 @@ class SpecParser:
         return self.parse_specification().transports
 
     def get_all_capabilities(self) -> tuple[str, ...]:
-        """Return the names of the capabilities of either side; features are inside them."""
+        """Return the names of the top-level capabilities of both sides."""
         return tuple(self.parse_specification().capabilities)
 
     # One column.
@@ -442,7 +440,7 @@ class SpecParser:
         return self.get_method_requirements(method).result_spec
 
     def get_required_capabilities(self, method: str) -> tuple[str, ...]:
-        """Return what has to be declared before a method may be sent.
+        """Return the capabilities that have to be declared before a method may be sent.
 
         Raises:
             UnknownMethod: the revision has no such method.
@@ -451,7 +449,7 @@ class SpecParser:
         return () if needed is None else (needed,)
 
     def get_capability_features(self, name: str, role: Role | None = None) -> tuple[str, ...]:
-        """Return what a capability has inside.
+        """Return the features of a capability.
 
         Raises:
             UnknownCapability: the revision has none of this name on this side.
@@ -459,10 +457,10 @@ class SpecParser:
         return self.get_capability_requirements(name, role).features
 
     def get_version_compatibility(self, version: str) -> Compatibility:
-        """Say whether a peer of another revision can be talked to.
+        """Return whether this revision is compatible with another one.
 
-        Revisions that open with `initialize` agree on one of them; those that do not open
-        at all cannot be reached that way. A revision that was never released is incompatible.
+        Revisions with `initialize` negotiate one of them; those without it are not compatible
+        with the others. An unknown revision is incompatible.
         """
         self._must_run()
         try:
@@ -475,29 +473,29 @@ class SpecParser:
     # Yes or no.
 
     def is_deprecated_method(self, method: str) -> bool:
-        """Say whether a method is there and on its way out; one that is gone is not there."""
+        """Return True if a method is deprecated; a removed one is not."""
         found = self.parse_specification().methods.get(method)
         return found is not None and found.deprecation_status == "deprecated"
 
     def is_valid_error_code(self, code: object) -> bool:
-        """Say whether the profile has an error of this number."""
+        """Return True if the profile has an error with this code."""
         return type(code) is int and code in self.parse_specification().error_codes
 
     def is_valid_request_type(self, method: str) -> bool:
-        """Say whether a method of the revision is answered."""
+        """Return True if a method of the revision is answered."""
         return method in self._named("request")
 
     def is_valid_notification_type(self, method: str) -> bool:
-        """Say whether a method of the revision is not answered."""
+        """Return True if a method of the revision is not answered."""
         return method in self._named("notification")
 
     def is_valid_request_id(self, id: object) -> bool:
-        """Say whether MCP takes this as the id of a request: a text or an integer, not null."""
+        """Return True if this is a valid id of a request: a string or an integer, not null."""
         self._must_run()
         return isinstance(id, str | int) and not isinstance(id, bool)
 
     def is_valid_uri(self, uri: object) -> bool:
-        """Say whether this is a URI with its scheme, as the judge would."""
+        """Return True if this is a URI with a scheme, by the check of the judge."""
         self._must_run()
         from ...judge.types.formats import FORMATS
 
@@ -533,7 +531,7 @@ class SpecParser:
         self._must_run()
         return json_schema("Prompt", self.revision)
 
-    # The original has two names for these.
+    # The original has several names for these.
     get_spec = parse_spec = parse_specification
     spec_version = protocol_version = get_spec_version
     list_methods = get_all_methods
@@ -543,5 +541,4 @@ class SpecParser:
 
 
 def _policy_of(revision: str, profile: str) -> Policy:
-    """Return what messages are judged by where error numbers are those of a profile."""
     return Policy.mcp(revision).replace(strictness="strict", codes=profile)

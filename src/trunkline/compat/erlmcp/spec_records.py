@@ -1,14 +1,12 @@
-"""The words of erlmcp's parser of the specification: its records, its types and its errors.
+"""Records, types and exceptions of erlmcp's specification parser.
 
-A record has the name, the fields and the words of the original (`client_to_server`,
-`json_delimiter`), and as its last field the row it was made from, which says more; see
-`spec_tables` for how it is made. It never changes, and outlives the parser that gave it.
+A record has the name, fields and values of the original (`client_to_server`, `json_delimiter`),
+and as its last field the row it was made from by `spec_tables`. It is immutable, and outlives
+its parser. A `method_validator` can be called, so params are judged here. The rules that live
+here, and only here:
 
-Nothing here knows a parser, a cache or a profile. One record acts: a `method_validator` can be
-called, so the judging of params is here too. The rules that live here, and only here:
-
-* A finding that is an error is raised with all the others; the rest are returned.
-* Params are judged inside a message, so that places read as they do in a whole one.
+* If a finding is an error, all findings are raised; otherwise they are returned.
+* Params are judged inside a message, so that pointers start at its root.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""From our rows to erlmcp's records: the tables of one revision, as the original has them.
+"""Convert our rows to erlmcp's records: the tables of one revision.
 
-Every function here reads rows and returns a record, or a table of records, of `spec_records`.
-It keeps nothing but the members of types, which are costly to find and never change; how long
-a whole specification is kept is a matter of `spec_parser`, and so is what was asked for and
-is not there. Nothing here judges a message.
+Every function reads rows and returns records of `spec_records`. Only the members of types are
+cached, which are costly to find and never change; `spec_parser` caches whole specifications.
 
 The rules that live here, and only here:
 
-* The words of the original for ours: directions, categories of errors, framings.
+* The original's values for ours: directions, categories of errors, framings.
 * Params or a result of several alternatives are one table, where a member is required only
-  if no alternative does without it.
-* One number is one error: what it means when it is read, and all that it is sent for.
-* A capability is listed once, for both sides, with what is inside it and what it opens.
+  if all alternatives require it.
+* One code is one error: its meaning when received, and all symbols it is sent for.
+* A capability is listed once, for both sides, with its features and methods.
 """
 
 from __future__ import annotations
