@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 from .command import UsageError
 
 if TYPE_CHECKING:
-    from ..judge.trace import TraceEntry
     from ..transports.base import Frame
 
 __all__ = ["FrameListener", "Recording", "recorded", "recording"]
@@ -47,14 +46,24 @@ class Recording:
         connection: int | None = None,
     ) -> None:
         """Write a frame as one entry."""
+        from msgspec.json import decode
+        from msgspec.structs import replace
+
+        from ..jsonrpc.decode_errors import UNREADABLE
         from ..judge.trace import TraceEntry
 
         at = round(monotonic() - self._begin, 6)
-        raw = frame if isinstance(frame, bytes) else _head(frame)
+        # Of a frame that could not be read, the part that is known.
+        raw = frame if isinstance(frame, bytes) else getattr(frame, "head", b"")
         entry = TraceEntry(
             at=at, sender=sender, transport=transport, raw=raw, connection=connection
         )
-        self._writer.write(_entry(entry))
+        try:
+            # Decoded, so that the writer finds secrets by name.
+            entry = replace(entry, message=decode(raw), raw=None)
+        except UNREADABLE:
+            pass
+        self._writer.write(entry)
 
 
 @contextmanager
@@ -137,24 +146,6 @@ def _write(file: BinaryIO, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
-
-
-def _entry(entry: TraceEntry) -> TraceEntry:
-    """Return an entry with its message decoded, so that secrets are found by name."""
-    from msgspec.json import decode
-    from msgspec.structs import replace
-
-    from ..jsonrpc.decode_errors import UNREADABLE
-
-    try:
-        return replace(entry, message=decode(entry.raw or b""), raw=None)
-    except UNREADABLE:
-        return entry
-
-
-def _head(fault: object) -> bytes:
-    head = getattr(fault, "head", b"")
-    return head if isinstance(head, bytes) else b""
 
 
 def _is_replaceable(path: str) -> bool:

@@ -19,8 +19,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...client.server_requests.form_validation import FormMismatch, defaults, fit
@@ -59,7 +59,7 @@ class ElicitationPrompt:
         self._console = console
         self._answers = dict(_given(word) for word in answers)
         # A server may send several elicitations at once; the user has one keyboard.
-        self._lock: asyncio.Lock | None = None
+        self._lock = asyncio.Lock()
 
     async def form(self, params: ElicitRequestParams) -> dict[str, Any] | Literal["decline"]:
         """Return the filled-in form, or "decline"."""
@@ -154,10 +154,15 @@ class ElicitationPrompt:
 
     # -- the terminal --------------------------------------------------------------------------
 
-    def _terminal(self) -> _TerminalLock:
-        if self._lock is None:
-            self._lock = asyncio.Lock()
-        return _TerminalLock(self._lock, self._console)
+    @asynccontextmanager
+    async def _terminal(self) -> AsyncIterator[None]:
+        """Hold the terminal for one question; no progress is drawn meanwhile."""
+        async with self._lock:
+            self._console.pause()
+            try:
+                yield
+            finally:
+                self._console.pause(False)
 
     def _introduce(self, message: str) -> None:
         self._console.note(f"{_shown(self.server)} asks: {visible(message)}")
@@ -181,22 +186,6 @@ class ElicitationPrompt:
         if text is None:
             raise _Declined
         return text
-
-
-class _TerminalLock:
-    """Holds the terminal for one question; progress is not drawn meanwhile."""
-
-    def __init__(self, lock: asyncio.Lock, console: Console) -> None:
-        self._lock = lock
-        self._console = console
-
-    async def __aenter__(self) -> None:
-        await self._lock.acquire()
-        self._console.pause()
-
-    async def __aexit__(self, *_: object) -> None:
-        self._console.pause(False)
-        self._lock.release()
 
 
 async def _read_line(descriptor: int) -> str | None:

@@ -24,7 +24,6 @@ __all__ = [
     "cancelled_request",
     "decode_as",
     "error_response",
-    "is_method",
     "message",
     "owned",
     "parse_heads",
@@ -81,11 +80,6 @@ def parse_heads(frame: bytes) -> tuple[list[MessageHead], bool]:
 def request_key(id: object) -> RequestKey | None:
     """Return an id with its type, so that 1, "1" and true differ."""
     return (type(id), id) if isinstance(id, str | int) else None
-
-
-def is_method(head: MessageHead, method: str) -> bool:
-    """Return True if a message has this method."""
-    return bool(head.method == method)
 
 
 def cancelled_request(head: MessageHead) -> RequestKey | None:

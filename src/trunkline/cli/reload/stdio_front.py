@@ -43,17 +43,14 @@ from .session_state import (
     cancelled_request,
     decode_as,
     error_response,
-    is_method,
     message,
     owned,
     parse_heads,
     request_key,
 )
-from .supervisor import WorkerRejected, notify
+from .supervisor import WorkerFront, WorkerRejected, notify
 
 if TYPE_CHECKING:
-    import socket
-
     from ...transports.base import Frame
     from .supervisor import Worker
     from .worker import WorkerReport
@@ -190,12 +187,11 @@ class _WorkerConnection:
 # The client
 
 
-class StdioFront:
+class StdioFront(WorkerFront):
     """Keeps the client connected and forwards its messages to the current worker."""
 
-    listen: list[socket.socket] | None = None
-
     def __init__(self, framing: str | None) -> None:
+        super().__init__()
         self._framing = framing
         # Called with an exit status when the client has gone.
         self.on_end: Callable[[int], object] = ignore
@@ -205,7 +201,6 @@ class StdioFront:
         self._retiring: set[_WorkerConnection] = set()
         # The worker that is about to take over.
         self._next: _WorkerConnection | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self._session: ReplayedSession | None = None
         # Frames of the client while one worker replaces another.
         self._held: list[bytes] | None = None
@@ -220,9 +215,6 @@ class StdioFront:
     def is_served(self) -> bool:
         """True if a worker serves."""
         return self._current is not None
-
-    async def open(self) -> None:
-        """Do nothing: the first worker reports the framing."""
 
     async def serve_without_worker(self) -> None:
         """Connect the client without a worker; its requests are answered with an error."""
@@ -388,11 +380,6 @@ class StdioFront:
         """Bytes that the client has not read yet."""
         return 0 if self._host is None else self._host.backlog
 
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     def on_worker_exit(self, worker: Worker, status: int) -> bool:
         """Handle the exit of a worker; return True if none is left."""
         connection = self._current
@@ -453,9 +440,9 @@ class StdioFront:
         if head is not None and self._retiring:
             if head.method is UNSET:
                 key = request_key(head.id)
-            elif is_method(head, "notifications/cancelled"):
+            elif head.method == "notifications/cancelled":
                 key = cancelled_request(head)
-            elif is_method(head, "notifications/progress"):
+            elif head.method == "notifications/progress":
                 # Progress is dropped for a worker that does not read.
                 return [self._current, *(each for each in self._retiring if not each.is_full)]
             else:
@@ -478,7 +465,7 @@ class StdioFront:
                 for each in self._connections():
                     each.server_requests.discard(request_key(head.id))
                 continue
-            if is_method(head, "notifications/cancelled"):
+            if head.method == "notifications/cancelled":
                 for each in self._connections():
                     each.client_requests.pop(cancelled_request(head), None)
             key = None if head.id is UNSET else request_key(head.id)
@@ -487,7 +474,7 @@ class StdioFront:
             alone = frame
             if is_batch:
                 alone = message(id=head.id, method=head.method, params=head.params)
-            if is_method(head, "initialize") and self._session is None and connection is not None:
+            if head.method == "initialize" and self._session is None and connection is not None:
                 self._session = ReplayedSession(key, alone)
             elif self._session is not None:
                 self._session.track(head, alone)
@@ -529,14 +516,21 @@ class StdioFront:
         heads, is_batch = parse_heads(frame)
         for head in heads:
             if head.method is not UNSET:
-                if is_method(head, "notifications/cancelled"):
+                if head.method == "notifications/cancelled":
                     connection.server_requests.discard(cancelled_request(head))
                 elif head.id is not UNSET:
                     connection.server_requests.add(request_key(head.id))
             elif not is_batch and isinstance(head.id, str) and head.id in connection.own_requests:
                 answer = connection.own_requests[head.id]
                 if not answer.done():
-                    answer.set_result(MessageHead(head.id, UNSET, UNSET, owned(head.result)))
+                    answer.set_result(
+                        MessageHead(
+                            head.id,
+                            UNSET,
+                            UNSET,
+                            owned(head.result),
+                        )
+                    )
                 return
             else:
                 self._on_reply(connection, head)

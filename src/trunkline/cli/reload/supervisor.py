@@ -23,7 +23,7 @@ import socket
 import sys
 import time
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import DecodeError
 from msgspec.json import decode, encode
@@ -243,15 +243,22 @@ def _task(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
 # What outlives the workers
 
 
-class WorkerFront(Protocol):
+class WorkerFront:
     """Owns the side of the clients while workers are replaced."""
 
     # The sockets that workers listen on, or None.
-    listen: list[socket.socket] | None
+    listen: list[socket.socket] | None = None
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        task = _task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def open(self) -> None:
-        """Open the sockets or streams."""
-        ...
+        """Open the sockets, if there are any."""
 
     async def adopt(self, worker: Worker, report: WorkerReport) -> None:
         """Let a ready worker take over, and stop the one before it.
@@ -259,36 +266,34 @@ class WorkerFront(Protocol):
         Raises:
             WorkerRejected: it cannot take over; the one before continues.
         """
-        ...
+        raise NotImplementedError
 
     async def serve_without_worker(self) -> None:
         """Continue although the first worker could not be started."""
-        ...
 
     def on_worker_exit(self, worker: Worker, status: int) -> bool:
         """Handle the exit of a worker; return True if none is left."""
-        ...
+        raise NotImplementedError
 
     @property
     def is_served(self) -> bool:
         """True if a worker serves."""
-        ...
+        raise NotImplementedError
 
     async def close(self) -> None:
         """Stop all workers and release everything."""
-        ...
+        raise NotImplementedError
 
 
-class SocketFront:
+class SocketFront(WorkerFront):
     """Listening sockets, bound once and served by one worker after the other."""
 
     def __init__(self, address: Tcp | Unix, options: dict[str, Any]) -> None:
+        super().__init__()
         self._address = address
         self._options = options
-        self.listen: list[socket.socket] | None = None
         self._file: SocketFile | None = None
         self._current: Worker | None = None
-        self._retiring: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
 
     @property
@@ -320,10 +325,7 @@ class SocketFront:
             # From now on connections wait in the backlog.
             for each in self.listen:
                 each.listen(backlog)
-        self._print_address()
-
-    def _print_address(self) -> None:
-        where = str(self._address)
+        where = str(address)
         if self._file is None:
             where = f"{where.partition('://')[0]}://{self._options['tcp']}"
         print(f"listening on {where}", file=sys.stderr, flush=True)
@@ -351,14 +353,6 @@ class SocketFront:
         worker.stop()
         await worker.end()
 
-    def _spawn(self, ending: Coroutine[Any, Any, object]) -> None:
-        task = _task(ending)
-        self._retiring.add(task)
-        task.add_done_callback(self._retiring.discard)
-
-    async def serve_without_worker(self) -> None:
-        """Do nothing: connections wait in the backlog."""
-
     def on_worker_exit(self, worker: Worker, status: int) -> bool:
         """Handle the exit of a worker; return True if none is left."""
         if worker is not self._current:
@@ -374,8 +368,8 @@ class SocketFront:
             self._current.stop()
             self._spawn(self._current.end())
             self._current = None
-        while self._retiring:
-            await asyncio.wait(self._retiring)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
         if self._file is not None:
             # Before the socket closes: a file without a listener refuses connections.
             self._file.remove()

@@ -21,7 +21,7 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 
 def render(report: ValidationReport) -> str:
     """Return one test suite with a case for each message."""
-    failures = sum(1 for message in report.messages if _failures(report, message))
+    failures = sum(1 for message in report.messages if _lines(report, message, fails=True))
     counts = {"tests": len(report.messages), "failures": failures, "errors": 0, "skipped": 0}
     suite = _tag("testsuite", {"name": f"trunkline validate {report.name}", **counts})
     properties = [
@@ -40,7 +40,7 @@ def _case(report: ValidationReport, message: JudgedMessage) -> Iterator[str]:
     facts = {"classname": report.name, "name": f"message {message.number}: {message.label}"}
     if message.line is not None:
         facts |= {"file": report.name, "line": str(message.line)}
-    failures, others = _failures(report, message), _others(report, message)
+    failures, others = (_lines(report, message, fails=each) for each in (True, False))
     if not failures and not others:
         yield _tag("testcase", facts, "/")
         return
@@ -55,18 +55,12 @@ def _case(report: ValidationReport, message: JudgedMessage) -> Iterator[str]:
     yield "</testcase>"
 
 
-def _failures(report: ValidationReport, message: JudgedMessage) -> list[str]:
-    return [line for fails, line in _lines(report, message) if fails]
-
-
-def _others(report: ValidationReport, message: JudgedMessage) -> list[str]:
-    return [line for fails, line in _lines(report, message) if not fails]
-
-
-def _lines(report: ValidationReport, message: JudgedMessage) -> Iterator[tuple[bool, str]]:
-    for finding, _ in message.seen:
-        told = f"{finding.rule}: {sentence(finding)}; {advice(finding)} ({finding.source})"
-        yield report.fails(finding.level), told
+def _lines(report: ValidationReport, message: JudgedMessage, *, fails: bool) -> list[str]:
+    return [
+        f"{finding.rule}: {sentence(finding)}; {advice(finding)} ({finding.source})"
+        for finding, _ in message.seen
+        if report.fails(finding.level) is fails
+    ]
 
 
 def _tag(tag: str, facts: Mapping[str, object], close: str = "") -> str:
