@@ -12,8 +12,12 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from ...errors import show_pointer
 from ..command import UnreadableInput, UsageError
+from ..connect.target import ADDRESSES, add_target, check_tls, talk, wants_json
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
+from ..output.reports import emit, visible
+from ..output.terminal import bold, dim, paint
 
 if TYPE_CHECKING:
     from ...judge.diff import Change, Comparison
@@ -42,9 +46,6 @@ class _Unreached(Exception):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    # Imported here: completion loads this module, and needs no connection.
-    from ..connect.target import add_target
-
     add_target(
         parser,
         target=(
@@ -68,9 +69,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare, print the changes and return the exit status."""
+    # Imported here: help does not need it.
     from ...judge.diff import compare
-    from ..connect.target import wants_json
-    from ..output.reports import emit
 
     if options.markdown and wants_json(options):
         raise UsageError("give --markdown or -o json, not both")
@@ -99,8 +99,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _sides(options: argparse.Namespace) -> list[str | None]:
     """Return the names of the two sides; None is the command."""
-    from ..connect.target import check_tls
-
     words: list[str | None] = list(options.words)
     if options.command is not None:
         words.append(None)
@@ -122,8 +120,6 @@ def _sides(options: argparse.Namespace) -> list[str | None]:
 
 
 def _is_live(name: str | None) -> bool:
-    from ..connect.target import ADDRESSES
-
     return name is None or (name.startswith(ADDRESSES) and not os.path.exists(name))
 
 
@@ -155,7 +151,6 @@ def _listing(name: str | None, options: argparse.Namespace) -> dict[str, Any]:
 
 def _live(address: str | None, options: argparse.Namespace) -> dict[str, Any]:
     from ..connect.listing import listing_of
-    from ..connect.target import talk
 
     found: list[dict[str, Any]] = []
 
@@ -177,12 +172,6 @@ def _live(address: str | None, options: argparse.Namespace) -> dict[str, Any]:
 # What is printed
 
 
-def _shown(text: str) -> str:
-    from ..output.reports import visible
-
-    return visible(text)
-
-
 def _summary(found: Comparison) -> str:
     from ...judge.diff import LEVELS
 
@@ -200,14 +189,10 @@ def _verdict(found: Comparison, breaks: bool) -> str:
 
 
 def _place(change: Change) -> str:
-    from ...errors import show_pointer
-
     return f"{change.what} at {show_pointer(change.where)}" if change.where else change.what
 
 
 def _text(found: Comparison, breaks: bool) -> str:
-    from ..output.terminal import bold, dim, paint
-
     lines: list[str] = []
     level = ""
     for change in found.changes:
@@ -215,19 +200,18 @@ def _text(found: Comparison, breaks: bool) -> str:
             level = change.level
             lines += [""] if lines else []
             lines.append(paint(f"{level.upper()} ({found.counts[change.level]})", _COLOURS[level]))
-        lines.append(f"  {bold(_shown(_place(change)))}: {_shown(change.says)}")
+        lines.append(f"  {bold(visible(_place(change)))}: {visible(change.says)}")
         lines.append(f"    {dim(f'{change.rule}: {change.why}')}")
     left = sum(found.counts.values()) - len(found.changes)
     if left:
         lines += ["", f"and {left} more"]
     if found.notes:
-        lines += ["", *(f"note: {_shown(note)}" for note in found.notes)]
+        lines += ["", *(f"note: {visible(note)}" for note in found.notes)]
     lines += [""] if lines else []
     return "\n".join([*lines, f"{_summary(found)}: {bold(_verdict(found, breaks))}"])
 
 
 def _json(found: Comparison, names: list[str], breaks: bool) -> str:
-    from ...errors import show_pointer
     from ..output.content import json_text
 
     document = {
@@ -271,4 +255,4 @@ def _markdown(found: Comparison, names: list[str], breaks: bool) -> str:
 
 
 def _plain(text: str) -> str:
-    return _MARKUP.sub(r"\\\1", " ".join(_shown(text).split()))
+    return _MARKUP.sub(r"\\\1", " ".join(visible(text).split()))

@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...redaction import show
+from ...spec.revisions import REVISIONS
 from ..command import UsageError
+from ..connect.target import ADDRESSES, FRAMINGS, add_env, check_tls, parse_target
 from ..output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:
@@ -38,9 +40,6 @@ _SIZES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    # Imported here: completion loads this module, and needs no connection.
-    from ..connect.target import FRAMINGS
-
     prog = parser.prog
     parser.usage = (
         f"{prog} [SOURCE] TARGET [options]\n       {prog} [SOURCE] [options] -- COMMAND ..."
@@ -61,7 +60,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail", action="store_true", help="like --judge, and exit with status 1 after an error"
     )
-    _add_judging(parser)
+    parser.add_argument(
+        "--revision",
+        choices=REVISIONS,
+        metavar="R",
+        help=f"MCP revision to judge messages by that name none: {', '.join(REVISIONS)}; "
+        "default: the newest",
+    )
     for side in ("source", "target"):
         parser.add_argument(
             f"--{side}-framing",
@@ -77,29 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="largest message to forward, in bytes, or as 512K, 64M or 1G; default: 256M",
     )
-    parser.add_argument(
-        "--env",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="environment variable for the command after --; repeatable",
-    )
-    _add_tls(parser)
-
-
-def _add_judging(parser: argparse.ArgumentParser) -> None:
-    from ...spec.revisions import REVISIONS
-
-    parser.add_argument(
-        "--revision",
-        choices=REVISIONS,
-        metavar="R",
-        help=f"MCP revision to judge messages by that name none: {', '.join(REVISIONS)}; "
-        "default: the newest",
-    )
-
-
-def _add_tls(parser: argparse.ArgumentParser) -> None:
+    add_env(parser)
     parser.add_argument(
         "--tls-ca", metavar="FILE", help="CA certificates for the server; default: the system's"
     )
@@ -147,8 +130,6 @@ class _Ends(NamedTuple):
 
 
 def _ends(options: argparse.Namespace) -> _Ends:
-    from ..connect.target import check_tls, parse_target
-
     words = list(options.words)
     options.target = None
     if options.command is None:
@@ -172,7 +153,6 @@ def _ends(options: argparse.Namespace) -> _Ends:
 
 def _source(text: str, options: argparse.Namespace) -> Tcp | Unix:
     from ...transports.addresses import Tls, parse_address
-    from ..connect.target import ADDRESSES
 
     if not text.startswith(ADDRESSES):
         raise UsageError(

@@ -132,8 +132,8 @@ def _report(name: str, stream: IO[bytes], options: argparse.Namespace) -> Valida
     if shape == "list" and Policy.mcp(revision).accepts_batches:
         # In a revision with batches, an array is one.
         shape, found = "message", iter([_whole(ahead, pieces)])
-    judges = _TraceJudge if shape == "trace" else _MessageJudge
-    messages = tuple(judges(revision, options.sender).judge(found))
+    judge_all = _judge_trace if shape == "trace" else _judge_alone
+    messages = tuple(judge_all(found, revision, options.sender))
     return ValidationReport(name, shape, revision, why, options.strict, messages)
 
 
@@ -315,57 +315,45 @@ class _Requests:
         return None
 
 
-class _MessageJudge:
-    """Judges each message alone, and a reply by its request."""
-
-    def __init__(self, revision: str, sender: Role | None) -> None:
-        self._revision = revision
-        self._sender = sender
-        self._requests = _Requests()
-
-    def judge(self, pieces: Iterator[_Piece]) -> list[JudgedMessage]:
-        """Return each message with its findings."""
-        return [self._one(number, piece) for number, piece in enumerate(pieces, 1)]
-
-    def _one(self, number: int, piece: _Piece) -> JudgedMessage:
-        answered = self._requests.note(_object(piece.value), self._sender)
-        found = judge(piece.given, self._revision, self._sender, answered)
-        return _judged(number, piece, self._sender, answered, found)
+def _judge_alone(
+    pieces: Iterator[_Piece], revision: str, sender: Role | None
+) -> list[JudgedMessage]:
+    """Judge each message alone, and a reply by its request."""
+    requests = _Requests()
+    messages = []
+    for number, piece in enumerate(pieces, 1):
+        answered = requests.note(_object(piece.value), sender)
+        found = judge(piece.given, revision, sender, answered)
+        messages.append(_judged(number, piece, sender, answered, found))
+    return messages
 
 
-class _TraceJudge:
-    """Judges each message of a recording in the context of those before it."""
+def _judge_trace(
+    pieces: Iterator[_Piece], revision: str, sender: Role | None
+) -> list[JudgedMessage]:
+    """Judge each message of a recording in the context of those before it.
 
-    def __init__(self, revision: str, sender: Role | None) -> None:
-        # Imported here: one message alone needs no conversation rules.
-        from ...judge.conversation import Conversation
+    `sender` is for entries that name none.
+    """
+    # Imported here: one message alone needs no conversation rules.
+    from ...judge.conversation import Conversation
 
-        self._talk = Conversation(revision)
-        self._sender = sender
-        self._requests = _Requests()
-
-    def judge(self, pieces: Iterator[_Piece]) -> list[JudgedMessage]:
-        """Return each message with its findings, including those that only the end shows."""
-        messages = [self._one(number, piece) for number, piece in enumerate(pieces, 1)]
-        for finding in self._talk.end():
-            # A finding about the end is reported at the last message.
-            last = len(messages) - 1
-            at = last if finding.message_index is None else min(finding.message_index, last)
-            seen = (*messages[at].seen, LocatedFinding(_safe(finding), None))
-            messages[at] = messages[at]._replace(seen=seen)
-        return messages
-
-    def _one(self, number: int, piece: _Piece) -> JudgedMessage:
-        entry = self._sent(piece.given)
-        sender = None if isinstance(entry, TraceFault) else entry.sender
-        answered = self._requests.note(_object(piece.value), sender)
-        return _judged(number, piece, sender, answered, self._talk.feed(entry))
-
-    def _sent(self, entry: TraceEntry | TraceFault) -> TraceEntry | TraceFault:
-        """Return an entry with `--from` as its sender if it names none."""
-        if isinstance(entry, TraceFault) or entry.sender is not None or self._sender is None:
-            return entry
-        return replace(entry, sender=self._sender)
+    conversation, requests = Conversation(revision), _Requests()
+    messages = []
+    for number, piece in enumerate(pieces, 1):
+        entry = piece.given
+        if not isinstance(entry, TraceFault) and entry.sender is None and sender is not None:
+            entry = replace(entry, sender=sender)
+        sent_by = None if isinstance(entry, TraceFault) else entry.sender
+        answered = requests.note(_object(piece.value), sent_by)
+        messages.append(_judged(number, piece, sent_by, answered, conversation.feed(entry)))
+    for finding in conversation.end():
+        # A finding about the end is reported at the last message.
+        last = len(messages) - 1
+        at = last if finding.message_index is None else min(finding.message_index, last)
+        seen = (*messages[at].seen, LocatedFinding(_safe(finding), None))
+        messages[at] = messages[at]._replace(seen=seen)
+    return messages
 
 
 def _safe(finding: Finding) -> Finding:

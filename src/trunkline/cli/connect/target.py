@@ -57,6 +57,7 @@ __all__ = [
     "ADDRESSES",
     "FRAMINGS",
     "Work",
+    "add_env",
     "add_target",
     "check_tls",
     "parse_server_address",
@@ -138,13 +139,7 @@ def add_target(
     add(
         "--tls-key", metavar="FILE", help="key of the client certificate; default: in the same file"
     )
-    add(
-        "--env",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="environment variable for the command after --; repeatable",
-    )
+    add_env(parser)
     add(
         "--root",
         action="append",
@@ -167,6 +162,17 @@ def add_target(
         f"{', '.join(LOG_LEVELS)}; default: warning",
     )
     add("-v", "--verbose", action="store_true", help="show what the server writes to stderr")
+
+
+def add_env(parser: argparse.ArgumentParser) -> None:
+    """Declare `--env`."""
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="environment variable for the command after --; repeatable",
+    )
 
 
 def _seconds(text: str) -> float:
