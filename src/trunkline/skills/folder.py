@@ -163,12 +163,6 @@ class _Scan:
             self.faults.append(ValueError(f"{home.path}: a file cannot be read: {error}"))
 
     def _skill(self, home: Path, below: list[_FoundFile], lead: Path, root: Path) -> None:
-        """Add one skill.
-
-        Raises:
-            ValueError: it is invalid; the text names the file and says why.
-            OSError: one of its files cannot be read.
-        """
         _check_fit(home, below)
         own = [self._file(each.path, lead, root) for each in below if not each.is_folder]
         uri = _uri(home / SKILL_FILE, lead)
@@ -228,11 +222,7 @@ class _Scan:
 
 
 def _homes(root: Path) -> list[_SkillFolder]:
-    """Return the skills in a folder, unchecked.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """Return the skills in a folder, unchecked."""
     found = list(_walk(root, root))
     inside: dict[Path, list[_FoundFile]] = {
         each.path.parent: []

@@ -296,7 +296,6 @@ class _FrontmatterParser:
         return bare
 
     def _block(self, head: str, indent: int) -> str:
-        """Return a `|` or `>` block."""
         if not _BLOCK.fullmatch(head):
             raise self._fault("only a digit, + or - may follow | or >")
         marks = head.partition("#")[0].strip(_SPACE)
@@ -329,7 +328,6 @@ class _FrontmatterParser:
         return ["" if width is None else line[width:] for line in lines]
 
     def _quoted(self, text: str, at: int) -> tuple[str, int]:
-        """Return a quoted string and its end."""
         pattern = _QUOTES[text[at]]
         match = pattern.match(text, at)
         if match is None:
@@ -367,7 +365,6 @@ class _FrontmatterParser:
         return raw
 
     def _scalar(self, text: str) -> Any:
-        """Return the value of a plain word."""
         if text in _WORDS:
             return _WORDS[text]
         is_decimal = _INTEGER.fullmatch(text) is not None

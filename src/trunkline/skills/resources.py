@@ -220,11 +220,6 @@ def _paths(
 
 
 def _position(cursor: str, fingerprint: str, length: int) -> int:
-    """Return the start of a page.
-
-    Raises:
-        RequestError: the cursor does not belong to the current list.
-    """
     place, _, issued = cursor.partition(".")
     # Nine digits bound the cost of int(), which comes from the client.
     is_number = place.isascii() and place.isdigit() and len(place) <= 9

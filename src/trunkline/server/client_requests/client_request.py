@@ -165,7 +165,8 @@ class ClientRequest(Coroutine[Any, Any, T]):
             return _outcome(future)
 
     def _begin_on_loop(self) -> concurrent.futures.Future[T]:
-        self._check_thread()
+        if threading.get_ident() == self._context._connection.thread:
+            raise RuntimeError("wait() blocks the event loop's thread: await the request instead")
         coroutine = self._waited()
         try:
             loop = self._context._connection.loop
@@ -174,10 +175,6 @@ class ClientRequest(Coroutine[Any, Any, T]):
             # The loop is closed: the response cannot arrive.
             coroutine.close()
             raise asyncio.CancelledError from None
-
-    def _check_thread(self) -> None:
-        if threading.get_ident() == self._context._connection.thread:
-            raise RuntimeError("wait() blocks the event loop's thread: await the request instead")
 
     async def _waited(self) -> T:
         # In a task that is cancelled with the handler.
@@ -331,7 +328,8 @@ def once(
 ) -> ClientRequest[Any]:
     """Run `work` once, and return its recorded result when the handler is replayed."""
     run = handler_run_of(context)
-    chosen = run.name("once", _once_key(key)).key
+    # A namespace apart from the keys of questions, which clients see and send.
+    chosen = run.name("once", f"once {_checked(key)}").key
     if is_secret and not context._connection.core.rounds.is_secret:
         raise RuntimeError("the request state is not encrypted: install trunkline[crypto]")
 
@@ -495,8 +493,3 @@ def _check_timeout(timeout: object) -> None:
     is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if timeout is not None and not (is_number and 0 < timeout < inf):  # type: ignore[operator]  # a number
         raise ValueError(f"a timeout is a positive number of seconds, not {show(timeout)}")
-
-
-def _once_key(key: str) -> str:
-    # Separate from the keys of questions, which clients see and send.
-    return f"once {_checked(key)}"

@@ -141,7 +141,9 @@ class Form:
         try:
             return self._make(filled)
         except ValidationError as error:
-            raise ValueError(_sentence(error)) from None
+            place, text = fault(error)
+            text = f'field "{place}": {text}' if place else f"the form cannot be read: {text}"
+            raise ValueError(text) from None
 
     def _schema_in(self, revision: str) -> Schema:
         known = next(filter(None, (members(row, revision) for row in _ROOTS)), None)
@@ -206,17 +208,15 @@ def _readable(label: str, kind: Any) -> Any:
         type_ = plain(kind)
         check([type_])
     except TypeError as error:
+        fault_at = label, error
         for name, hint in _hints(kind).items():
-            _check_member(f'{label}: field "{name}"', hint)
-        raise _refused(label, error) from None
+            try:
+                check([hint])
+            except TypeError as inner:
+                fault_at = f'{label}: field "{name}"', inner
+                break
+        raise _refused(*fault_at) from None
     return type_
-
-
-def _check_member(place: str, hint: Any) -> None:
-    try:
-        check([hint])
-    except TypeError as error:
-        raise _refused(place, error) from None
 
 
 def _refused(place: str, why: object) -> TypeError:
@@ -377,8 +377,3 @@ def _warn_of_secrets(form: Form) -> None:
             form.label,
             ", ".join(names),
         )
-
-
-def _sentence(error: Exception) -> str:
-    place, text = fault(error)
-    return f'field "{place}": {text}' if place else f"the form cannot be read: {text}"

@@ -171,7 +171,10 @@ class RoundTrips:
         Raises:
             RequestError: the state or a response is invalid; the text says why.
         """
-        given = _responses(responses)
+        try:
+            given = {} if responses is UNSET else members_of(responses)
+        except (ValidationError, DecodeError):
+            raise InvalidInputResponses("they are not an object") from None
         run = handler_run_of(context)
         if state is UNSET:
             # Without a state there are no questions for the responses to belong to.
@@ -443,15 +446,6 @@ def request_digest(context: Context) -> str:
 
 def _method(context: Context) -> str:
     return official(context.method, context._rev.policy, context.revision)
-
-
-def _responses(raw: Any) -> dict[str, Raw]:
-    if raw is UNSET:
-        return {}
-    try:
-        return members_of(raw)
-    except (ValidationError, DecodeError):
-        raise InvalidInputResponses("they are not an object") from None
 
 
 def _check_answer(context: Context, key: str, method: str, raw: Raw) -> None:

@@ -81,7 +81,7 @@ class StateSealer:
         return _cipher(self._keys[0].encrypt) is not None
 
     def __repr__(self) -> str:
-        return f"<Seal with {len(self._given)} keys>"
+        return f"<StateSealer with {len(self._given)} keys>"
 
     def seal(self, payload: bytes, bound_to: bytes) -> str:
         """Return `payload` as a text that opens only with the same `bound_to`."""
@@ -135,9 +135,15 @@ def _opened(key: _Key, head: bytes, body: bytes, bound_to: bytes) -> bytes:
         cipher = _cipher(key.encrypt)
         if cipher is None:
             raise InvalidSeal("it is encrypted, and the crypto extra is not installed")
-        opened = _decrypted(cipher, body, head + bound_to)
-        if opened is not None:
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            opened: bytes = cipher.decrypt(
+                body[:_NONCE_BYTES], body[_NONCE_BYTES:], head + bound_to
+            )
             return opened
+        except (InvalidTag, ValueError):
+            pass
     raise InvalidSeal("it was modified, or belongs to another server")
 
 
@@ -157,13 +163,3 @@ def _cipher(key: bytes) -> Any:
     except ImportError:
         return None
     return AESGCM(key)
-
-
-def _decrypted(cipher: Any, body: bytes, bound_to: bytes) -> bytes | None:
-    from cryptography.exceptions import InvalidTag
-
-    try:
-        found: bytes = cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], bound_to)
-    except (InvalidTag, ValueError):
-        return None
-    return found

@@ -24,7 +24,7 @@ from ...mcp.names import spoken
 from ...spec.lookup import method as method_row
 
 if TYPE_CHECKING:
-    from ..dispatch.connection import Connection
+    from ..dispatch.connection import Connection, HandshakeSession
     from ..settings import SocketLimits
 
 __all__ = ["ByteCounters", "KeepAlive"]
@@ -99,14 +99,19 @@ class KeepAlive:
     def _act(self) -> bool:
         """Ping or close according to the counters; return True if the connection ends."""
         connection, limits, silence = self._connection, self._limits, self._silence
+        session = connection.session
         alive, idle = limits.keep_alive, limits.idle
         if idle is not None and self._unread >= idle:
             connection.end(TransportError(f"the client has read nothing for {self._unread:g} s"))
             return True
-        if alive is not None and self._can_ping():
+        if (
+            alive is not None
+            and session is not None
+            and method_row("ping", session.rev.revision) is not None
+        ):
             if silence >= alive and not self._has_pinged:
                 self._has_pinged = True
-                self._ping()
+                self._ping(session)
             elif silence >= 2 * alive:
                 connection.end(TransportError(f"the client has not answered for {silence:g} s"))
                 return True
@@ -120,15 +125,8 @@ class KeepAlive:
             return True
         return False
 
-    def _can_ping(self) -> bool:
-        session = self._connection.session
-        return session is not None and method_row("ping", session.rev.revision) is not None
-
-    def _ping(self) -> None:
+    def _ping(self, session: HandshakeSession) -> None:
         connection = self._connection
-        session = connection.session
-        if session is None:
-            return
         answered: asyncio.Future[Any] = connection.loop.create_future()
         # Any response shows that the client is alive, an error too.
         answered.add_done_callback(lambda future: future.cancelled() or future.exception())

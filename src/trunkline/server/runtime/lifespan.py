@@ -52,14 +52,11 @@ class SharedLifespan:
             # by one that enters, and closes later, or by one that is closing.
             self._uses -= 1
             if self._uses == 0:
-                await self._leave(lock)
-
-    async def _leave(self, lock: asyncio.Lock) -> None:
-        async with lock:
-            left = self._stack
-            if self._uses == 0 and left is not None:
-                self._stack = None
-                await left.aclose()
+                async with lock:
+                    left = self._stack
+                    if self._uses == 0 and left is not None:
+                        self._stack = None
+                        await left.aclose()
 
     def _lock(self) -> asyncio.Lock:
         loop = asyncio.get_running_loop()

@@ -116,7 +116,7 @@ class ServerListener:
         self._failures = 0
 
     def __repr__(self) -> str:
-        return f"<Listening on {self.address}, {len(self._tasks)} connections>"
+        return f"<ServerListener on {self.address}, {len(self._tasks)} connections>"
 
     @property
     def address(self) -> Tcp | Unix:

@@ -86,11 +86,7 @@ def _is_refused(
 def _honoured(
     connection: Connection, caller: Caller | None, wanted: SubscriptionFilter
 ) -> SubscriptionFilter:
-    """Return the filter reduced to what this server will send.
-
-    Raises:
-        RequestError: the filter has tasks, and the client did not declare the extension.
-    """
+    """Return the filter reduced to what this server will send."""
     app = connection.core
     lists: dict[str, Any] = {
         name: True

@@ -100,7 +100,7 @@ class SubscriptionRegistry:
         self.honoured_task_ids: HonouredTaskIds | None = None
 
     def __repr__(self) -> str:
-        return f"<Streams of {self._app.name!r}: {len(self._listeners)} topics>"
+        return f"<SubscriptionRegistry of {self._app.name!r}: {len(self._listeners)} topics>"
 
     # -- changes -----------------------------------------------------------------------------
 

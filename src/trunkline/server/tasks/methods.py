@@ -163,11 +163,6 @@ def _tasks(context: Context) -> Tasks:
 
 
 async def _found(context: Context, id: str) -> TaskRecord:
-    """Return the task that a request names.
-
-    Raises:
-        RequestError: it does not exist, or does not belong to the caller.
-    """
     tasks = _tasks(context)
     record = await tasks.records.get(context.tenant or "", id)
     if record is None or not _is_visible(record, context):
@@ -187,11 +182,7 @@ def _not_found() -> RequestError:
 
 
 def _checked(key: str, raw: Raw, question: Raw, rev: ServerRevision) -> InputResponse:
-    """Return a response that has the result type of its question.
-
-    Raises:
-        RequestError: it has another type.
-    """
+    """Return a response, checked against the result type of its question."""
     try:
         capabilities.read(raw, rev, method_of(question))
     except RemoteProtocolError as error:
@@ -212,11 +203,7 @@ def _signed(cursor: str, requestor: str, key: bytes) -> str:
 
 
 def _opened(cursor: str, requestor: str, key: bytes) -> str:
-    """Return the store's own cursor.
-
-    Raises:
-        RequestError: the cursor was not issued by this server to this requestor.
-    """
+    """Return the store's own cursor, if this server issued it to this requestor."""
     try:
         if len(cursor) <= _MAX_CURSOR_CHARS:
             raw = urlsafe_b64decode(cursor.encode("ascii"))[_SIGNATURE_BYTES:].decode()
