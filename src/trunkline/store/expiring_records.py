@@ -6,7 +6,7 @@ The rules that live here, and only here:
   each write, and as many as needed when space runs out.
 * Space is reserved before anything changes, so that `StoreFull` leaves everything as it was.
 * Live records are never evicted.
-* `find` and `scan`, which begin every operation, read the clock: time stands still within an
+* `find` and `scan`, which begin every operation, read the clock: time does not advance within an
   operation, so a record that was found does not expire during it.
 """
 

@@ -139,7 +139,7 @@ class MemoryStore:
         return self._remove(record)
 
     async def scan(self, prefix: Key, *, after: str | None = None, limit: int = 100) -> RecordPage:
-        """Return keys with a value, in order; at most `limit` names are looked at."""
+        """Return keys with a value, in order; at most `limit` names are checked."""
         self._check_open()
         check_limit(limit)
         return self._records.scan(_Value, prefix, after, limit)

@@ -43,8 +43,8 @@ def missing(capabilities: ClientCapabilities, revision: str, method: str, params
     needed = {row.capability: None} if row.capability else {}
     for need in ASKING_NEEDS:
         if need.method == method and need.when.holds(revision):
-            told = _member(params, need.member)
-            if told is not UNSET and need.value in (None, told):
+            value = _member(params, need.member)
+            if value is not UNSET and need.value in (None, value):
                 needed[need.capability] = None
     lacking = [name for name in needed if not declares(capabilities, name, revision)]
     # A capability implied by its missing parent is not named.

@@ -1,8 +1,8 @@
 """Fan-out of change notifications to many subscribers: encoded once, sent in slices, in order.
 
-A `Fanout` belongs to one event loop. `tell` accepts changes from any thread; each is sent to every
-`FanoutListener` of its `Topic`. `registry.py` owns the table of listeners, which may change while
-a fan-out is in progress.
+A `Fanout` belongs to one event loop. `notify` accepts a change from any thread, and sends it to
+every `FanoutListener` of its `Topic`. `registry.py` owns the table of listeners, which may change
+while a fan-out is in progress.
 
 The rules that live here, and only here:
 
@@ -163,7 +163,7 @@ class Fanout:
 
     # -- queueing ----------------------------------------------------------------------------
 
-    def tell(self, topic: Topic, params: Any = None) -> None:
+    def notify(self, topic: Topic, params: Any = None) -> None:
         """Queue a change for the listeners of a topic. May be called from any thread.
 
         A topic that is still queued is sent once, with the latest params.

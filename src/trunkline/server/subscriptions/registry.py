@@ -106,24 +106,24 @@ class SubscriptionRegistry:
 
     def list_changed(self, what: str) -> None:
         """Notify of a changed list ("tools", "prompts" or "resources"); repeats are coalesced."""
-        self._tell(list_topic(what))
+        self._notify(list_topic(what))
 
     def resource_updated(self, uri: str) -> None:
         """Notify subscribers of a resource, here and in servers that mount this one."""
-        self._tell(resource_topic(uri), ResourceUpdatedNotificationParams(uri))
+        self._notify(resource_topic(uri), ResourceUpdatedNotificationParams(uri))
         for follower in self.followers:
             follower.resource_updated(uri)
 
     def task_changed(self, task_id: str, params: Any) -> None:
         """Notify subscribers of a task; `params` are the wire params of 2026-07-28."""
-        self._tell(task_topic(task_id), params)
+        self._notify(task_topic(task_id), params)
         for follower in self.followers:
             follower.task_changed(task_id, params)
 
-    def _tell(self, topic: Topic, params: Any = None) -> None:
+    def _notify(self, topic: Topic, params: Any = None) -> None:
         fanout = self._fanout
         if fanout is not None:
-            fanout.tell(topic, params)
+            fanout.notify(topic, params)
 
     # -- sessions ----------------------------------------------------------------------------
 

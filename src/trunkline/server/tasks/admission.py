@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
@@ -46,24 +46,15 @@ if TYPE_CHECKING:
 __all__ = ["Admission", "DeferredTaskAsker", "TaskStart", "admit"]
 
 
-class Admission:
+class Admission(NamedTuple):
     """When a call becomes a task, if at all, and how long the task is kept."""
 
-    __slots__ = ("must", "start", "ttl")
-
-    def __init__(
-        self,
-        start: Literal["call", "soon", "handler"] | None = None,
-        *,
-        must: bool = False,
-        ttl: float | None = None,
-    ) -> None:
-        # Before the handler runs, after `TaskSettings.quick`, or on `become_task`; None: never.
-        self.start = start
-        # Whether the call fails if it cannot become a task.
-        self.must = must
-        # In seconds; None if the client did not request one.
-        self.ttl = ttl
+    # Before the handler runs, after `TaskSettings.quick`, or on `become_task`; None: never.
+    start: Literal["call", "soon", "handler"] | None = None
+    # Whether the call fails if it cannot become a task.
+    must: bool = False
+    # In seconds; None if the client did not request one.
+    ttl: float | None = None
 
 
 def admit(

@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder, encode
 
 from ...errors import LocalProtocolError, PeerError, RequestAborted, RequestTimeout, ToolError
@@ -169,19 +169,16 @@ class TaskAsker:
             tasks.notify_status(running, change.record)
 
 
-class _Carried:
+class _CarriedQuestion(Struct, eq=False):
     """A question on its way to the client, and its carrier."""
 
-    __slots__ = ("is_lost", "key", "question", "record", "waiter", "work")
-
-    def __init__(self, waiter: ResultWaiter, record: TaskRecord, key: str, question: Raw) -> None:
-        self.waiter = waiter
-        self.record = record
-        self.key = key
-        self.question = question
-        self.work: asyncio.Task[None] | None = None
-        # Whether another carrier has to send it.
-        self.is_lost = False
+    waiter: ResultWaiter
+    record: TaskRecord
+    key: str
+    question: Raw
+    work: asyncio.Task[None] | None = None
+    # Whether another carrier has to send it.
+    is_lost: bool = False
 
     def stop(self) -> None:
         if self.work is not None:
@@ -193,7 +190,7 @@ class InputCarriers:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._in_flight: dict[tuple[str, str], _Carried] = {}
+        self._in_flight: dict[tuple[str, str], _CarriedQuestion] = {}
 
     def offer(self, record: TaskRecord) -> None:
         """Send the open questions of a task that have a carrier and are not on their way."""
@@ -203,7 +200,7 @@ class InputCarriers:
             place = record.id, key
             waiter = None if place in self._in_flight else self._find(record, question)
             if waiter is not None:
-                carried = _Carried(waiter, record, key, question)
+                carried = _CarriedQuestion(waiter, record, key, question)
                 self._in_flight[place] = carried
                 carried.work = self._tasks.spawn(self._carry(carried))
                 carried.work.add_done_callback(partial(self._done, place))
@@ -240,7 +237,7 @@ class InputCarriers:
             return waiter
         return None
 
-    async def _carry(self, carried: _Carried) -> None:
+    async def _carry(self, carried: _CarriedQuestion) -> None:
         """Send a question and store its response; if the carrier is lost, leave it to another."""
         records, record, key = self._tasks.records, carried.record, carried.key
         lease = await records.claim(record, key, _LEASE_TTL_S)

@@ -128,7 +128,7 @@ def test_many_are_told_with_one_encoding_and_sessions_get_the_very_same_bytes(
         streams = [
             bench.join(topic, asked=IncomingRequest(n, "m", route=f"r{n}")) for n in range(250)
         ]
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await bench.quiet()
         assert encoded == [topic]
         assert len({id(place.frames[0]) for place in sessions}) == 1
@@ -145,7 +145,7 @@ def test_a_turn_of_the_loop_tells_no_more_than_a_slice() -> None:
         told: list[int] = []
         for _ in range(SLICE_LISTENERS * 7):
             bench.join(topic, place=Place(lambda: told.append(1)))
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         seen = [0]
         while seen[-1] < SLICE_LISTENERS * 7:
             await asyncio.sleep(0)
@@ -162,7 +162,7 @@ def test_many_small_topics_share_a_turn() -> None:
         topics = [about(f"x:{n}") for n in range(SLICE_LISTENERS)]
         places = [bench.join(topic) for topic, _ in topics]
         for topic, params in topics:
-            bench.fanout.tell(topic, params)
+            bench.fanout.notify(topic, params)
         # Each takes a place for the encoding and one for who is told.
         assert await bench.quiet() == 3
         assert all(len(place.frames) == 1 for place in places)
@@ -177,7 +177,7 @@ def test_order_is_kept_for_each_who_listens() -> None:
             bench.join(*(about(uri)[0] for uri in wanted)) for _ in range(SLICE_LISTENERS + 30)
         ]
         for uri in wanted:
-            bench.fanout.tell(*about(uri))
+            bench.fanout.notify(*about(uri))
             await asyncio.sleep(0)
         await bench.quiet()
         assert all(place.uris == wanted for place in places)
@@ -190,11 +190,11 @@ def test_what_still_waits_is_not_queued_again() -> None:
         topic, params = about("x:1")
         place = bench.join(topic, about("x:2")[0])
         for _ in range(1000):
-            bench.fanout.tell(topic, params)
-            bench.fanout.tell(*about("x:2"))
+            bench.fanout.notify(topic, params)
+            bench.fanout.notify(*about("x:2"))
         await bench.quiet()
         assert place.uris == ["x:1", "x:2"]
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await bench.quiet()
         assert place.uris == ["x:1", "x:2", "x:1"]
 
@@ -205,10 +205,10 @@ def test_a_change_while_the_last_one_is_being_told_is_told_too() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         places = [bench.join(topic) for _ in range(SLICE_LISTENERS * 3)]
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await asyncio.sleep(0)
         assert 0 < sum(len(place.frames) for place in places) < len(places)
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await bench.quiet()
         assert {len(place.frames) for place in places} == {2}
 
@@ -220,7 +220,7 @@ def test_of_a_topic_said_twice_the_last_params_are_told() -> None:
         topic = Topic("notifications/tasks", "t")
         place = bench.join(topic, asked=IncomingRequest(1, "m"))
         for meta in ({"n": 1}, {"n": 2}):
-            bench.fanout.tell(topic, NotificationParams(meta=meta))
+            bench.fanout.notify(topic, NotificationParams(meta=meta))
         await bench.quiet()
         assert [json.loads(frame)["params"]["_meta"]["n"] for frame in place.frames] == [2]
 
@@ -230,8 +230,8 @@ def test_of_a_topic_said_twice_the_last_params_are_told() -> None:
 def test_what_nobody_listens_to_is_not_kept() -> None:
     async def script(bench: Bench) -> None:
         for number in range(1000):
-            bench.fanout.tell(*about(f"x:{number}"))
-        bench.fanout.tell(TOOLS)
+            bench.fanout.notify(*about(f"x:{number}"))
+        bench.fanout.notify(TOOLS)
         assert not bench.fanout._waiting
         assert not bench.fanout._coalescing
         assert not bench.fanout._is_busy
@@ -243,14 +243,14 @@ def test_who_leaves_meanwhile_gets_nothing_and_who_joins_gets_the_next() -> None
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         places = [bench.join(topic) for _ in range(SLICE_LISTENERS * 2)]
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await asyncio.sleep(0)
         gone, late = places[-1], bench.join(topic)
         bench.part(gone, topic)
         await bench.quiet()
         assert gone.frames == []
         assert late.frames == []
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await bench.quiet()
         assert gone.frames == []
         assert len(late.frames) == 1
@@ -263,7 +263,7 @@ def test_who_leaves_because_of_what_it_is_told_spoils_nothing() -> None:
         topic, params = about("x:1")
         one = bench.join(topic, place=Place(lambda: bench.part(one, topic)))
         others = [bench.join(topic) for _ in range(3)]
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await bench.quiet()
         assert len(one.frames) == 1
         assert [len(place.frames) for place in others] == [1, 1, 1]
@@ -278,7 +278,7 @@ def test_changes_of_a_list_are_coalescing() -> None:
         later, timers = loop.call_later, []
         loop.call_later = lambda *facts: timers.append(facts) or later(*facts)
         for _ in range(100):
-            bench.fanout.tell(TOOLS)
+            bench.fanout.notify(TOOLS)
         await asyncio.sleep(0)
         del loop.call_later
         assert len(timers) == 1
@@ -308,8 +308,8 @@ def test_threads_may_tell_and_fill_no_queue() -> None:
 
         def work() -> None:
             for _ in range(500):
-                bench.fanout.tell(topic, params)
-                bench.fanout.tell(TOOLS)
+                bench.fanout.notify(topic, params)
+                bench.fanout.notify(TOOLS)
 
         thread = threading.Thread(target=work)
         thread.start()
@@ -333,9 +333,9 @@ def test_after_the_loop_was_closed_telling_is_ignored() -> None:
 
     run(script)
     for _ in range(2):
-        kept[0].fanout.tell(*about("x:1"))
-        kept[0].fanout.tell(TOOLS)
-    thread = threading.Thread(target=kept[0].fanout.tell, args=about("x:1"))
+        kept[0].fanout.notify(*about("x:1"))
+        kept[0].fanout.notify(TOOLS)
+    thread = threading.Thread(target=kept[0].fanout.notify, args=about("x:1"))
     thread.start()
     thread.join()
     assert not kept[0].fanout._waiting
@@ -347,7 +347,7 @@ def test_who_has_too_much_unread_is_reported_and_sent_nothing() -> None:
         slow, quick = bench.join(topic), bench.join(topic)
         slow.backlog = MAX_BACKLOG_BYTES + 1
         quick.backlog = MAX_BACKLOG_BYTES
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await bench.quiet()
         assert bench.slow == [slow.listener]
         assert slow.frames == []
@@ -366,7 +366,7 @@ def test_a_transport_that_raises_keeps_nobody_else_from_being_told(
         topic, params = about("x:1")
         bench.join(topic, place=Place(fail))
         good = bench.join(topic)
-        bench.fanout.tell(topic, params)
+        bench.fanout.notify(topic, params)
         await bench.quiet()
         assert len(good.frames) == 1
 
@@ -380,9 +380,9 @@ def test_what_cannot_be_written_is_logged_and_the_next_is_told(
     async def script(bench: Bench) -> None:
         faulty = Topic("notifications/tasks", "t")
         place = bench.join(about("x:\ud800")[0], faulty, about("x:2")[0])
-        bench.fanout.tell(*about("x:\ud800"))
-        bench.fanout.tell(faulty, object())  # no params of the wire
-        bench.fanout.tell(*about("x:2"))
+        bench.fanout.notify(*about("x:\ud800"))
+        bench.fanout.notify(faulty, object())  # no params of the wire
+        bench.fanout.notify(*about("x:2"))
         await bench.quiet()
         assert place.uris == ["x:2"]
 
@@ -395,9 +395,9 @@ def test_who_is_about_to_leave_is_told_what_waits() -> None:
         first, second = about("x:1"), about("x:2")
         others = [bench.join(first[0]) for _ in range(SLICE_LISTENERS)]
         place = bench.join(first[0], second[0], TOOLS, asked=IncomingRequest("s", "m"))
-        bench.fanout.tell(*first)
-        bench.fanout.tell(*second)
-        bench.fanout.tell(TOOLS)
+        bench.fanout.notify(*first)
+        bench.fanout.notify(*second)
+        bench.fanout.notify(TOOLS)
         await asyncio.sleep(0)
         assert place.frames == []
         bench.fanout.catch_up(place.listener)
