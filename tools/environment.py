@@ -2,7 +2,7 @@
 
     python3 tools/environment.py .venv requirements/dev.txt
 
-Runs with any Python, so that one which is too old is told so in a sentence.
+Runs with any Python, so that an old one gets an error message.
 """
 
 import os

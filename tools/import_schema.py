@@ -64,7 +64,7 @@ COMPANIONS: Final[dict[str, set[str]]] = {
 }
 PROSE: Final = {"$comment", "deprecated", "description", "examples", "title"}
 
-# The unions that say who sends what: kind, sender, and how it travels.
+# The unions of messages: kind, sender, and how it is sent.
 SENT: Final = {
     "ClientRequest": ("request", "client", "wire"),
     "ServerRequest": ("request", "server", "wire"),
@@ -299,7 +299,7 @@ def without_prose(schema: Any, name: str) -> Any:
 
 
 def is_object(schema: Schema) -> bool:
-    """Say whether `schema` has members of its own, rather than being a map."""
+    """Return True if `schema` has members of its own and is not a map."""
     if "allOf" in schema or schema.get("additionalProperties") is False:
         return True
     # `properties: {}` beside `additionalProperties` is how the tool spells "any object".
@@ -309,7 +309,7 @@ def is_object(schema: Schema) -> bool:
 
 
 def is_open(schema: Schema) -> bool | None:
-    """Say whether an object invites (True) or forbids (False) members it does not list.
+    """Return True if an object allows members that it does not list, False if it forbids them.
 
     Raises:
         SchemaError: it invites only members of some type.

@@ -276,7 +276,7 @@ def result_of(expr: Expr, revision: str, *, full: bool) -> Json:
 
 
 def is_per_request(revision: str) -> bool:
-    """Say whether requests of a revision carry their own metadata."""
+    """Return True if requests of a revision carry their own metadata."""
     return lookup.meta_key(ADVISED["result"], revision) is not None
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 PARITY: Final = Path(__file__).resolve().parent.parent / "docs" / "parity.toml"
 
-# The letter an id starts with, and the system it stands for.
+# The first letter of an id, and its system.
 SYSTEMS: Final = {
     "E": "erlmcp protocol layer",
     "F": "message-format notes",
@@ -34,7 +34,7 @@ WIDTH: Final = 9
 
 
 class Standing(Enum):
-    """Where a row stands."""
+    """The state of a row."""
 
     PROVEN = "proven"
     WAITS = "waits"
@@ -56,7 +56,7 @@ class Row:
         return self.id.partition("-")[0]
 
     def standing(self, needs: Mapping[str, str]) -> Standing:
-        """Return where this row stands, given the capabilities a row may wait for."""
+        """Return the state of this row, given the capabilities a row may wait for."""
         if self.tests:
             return Standing.PROVEN
         return Standing.WAITS if self.needs in needs else Standing.MISSING

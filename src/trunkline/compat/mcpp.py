@@ -220,7 +220,7 @@ class RequestTracker:
         """Return an unused id.
 
         Raises:
-            IdsExhausted: there is none left; a new connection starts a new count.
+            IdsExhausted: all ids are used; a new connection starts a new count.
         """
         return self._ids.next()
 

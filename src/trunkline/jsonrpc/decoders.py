@@ -140,7 +140,7 @@ def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> MessageDec
     null_is_an_id = policy.null_id == "as-request"
 
     def classify(read: Loose) -> Any:
-        """Return the message that `read` is, by its members; raise if it is none."""
+        """Return the message that `read` is, by its members; raise if it is invalid."""
         id = read.id
         if id is None and as_notification and read.method is not UNSET:
             id = UNSET

@@ -65,7 +65,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         """Return the size limit of a transport; None is unlimited.
 
         Raises:
-            LookupError: there is no such transport; the text lists the known ones.
+            LookupError: the transport is unknown; the text lists the known ones.
         """
         if transport not in _TRANSPORTS:
             known = ", ".join(_TRANSPORTS)
@@ -78,7 +78,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         """Return a preset: `mcp-16m`, `erlmcp-doc` or `pierre-5m`.
 
         Raises:
-            LookupError: there is no such preset; the text lists the known ones.
+            LookupError: the preset is unknown; the text lists the known ones.
         """
         from ..spec.profiles.presets import LIMITS
 

@@ -450,7 +450,7 @@ class Peer:
 
 
 class _BatchAnswer:
-    """The answers to one batch, in request order; None where there is none."""
+    """The answers to one batch, in request order; None for no answer."""
 
     __slots__ = ("answers", "owed")
 

@@ -130,7 +130,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         """Return the policy of one MCP revision.
 
         Raises:
-            ValueError: there is no such revision; the text lists the known ones.
+            ValueError: the revision is unknown; the text lists the known ones.
         """
         return cls.named("mcp").replace(revision=revision)
 
@@ -159,7 +159,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         """Return a preset by its name: `mcp`, `jsonrpc`, `erlmcp`, `pierre` or `mcpp`.
 
         Raises:
-            LookupError: there is no such preset; the text lists the known ones.
+            LookupError: the preset is unknown; the text lists the known ones.
         """
         # Imported here: most programs use no preset.
         from ..spec.profiles.presets import POLICIES

@@ -34,7 +34,7 @@ def has_extensions(revision: str) -> bool:
     """Return True if a revision has extensions.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     return capability("extensions", revision, "server") is not None
 

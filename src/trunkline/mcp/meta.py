@@ -129,7 +129,7 @@ def lacking(caller: Caller, revision: str) -> tuple[str, ...]:
     """Return the keys that every request of `revision` must have and this one lacks.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     required, meta = _required(revision), caller.meta
     for key in required:
@@ -269,7 +269,7 @@ def request_meta(
     The values are narrowed to the revision.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     values = {
         PROTOCOL_VERSION: revision,
@@ -290,7 +290,7 @@ def encoded_request_meta(
     """Return `request_meta` as JSON, to be encoded once and reused in every request.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     return Raw(encode(request_meta(revision, client_info, capabilities, log_level)))
 

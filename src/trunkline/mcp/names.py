@@ -24,7 +24,7 @@ def official(name: str, policy: Policy, revision: str) -> str:
     """Return the official name of a method; a name that is not an alias is returned unchanged.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     if policy.method_names == "prefixed":
         return name

@@ -55,7 +55,7 @@ def narrow(value: S, revision: str) -> S:
     """Return `value` with only what `revision` has; the same object if nothing changes.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     try:
         work = _plans[revision][type(value)]

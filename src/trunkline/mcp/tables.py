@@ -62,8 +62,8 @@ def drops(type_name: str, revision: str) -> frozenset[str]:
     """Return the members of a Struct that `revision` does not know.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
-        UnknownType: `revision` has no such type, or there is no Struct of it.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
+        UnknownType: `revision` does not have the type, or it has no Struct.
     """
     return _presence(type_name, revision).drops
 
@@ -72,8 +72,8 @@ def requires(type_name: str, revision: str) -> frozenset[str]:
     """Return the members that a value must have in `revision`.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
-        UnknownType: `revision` has no such type, or there is no Struct of it.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
+        UnknownType: `revision` does not have the type, or it has no Struct.
     """
     return _presence(type_name, revision).requires
 
@@ -82,7 +82,7 @@ def knows(type_name: str, revision: str) -> bool:
     """Return True if `revision` has a type.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     return members(type_name, revision) is not None
 
@@ -93,7 +93,7 @@ def params_type(method: str, revision: str) -> Any:
     None is a method that `revision` does not have.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     row = _method(method, revision)
     return None if row is None or row.params is None else _wire_type(row.params)
@@ -106,7 +106,7 @@ def result_type(method: str, revision: str) -> Any:
     None is a notification, or a method that `revision` does not have.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     return next(iter(result_types(method, revision)), None)
 
@@ -117,7 +117,7 @@ def result_types(method: str, revision: str) -> tuple[Any, ...]:
     A client tries them in turn. Most results are of the first, and are decoded in one pass.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     row = _method(method, revision)
     if row is None or row.result is None:
@@ -140,7 +140,7 @@ def members(type_name: str, revision: str) -> Mapping[str, FieldView] | None:
     A union has the members of all its types; those that each type requires are required.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     if type_name in MERGED:
         return _merged(MERGED[type_name], revision)

@@ -190,7 +190,7 @@ def is_exposed(address: Tcp | Unix) -> bool:
     if isinstance(address.tls, Tls) and address.tls.ca is not None:
         return False
     if not isinstance(address.tls, bool | Tls):
-        return False  # a context of the author's, who decides what it verifies
+        return False  # a context decides by itself what it verifies
     # Imported here: a client does not need it.
     from ipaddress import ip_address
 

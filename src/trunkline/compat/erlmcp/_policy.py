@@ -18,7 +18,7 @@ def codec_for(transport: TransportName = "default") -> Codec:
     """Return the codec with the size limit of one transport.
 
     Raises:
-        LookupError: there is no such transport; the text lists the known ones.
+        LookupError: the transport is unknown; the text lists the known ones.
     """
     names = get_args(TransportName)
     if transport not in names:

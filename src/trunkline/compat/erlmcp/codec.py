@@ -133,7 +133,7 @@ def decode_message(data: Readable, transport: TransportName = "default") -> json
 
     Raises:
         InvalidMessage: it is too large for the transport, invalid, or a batch.
-        LookupError: there is no such transport.
+        LookupError: the transport is unknown.
     """
     codec = codec_for(transport)
     found = codec.decode(data)

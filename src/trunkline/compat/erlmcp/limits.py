@@ -15,7 +15,7 @@ def get_max_message_size(transport: TransportName = "default") -> int | None:
     """Return the size limit of a transport in bytes; None is unlimited.
 
     Raises:
-        LookupError: there is no such transport; the text lists the known ones.
+        LookupError: the transport is unknown; the text lists the known ones.
     """
     return codec_for(transport).policy.limits.message_size(transport)
 
@@ -25,7 +25,7 @@ def validate_message_size(transport: TransportName, data: bytes | str) -> None:
 
     Raises:
         InvalidMessage: it is larger; `reason_of` returns the answer to send.
-        LookupError: there is no such transport.
+        LookupError: the transport is unknown.
     """
     limit = get_max_message_size(transport)
     text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data

@@ -108,7 +108,7 @@ class SpecParser:
     rebuilt on its next use.
 
     Raises:
-        UnknownRevision: there is no such revision; the text lists the known ones.
+        UnknownRevision: the revision is unknown; the text lists the known ones.
         UnknownProfile: no profile has this name.
         ValueError: `cache_ttl` is negative or not a number.
     """
@@ -508,7 +508,7 @@ class SpecParser:
         """Return a JSON Schema of the envelope of one kind of message.
 
         Raises:
-            NotSpecified: there is no such kind.
+            NotSpecified: the kind is unknown.
         """
         self._must_run()
         for name in _MESSAGES.get(message, ()):

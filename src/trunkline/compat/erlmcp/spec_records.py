@@ -229,7 +229,7 @@ class method_validator(NamedTuple):
     revision: str
 
     def __call__(self, params: Any = None) -> list[Finding]:
-        """Return warnings about `params`; None stands for no params at all.
+        """Return the warnings for `params`; None means no params.
 
         Raises:
             SpecViolation: they are not what the method takes.

@@ -106,7 +106,7 @@ def _fields(expression: str | None, revision: str) -> Fields:
 
 
 def _objects(expr: Expr, revision: str) -> Iterator[TypeView]:
-    """Yield the object types that an expression stands for."""
+    """Yield the object types of an expression."""
     if expr.kind == "union":
         for member in expr.of:
             yield from _objects(member, revision)
@@ -200,7 +200,7 @@ def capability_record(rows: tuple[Capability, ...], revision: str) -> capability
 def _opened(capability: Capability, revision: str) -> Iterator[str]:
     """Yield the requests that a capability opens, without their prefix."""
     for row in lookup.methods(revision):
-        # What opens the methods of an extension is the extension, not the map it stands in.
+        # The methods of an extension need the extension, not the map that contains it.
         inside = capability.kind != "map" and row.capability.startswith(f"{capability.name}.")
         if row.kind == "request" and (row.capability == capability.name or inside):
             yield row.name.partition("/")[2]
@@ -245,7 +245,7 @@ def _preconditions(row: Method) -> tuple[str, ...]:
 
 def rule_records(revision: str) -> tuple[validation_rule, ...]:
     """Return the rules that messages of a revision are judged by."""
-    # Imported here: the rules are for those who print them.
+    # Imported here: few programs print the rules.
     from ...spec.jsonrpc import RULES as OF_THE_ENVELOPE
     from ...spec.mcp.rules import RULES as OF_THE_CONTENT
 
