@@ -28,7 +28,7 @@ from ..spec import lookup
 from ..spec.mcp.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..spec.mcp.methods import METHODS
 from ..spec.requirements import Requirement, requirements
-from ..spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28, Window
+from ..spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28, Window, must_be_released
 from ..spec.rows import Role
 from .finding import Finding
 from .message import judge
@@ -152,7 +152,7 @@ class Conversation:
 
     def __init__(self, revision: str | None = None, policy: Policy | None = None) -> None:
         if revision is not None:
-            lookup.must_be_released(revision)
+            must_be_released(revision)
         self._given = revision
         self._policy = policy
         self._state = State()

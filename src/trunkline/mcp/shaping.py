@@ -30,8 +30,7 @@ from msgspec import UNSET, Struct
 from msgspec.json import encode
 from msgspec.structs import fields, replace
 
-from ..spec.lookup import must_be_released
-from ..spec.revisions import REVISIONS
+from ..spec.revisions import REVISIONS, must_be_released
 from ..spec.types import Expr, FieldView
 from . import types as wire
 from .tables import drops, knows, members

@@ -1,12 +1,11 @@
-"""What the rows say about one revision: methods, capabilities, transports, headers, `_meta`
-keys and errors, each by name or all together.
+"""Lookups in one revision of MCP: methods, capabilities, transports, headers, `_meta` keys and
+errors, each by name or all together.
 
     method("tools/call", "2025-06-18").result
     explain_method("ping")
 
-Plain functions on data that does not change. A table is read on its first use, once per
-revision; after that a lookup is two dict hits. What is not there is None, since asking is
-how one finds out; `explain_method` says why it is not.
+A table is indexed on its first use, once per revision; after that a lookup is two dict hits. An
+unknown name gives None; `explain_method` says why a method is missing.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from .profiles import UnknownRevision
 from .profiles import profile as _profile
-from .revisions import LATEST, REVISIONS, Window
+from .revisions import LATEST, REVISIONS, Window, must_be_released
 from .rows import Capability, ErrorCode, Header, MetaKey, Method, Role, Status, TransportRow
 
 __all__ = [
@@ -39,13 +37,11 @@ __all__ = [
     "transports",
 ]
 
-# Longer names are not compared with those there are, nor repeated: a peer may invent them.
+# Longer names are neither compared with the known ones nor repeated: a peer may invent them.
 _MAX_NAME_CHARS: Final = 100
 
 
 class _WindowedRow(Protocol):
-    """What every row of a table has."""
-
     @property
     def when(self) -> Window: ...
 
@@ -61,7 +57,7 @@ class _Slice(NamedTuple, Generic[R]):
 
 
 class _RevisionTable(Generic[R]):
-    """The rows of one module, cut by revision when first asked for."""
+    """The rows of one module, indexed by revision on first use."""
 
     __slots__ = ("_key", "_module", "_name", "_slices")
 
@@ -69,8 +65,7 @@ class _RevisionTable(Generic[R]):
         self._module = module
         self._name = name
         self._key = key
-        # A key per released revision and no other, so that revision names which a peer
-        # invents cannot grow this.
+        # Only released revisions become keys, so invented names cannot grow this.
         self._slices: dict[str, _Slice[R]] = {}
 
     def every(self) -> tuple[R, ...]:
@@ -86,7 +81,7 @@ class _RevisionTable(Generic[R]):
     def _cut(self, revision: str) -> _Slice[R]:
         must_be_released(revision)
         rows = tuple(row for row in self.every() if row.when.holds(revision))
-        # Two threads may both get here; both are given the one that was put in first.
+        # Two threads may both get here; both get the slice that was stored first.
         return self._slices.setdefault(
             revision, _Slice(rows, {self._key(row): row for row in rows})
         )
@@ -112,25 +107,14 @@ _META_KEYS: Final[_RevisionTable[MetaKey]] = _RevisionTable(
 )
 
 
-def must_be_released(revision: str) -> None:
-    """Refuse a revision that was never released.
-
-    Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
-    """
-    if revision not in REVISIONS:
-        known = ", ".join(REVISIONS)
-        raise UnknownRevision(f"no revision {revision!r} of MCP was released; there are {known}")
-
-
 # Methods
 
 
 def method(name: str, revision: str = LATEST) -> Method | None:
-    """Return the method or notification called `name`, or None where `revision` has none.
+    """Return the method or notification called `name`, or None if `revision` has none.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return _METHODS.of(revision).by_key.get(name)
 
@@ -139,18 +123,18 @@ def methods(revision: str = LATEST) -> tuple[Method, ...]:
     """Return the methods and notifications of `revision`, those of extensions included.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return _METHODS.of(revision).rows
 
 
 def method_status(name: str, revision: str = LATEST) -> Status | None:
-    """Return how a method stands in `revision`: `removed` once its last window is over.
+    """Return the status of a method in `revision`: `removed` after its last window.
 
-    None is a method that has not come yet, or never does.
+    None means that the method was added later, or is in no revision.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     found = method(name, revision)
     if found is not None:
@@ -159,26 +143,26 @@ def method_status(name: str, revision: str = LATEST) -> Status | None:
 
 
 def explain_method(name: str, revision: str = LATEST) -> str:
-    """Return a sentence on whether `revision` has a method, and if not why, and what else.
+    """Return a sentence on whether `revision` has a method; if not, why, and what to use instead.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     found = method(name, revision)
     rows = _named(name)
     if found is not None:
         return _presence(found, rows[0].when.since, revision)
     if not rows:
-        return _unheard_of(name)
+        return _unknown(name)
     over = [row for row in rows if _is_over(row, revision)]
     if not over:
-        return f"MCP {revision} has no {name} yet: it comes with {rows[0].when.since}."
+        return f"MCP {revision} does not have {name} yet: it was added in {rows[0].when.since}."
     last = max(other for other in REVISIONS if over[-1].when.holds(other))
     return f"MCP {revision} no longer has {name}: it was last in {last}. {over[-1].instead}"
 
 
 def _named(name: str) -> list[Method]:
-    """Return the rows of a method, oldest first."""
+    # Oldest first.
     return [row for row in _METHODS.every() if row.name == name]
 
 
@@ -193,14 +177,14 @@ def _presence(row: Method, since: str, revision: str) -> str:
     extension = f" in the extension {row.extension}" if row.extension else ""
     return (
         f"MCP {revision} has {row.name}{extension}: a {row.kind} that {sender} sends{place}."
-        f" It is there since {since}{status}."
+        f" It was added in {since}{status}."
     )
 
 
-def _unheard_of(name: str) -> str:
+def _unknown(name: str) -> str:
     if len(name) > _MAX_NAME_CHARS:
-        return "No revision of MCP has a method with so long a name."
-    # Imported here: a program that makes no mistake does not pay for it.
+        return "No revision of MCP has a method with such a long name."
+    # Imported here: only a mistake needs it.
     from difflib import get_close_matches
 
     near = get_close_matches(name, {row.name: None for row in _METHODS.every()}, n=1)
@@ -212,20 +196,20 @@ def _unheard_of(name: str) -> str:
 
 
 def capability(name: str, revision: str = LATEST, role: Role | None = None) -> Capability | None:
-    """Return the capability at the place `name`, or None where `revision` has none.
+    """Return the capability at the path `name`, or None if `revision` has none.
 
-    Without a `role` it is the one that only one side has.
+    `role` may be left out if only one side can declare it.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
-        ValueError: both sides have one of this name, so a role must be said.
+        UnknownRevision: no such revision was released; the text lists the released ones.
+        ValueError: both sides can declare it and no role was given.
     """
     found = _CAPABILITIES.of(revision).by_key
     if role is not None:
         return found.get((name, role))
     of_client, of_server = found.get((name, "client")), found.get((name, "server"))
     if of_client is not None and of_server is not None:
-        raise ValueError(f"both sides can declare {name!r}: say role='client' or role='server'")
+        raise ValueError(f"both sides can declare {name!r}: pass role='client' or role='server'")
     return of_client or of_server
 
 
@@ -233,7 +217,7 @@ def capabilities(revision: str = LATEST, role: Role | None = None) -> tuple[Capa
     """Return the capabilities of `revision`, of one side or of both.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     rows = _CAPABILITIES.of(revision).rows
     return rows if role is None else tuple(row for row in rows if row.role == role)
@@ -243,30 +227,30 @@ def capabilities(revision: str = LATEST, role: Role | None = None) -> tuple[Capa
 
 
 def transport(name: str, revision: str = LATEST) -> TransportRow | None:
-    """Return the transport called `name`, or None where `revision` has none.
+    """Return the transport called `name`, or None if `revision` has none.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return _TRANSPORTS.of(revision).by_key.get(name)
 
 
 def transports(revision: str = LATEST) -> tuple[TransportRow, ...]:
-    """Return the transports of `revision`, then our own.
+    """Return the transports of `revision`, then the custom ones of this library.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return _TRANSPORTS.of(revision).rows
 
 
 def header(name: str, revision: str = LATEST) -> Header | None:
-    """Return the rules about an HTTP header, or None where `revision` has none.
+    """Return the row of an HTTP header, or None if `revision` has no rule about it.
 
     Case does not matter. `Mcp-Param-Region` is found under `Mcp-Param-{Name}`.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     lower = name.lower()
     found = _HEADERS.of(revision).by_key.get(lower)
@@ -282,25 +266,25 @@ def headers(revision: str = LATEST) -> tuple[Header, ...]:
     """Return the HTTP headers that `revision` has rules about.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return _HEADERS.of(revision).rows
 
 
 def meta_key(key: str, revision: str = LATEST) -> MetaKey | None:
-    """Return what a key of `_meta` means, or None where `revision` gives it no meaning.
+    """Return the row of a key of `_meta`, or None if `revision` does not define it.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return _META_KEYS.of(revision).by_key.get(key)
 
 
 def meta_keys(revision: str = LATEST) -> tuple[MetaKey, ...]:
-    """Return the keys of `_meta` to which `revision` gives a meaning.
+    """Return the keys of `_meta` that `revision` defines.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return _META_KEYS.of(revision).rows
 
@@ -311,11 +295,11 @@ def meta_keys(revision: str = LATEST) -> tuple[MetaKey, ...]:
 def error(
     number_or_symbol: int | str, profile: str = "mcp", revision: str = LATEST
 ) -> ErrorCode | None:
-    """Return what an error number means, or the error that goes by a symbol; None if neither.
+    """Return the error with this number or symbol, or None.
 
     Raises:
         UnknownProfile: no profile has this name.
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     if isinstance(number_or_symbol, str):
         return _errors_of(profile, revision).by_key.get(number_or_symbol)
@@ -323,16 +307,16 @@ def error(
 
 
 def errors(revision: str = LATEST, profile: str = "mcp") -> tuple[ErrorCode, ...]:
-    """Return the error codes of a profile in `revision`, those that are only read included.
+    """Return the error codes of a profile in `revision`, including those that are never sent.
 
     Raises:
         UnknownProfile: no profile has this name.
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return _errors_of(profile, revision).rows
 
 
-# A key per known profile and released revision: asking cannot grow it further.
+# Only known profiles and released revisions become keys, so lookups cannot grow it further.
 _errors: dict[tuple[str, str], _Slice[ErrorCode]] = {}
 
 
@@ -343,7 +327,7 @@ def _errors_of(profile: str, revision: str) -> _Slice[ErrorCode]:
     codes = _profile(profile).codes
     must_be_released(revision)
     rows = tuple(row for row in codes if row.when.holds(revision))
-    # The first row of a symbol counts, and is the one to send if any is.
+    # The first row of a symbol counts; it is the one that may be sent, if any.
     by_symbol = {row.symbol: row for row in reversed(rows)}
     return _errors.setdefault((profile, revision), _Slice(rows, by_symbol))
 
@@ -352,7 +336,7 @@ def _errors_of(profile: str, revision: str) -> _Slice[ErrorCode]:
 
 
 class Specification(NamedTuple):
-    """One revision of MCP, whole. Its name is the day of its release."""
+    """Everything about one revision of MCP. Its name is the date of its release."""
 
     revision: str
     base: str
@@ -365,10 +349,10 @@ class Specification(NamedTuple):
 
 
 def specification(revision: str = LATEST) -> Specification:
-    """Return everything that the rows say about `revision`, apart from its types.
+    """Return all rows of `revision`, apart from its types.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     return Specification(
         revision,

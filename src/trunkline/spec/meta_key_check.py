@@ -19,9 +19,9 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from .lookup import meta_key, must_be_released
+from .lookup import meta_key
 from .mcp.meta import GRAMMARS
-from .revisions import LATEST, REVISIONS
+from .revisions import LATEST, REVISIONS, must_be_released
 from .rows import MetaGrammar
 
 __all__ = ["KEY_RESERVED", "KEY_SYNTAX", "MetaProblem", "check_meta_key", "meta_grammar"]
@@ -54,7 +54,7 @@ def meta_grammar(revision: str = LATEST) -> MetaGrammar:
     """Return what keys may look like in `revision`.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     must_be_released(revision)
     return _GRAMMARS[revision]
@@ -64,7 +64,7 @@ def check_meta_key(key: str, revision: str = LATEST) -> MetaProblem | None:
     """Return what is wrong with `key`, or None.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     grammar = meta_grammar(revision)
     if not grammar.formed:

@@ -1,10 +1,10 @@
-"""What a specification asks of each party, and by what means a breach can be shown.
+"""The requirements of the MCP specification, and the means by which a breach can be shown.
 
     requirement("mcp.progress.grows").says
     requirements(revision="2025-06-18", actor="server", judge="trace")
 
-A requirement whose breach nothing here can show says so and why (`judge` is "unit" or
-"none"). A report may then leave it out or call it unjudged, but never call it passed.
+A requirement whose breach nothing here can show says so and why (`judge` is "unit" or "none").
+A report may leave it out or call it untested, but must not call it passed.
 
 The rows are in `mcp/requirements.py`; they are loaded on the first lookup.
 """
@@ -15,8 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
-from .profiles import UnknownRevision
-from .revisions import REVISIONS, Window
+from .revisions import Window, must_be_released
 
 __all__ = [
     "ACTORS",
@@ -31,19 +30,19 @@ __all__ = [
     "requirements",
 ]
 
-# How strongly it is asked for: the words of BCP 14.
+# The keywords of BCP 14.
 Level: TypeAlias = Literal["must", "must-not", "should", "should-not", "may"]
 
-# Who has to keep it. "host" is the application around a client: what a person sees and decides.
+# The party it binds. "host" is the application around a client: what a person sees and decides.
 Actor: TypeAlias = Literal["client", "server", "both", "host", "authorization-server"]
 
-# The least that shows a breach to an outsider:
+# The simplest means that shows a breach from outside:
 #   trace          a recording of ordinary traffic: frames in order and, over HTTP, methods,
-#                  addresses, headers, statuses and which stream each event was on
-#   probe-server   acting as a client: it takes an occasion that ordinary traffic does not
-#                  offer, or knowledge that is in no recording (that a token had expired)
-#   probe-client   the same, acting as a server or an authorization server
-#   unit           nobody outside: the implementation's own tests
+#                  addresses, headers, statuses and the stream of each event
+#   probe-server   a test client: it needs an occasion that ordinary traffic does not offer, or
+#                  knowledge that is in no recording (that a token had expired)
+#   probe-client   the same, as a test server or authorization server
+#   unit           nothing outside: only the implementation's own tests
 #   none           no program: a permission, a question of meaning, or what a person sees
 Judge: TypeAlias = Literal["trace", "probe-server", "probe-client", "unit", "none"]
 
@@ -51,7 +50,7 @@ LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 ACTORS: Final[tuple[Actor, ...]] = get_args(Actor)
 JUDGES: Final[tuple[Judge, ...]] = get_args(Judge)
 
-# A longer name is not compared with those there are: the cost grows with its length.
+# Longer names are not compared with the known ones: the cost grows with the length.
 _MAX_NAME_CHARS: Final = 100
 
 
@@ -60,26 +59,26 @@ class UnknownRequirement(LookupError):
 
 
 class Requirement(NamedTuple):
-    """One thing that a specification asks of a party. One that changes has a row for each form."""
+    """One requirement of a specification. One that changes has a row for each form."""
 
     id: str
-    # The numbered statement it belongs to. One that asks for several things has several rows.
+    # The numbered statement it belongs to. A statement with several requirements has several rows.
     ref: str
     level: Level
     actor: Actor
     when: Window
-    # What holds when the requirement is kept, whichever way its level is worded.
+    # What holds if the requirement is kept, whether its level is a must or a must-not.
     says: str
-    # The newest revision that asks for it, and the page.
+    # The newest revision that has it, and the page.
     anchor: str
     judge: Judge
-    # Why no outsider can show a breach; elsewhere, what limits the verdict.
+    # Why no breach can be shown from outside; otherwise, what limits the verdict.
     why: str = ""
-    # Of a probe: a recording that happens to hold the occasion shows the breach as well.
+    # Of a probe: a recording that happens to hold the occasion shows the breach too.
     also_trace: bool = False
-    # The extension that asks for it; the core has no name.
+    # The extension it belongs to; empty for the core.
     extension: str = ""
-    # The rule of the message layer that states the same.
+    # The rule about single messages that states the same.
     same_as: str = ""
 
 
@@ -90,18 +89,17 @@ def requirements(
     level: Level | None = None,
     ref: str | None = None,
 ) -> tuple[Requirement, ...]:
-    """Return the requirements that fit, in the order of the rows.
+    """Return the requirements that match all filters, in the order of the rows.
 
-    A requirement on both parties is one on the client and one on the server.
+    A requirement on both parties matches the actors "client" and "server" too.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
-        LookupError: no row could ever have this actor, judge, level or ref.
+        UnknownRevision: no such revision was released; the text lists the released ones.
+        LookupError: this actor, judge, level or ref does not exist.
     """
-    if revision is not None and revision not in REVISIONS:
-        known = ", ".join(REVISIONS)
-        raise UnknownRevision(f"no revision {revision!r} of MCP was released; there are {known}")
-    # A misspelt filter would select nothing, which reads like "nothing is asked".
+    if revision is not None:
+        must_be_released(revision)
+    # A misspelt filter would match nothing, which reads like "nothing is required".
     _known("actor", actor, ACTORS)
     _known("judge", judge, JUDGES)
     _known("level", level, LEVELS)
@@ -121,8 +119,8 @@ def requirement(id_or_ref: str) -> Requirement:
     """Return the requirement with this id, or the only one with this ref.
 
     Raises:
-        UnknownRequirement: there is none, and the text names the nearest;
-            or the ref has several, and the text names them all.
+        UnknownRequirement: there is none, and the text suggests a similar one;
+            or the ref has several, and the text lists them.
     """
     row = _by_id().get(id_or_ref)
     if row is not None:
@@ -138,7 +136,7 @@ def requirement(id_or_ref: str) -> Requirement:
 
 
 def _rows() -> tuple[Requirement, ...]:
-    # Imported here: most programs are never asked which requirement they keep.
+    # Imported here: most programs never need the rows.
     from .mcp.requirements import REQUIREMENTS
 
     return REQUIREMENTS
@@ -158,18 +156,16 @@ def _by_ref() -> Mapping[str, tuple[Requirement, ...]]:
 
 
 def _binds(row: Requirement, actor: Actor) -> bool:
-    """Say whether `actor` has to keep this."""
     return row.actor == actor or (row.actor == "both" and actor in ("client", "server"))
 
 
 def _known(column: str, value: str | None, values: Iterable[str]) -> None:
     if value is not None and value not in values:
-        raise LookupError(f"no {column} {value!r}; there are {', '.join(values)}")
+        raise LookupError(f"unknown {column} {value!r}; expected one of {', '.join(values)}")
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    """Return a hint at the nearest of `names`, or nothing where none is near."""
-    # Imported here: it is large, and only a mistake needs it.
+    # Imported here: only a mistake needs it.
     from difflib import get_close_matches
 
     near = get_close_matches(name, names, n=1) if len(name) <= _MAX_NAME_CHARS else []

@@ -1,13 +1,14 @@
-"""What changes from one revision of MCP to another, and what to do about it.
+"""The differences between two revisions of MCP, with advice for each.
 
     diff("2025-11-25", "2026-07-28").of("method", "removed")
 
-The rows hold every fact: a row that ends was removed, one that begins was added, and where
-one begins as another of its name ends, their columns are compared. What to do is a column
-too (`adopt`, `instead`), or a row of `mcp/advice.py` for errors, types and fields.
+The rows hold every fact: a row whose window ends was removed, a row whose window begins was
+added, and where one row follows another of the same name, their columns are compared. The
+advice is a column too (`adopt`, `instead`), or a row of `mcp/advice.py` for errors, types and
+fields.
 
-Rows know the way forward only. From a newer revision to an older one the differences are
-the same, the other way round, but without renamings and advice.
+Advice exists only for the way forward. From a newer revision to an older one the differences
+are reversed, without renamings and advice.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from .lookup import (
     headers,
     meta_keys,
     methods,
-    must_be_released,
     transports,
 )
 from .mcp.advice import ADVICE
+from .revisions import must_be_released
 from .rows import Advice, ErrorCode, How, Subject
 from .types import FieldView, TypeView, types
 
@@ -47,23 +48,23 @@ class SpecChange(NamedTuple):
     how: How
     # A field has the name of its type before it: `Tool.title`.
     name: str
-    # Whose it is, of a capability.
+    # The side that declares it, of a capability.
     role: str = ""
     renamed_to: str = ""
     details: tuple[Detail, ...] = ()
-    # What to do, where a row knows.
+    # The advice, if a row has any.
     to_do: str = ""
 
 
 class Diff(NamedTuple):
-    """What changes from one revision to another."""
+    """The differences between two revisions."""
 
     before: str
     after: str
     changes: tuple[SpecChange, ...]
 
     def of(self, subject: Subject, how: How | None = None) -> tuple[SpecChange, ...]:
-        """Return the changes of one subject, all or those of one kind, in the rows' order."""
+        """Return the changes of one subject, all or of one kind, in the order of the rows."""
         return tuple(
             change
             for change in self.changes
@@ -72,10 +73,10 @@ class Diff(NamedTuple):
 
 
 def diff(before: str, after: str) -> Diff:
-    """Return what changes from the revision `before` to the revision `after`.
+    """Return the differences from the revision `before` to the revision `after`.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     must_be_released(before)
     must_be_released(after)
@@ -85,12 +86,10 @@ def diff(before: str, after: str) -> Diff:
     return Diff(before, after, tuple(changes))
 
 
-# Rows that know what to do
+# Rows with advice
 
 
 class _AdvisedRow(Protocol):
-    """What rows have that know about their own changes."""
-
     @property
     def name(self) -> str: ...
     @property
@@ -102,11 +101,9 @@ class _AdvisedRow(Protocol):
 
 
 class _ComparedTable(NamedTuple):
-    """Where the rows of a subject come from, and which of their columns are compared."""
-
     subject: Subject
     of: Callable[[str], Iterable[_AdvisedRow]]
-    # A column, and what to call it.
+    # The columns to compare, and their names for people.
     columns: Mapping[str, str]
 
 
@@ -154,7 +151,7 @@ _TABLES: Final = (
 
 
 def _of_rows(table: _ComparedTable, before: str, after: str) -> Iterator[SpecChange]:
-    """Yield what changes in one table: what goes or stays in its order, then what comes."""
+    # Removed and changed rows in their order, then the added ones.
     old = {(row.name, _role(row)): row for row in table.of(before)}
     new = {(row.name, _role(row)): row for row in table.of(after)}
     forward = before < after
@@ -173,19 +170,18 @@ def _of_rows(table: _ComparedTable, before: str, after: str) -> Iterator[SpecCha
 
 
 def _role(row: _AdvisedRow) -> str:
-    """Return whose a row is; only capabilities have two of the same name."""
+    # Only capabilities have two rows of the same name.
     return getattr(row, "role", "")
 
 
 def _if_changed(
     table: _ComparedTable, old: _AdvisedRow, new: _AdvisedRow, forward: bool
 ) -> Iterator[SpecChange]:
-    """Yield the change from one row to another, if there is any."""
     if old is new:
         return
     details = _details(table.columns, old, new)
     to_do = new.adopt if forward else ""
-    # A row may begin because of something that is no column: its advice tells.
+    # A row may begin because of something that is not a column; its advice explains that.
     if details or to_do:
         yield SpecChange(
             table.subject, "changed", old.name, _role(old), details=details, to_do=to_do
@@ -193,13 +189,11 @@ def _if_changed(
 
 
 def _details(columns: Mapping[str, str], old: object, new: object) -> tuple[Detail, ...]:
-    """Return the columns in which two rows differ."""
     pairs = ((what, getattr(old, name), getattr(new, name)) for name, what in columns.items())
     return tuple(Detail(what, _text(was), _text(is_)) for what, was, is_ in pairs if was != is_)
 
 
 def _text(value: Any) -> str:
-    """Return a value of a column as it would be said."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, frozenset):
@@ -211,11 +205,10 @@ def _text(value: Any) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-# Errors, types and fields: what to do is in rows of its own
+# Errors, types and fields: their advice is in rows of its own
 
 
 def _of_errors(before: str, after: str) -> Iterator[SpecChange]:
-    """Yield what changes about error symbols."""
     old, new = _by_symbol(before), _by_symbol(after)
     columns = {"number": "number", "http": "HTTP status", "sent": "may be sent"}
     for symbol in {**old, **new}:
@@ -228,13 +221,12 @@ def _of_errors(before: str, after: str) -> Iterator[SpecChange]:
 
 
 def _by_symbol(revision: str) -> dict[str, ErrorCode]:
-    """Return the row that counts for each symbol: the one that may be sent, if any may."""
+    # Of several rows of a symbol, the one that may be sent counts.
     counts = (error(row.symbol, revision=revision) for row in errors(revision))
     return {str(row.symbol): row for row in counts if row is not None}
 
 
 def _of_types(before: str, after: str) -> Iterator[SpecChange]:
-    """Yield what changes about types, and about the fields of those that stay."""
     old, new = types(before), types(after)
     yield from _of_names("type", old, new, before, after)
     for name, view in old.items():
@@ -245,7 +237,6 @@ def _of_types(before: str, after: str) -> Iterator[SpecChange]:
 def _of_names(
     subject: Subject, old: Iterable[str], new: Iterable[str], before: str, after: str
 ) -> Iterator[SpecChange]:
-    """Yield which names come, go, or go on as others."""
     gone = [name for name in old if name not in frozenset(new)]
     come = [name for name in new if name not in frozenset(old)]
     for name in gone:
@@ -260,7 +251,6 @@ def _of_names(
 
 
 def _of_type(old: TypeView, new: TypeView, before: str, after: str) -> Iterator[SpecChange]:
-    """Yield what changes about a type that stays, then about its fields."""
     shapes = _TypeSummary.of(old), _TypeSummary.of(new)
     if details := _details({"kind": "kind", "members": "may be", "open": "open"}, *shapes):
         yield _advised("type", "changed", old.name, before, after, details)
@@ -274,7 +264,6 @@ def _of_type(old: TypeView, new: TypeView, before: str, after: str) -> Iterator[
 def _of_fields(
     old: Mapping[str, FieldView], new: Mapping[str, FieldView], before: str, after: str
 ) -> Iterator[SpecChange]:
-    """Yield what changes about fields that stay."""
     columns = {"type": "type", "required": "required", "limits": "limits"}
     for name, field in old.items():
         if name in new and (details := _details(columns, field, new[name])):
@@ -282,7 +271,7 @@ def _of_fields(
 
 
 class _TypeSummary(NamedTuple):
-    """What counts about a type apart from its fields; the order of a union does not."""
+    """A type apart from its fields; the order of a union does not matter."""
 
     kind: str
     members: frozenset[str]
@@ -301,14 +290,13 @@ def _advised(
     after: str,
     details: tuple[Detail, ...] = (),
 ) -> SpecChange:
-    """Return a change with what the rows of advice know about it."""
     found = _advice(subject, how, name, before, after)
     renamed_to, says = (found.renamed_to, found.says) if found else ("", "")
     return SpecChange(subject, how, name, renamed_to=renamed_to, details=details, to_do=says)
 
 
 def _advice(subject: Subject, how: How, name: str, before: str, after: str) -> Advice | None:
-    """Return the newest advice on a change; what is said of the very name goes first."""
+    # The newest advice on a change; an exact name goes before a pattern.
     found = [
         row
         for row in ADVICE

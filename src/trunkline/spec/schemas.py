@@ -24,7 +24,7 @@ def json_schema(type_name: str, revision: str = LATEST) -> Schema:
     """Return a JSON Schema (2020-12) of a type. The caller may change it.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
         UnknownType: `revision` has no such type.
     """
     return _SchemaBuilder(revision).of(type_name)

@@ -1,11 +1,11 @@
-"""What a type looks like in one revision of MCP, and what a type expression says.
+"""The types of one revision of MCP, and a parser of type expressions.
 
     type_("Tool", "2025-06-18").fields["title"].required
     parse("list<ContentBlock | string>")
 
-The rows are in `mcp/types.py`, and for the tasks extension in `mcp/tasks_extension.py`;
-they are loaded on the first lookup. A type is resolved once per revision, when it is first
-asked for; what a lookup returns does not change.
+The rows are in `mcp/types.py`, and for the tasks extension in `mcp/tasks_extension.py`; they
+are loaded on the first lookup. A type is resolved once per revision, on first use, and is
+immutable.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from .profiles import UnknownRevision
-from .revisions import LATEST, REVISIONS, Window
+from .revisions import LATEST, REVISIONS, UnknownRevision, Window, must_be_released
 from .rows import Field, Limits, Type, TypeKind
 
 __all__ = [
@@ -43,14 +42,14 @@ class UnknownType(LookupError):
 
 
 class Expr(NamedTuple):
-    """A type expression, taken apart."""
+    """A parsed type expression."""
 
     kind: ExprKind
     # Of a primitive or a type.
     name: str = ""
     # Of a constant.
     value: str | int | None = None
-    # The members of a union; of a list or a map, the one type of what is in it.
+    # The members of a union; the element type of a list or a map.
     of: tuple[Expr, ...] = ()
 
 
@@ -67,7 +66,7 @@ class FieldView(NamedTuple):
 
     @property
     def expr(self) -> Expr:
-        """The type of the field, taken apart."""
+        """The parsed type of the field."""
         return parse(self.type)
 
 
@@ -89,15 +88,15 @@ class TypeView(NamedTuple):
 
     @property
     def expr(self) -> Expr:
-        """What a union, an enum or an alias may be, taken apart; an object is itself."""
+        """The parsed expression of a union, an enum or an alias; an object is its own name."""
         return parse(" | ".join(self.of) or self.name)
 
 
 def type_(name: str, revision: str = LATEST) -> TypeView | None:
-    """Return the type called `name`, or None where `revision` has none.
+    """Return the type called `name`, or None if `revision` has none.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     table = _tables.get(revision)
     return (_resolve(revision) if table is None else table).find(name)
@@ -107,7 +106,7 @@ def need(name: str, revision: str = LATEST) -> TypeView:
     """Return the type called `name`.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
         UnknownType: `revision` has no such type; the text says which revisions do.
     """
     found = type_(name, revision)
@@ -122,17 +121,14 @@ def types(revision: str = LATEST) -> Mapping[str, TypeView]:
     """Return every type of `revision` by name, those of known extensions included.
 
     Raises:
-        UnknownRevision: no such revision was released; the text lists those there are.
+        UnknownRevision: no such revision was released; the text lists the released ones.
     """
     table = _tables.get(revision)
     return _resolve(revision) if table is None else table
 
 
 class _TypeTable(Mapping[str, TypeView]):
-    """The types of one revision by name, each made of its row when it is first asked for.
-
-    Most programs ask for a few of the hundreds there are.
-    """
+    """The types of one revision by name, each resolved on first use: most are never needed."""
 
     __slots__ = ("_made", "_revision", "_rows")
 
@@ -146,7 +142,7 @@ class _TypeTable(Mapping[str, TypeView]):
         found = self._made.get(name)
         if found is None:
             row, extension = self._rows[name]
-            # Two threads may both get here; both are given the one that was put in first.
+            # Two threads may both get here; both get the view that was stored first.
             found = self._made.setdefault(name, _type_view(row, self._revision, extension))
         return found
 
@@ -161,17 +157,13 @@ class _TypeTable(Mapping[str, TypeView]):
         return self[name] if name in self._rows else None
 
 
-# A key per released revision and no other, so that revision names which a peer invents
-# cannot grow this.
+# Only released revisions become keys, so invented names cannot grow this.
 _tables: dict[str, _TypeTable] = {}
 
 
 def _resolve(revision: str) -> _TypeTable:
-    """Find the rows that hold in `revision`, and keep what was found."""
-    if revision not in REVISIONS:
-        known = ", ".join(REVISIONS)
-        raise UnknownRevision(f"no revision {revision!r} of MCP was released; there are {known}")
-    # Imported here: most programs speak through types made from these rows and look up none.
+    must_be_released(revision)
+    # Imported here: most programs use the generated structs and look up no type.
     from .mcp import tasks_extension as tasks
     from .mcp import types as core
 
@@ -210,13 +202,12 @@ def _field_view(row: Field, revision: str, extension: str = "") -> FieldView:
 
 
 def _open_in(column: bool | Window | None, revision: str) -> bool | None:
-    """Return what a column says in `revision`; outside its window a row says nothing."""
     if isinstance(column, Window):
         return True if column.holds(revision) else None
     return column
 
 
-# The pieces of an expression. A name may hold the marks of a place: `Parent.field[]{}`.
+# The tokens of an expression. A name may be a path: `Parent.field[]{}`.
 _TOKEN: Final = (
     r"\s*(?:(?P<open>list<|map<)|(?P<text>'[^']*')|(?P<number>-?\d+)"
     r"|(?P<name>[A-Za-z_$][\w.$/\[\]{}-]*)|(?P<mark>[|>]))"
@@ -225,7 +216,7 @@ _TOKEN: Final = (
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    # On first use: who speaks one revision may never take an expression apart.
+    # On first use: most programs never parse an expression.
     return re.compile(_TOKEN)
 
 
@@ -233,22 +224,23 @@ def _token(text: str, at: int) -> re.Match[str] | None:
     return _pattern().match(text, at)
 
 
-# More than the rows have, so that none of theirs is dropped; bounded, since anybody may ask.
+# More than the rows have, so that none of theirs is evicted; bounded, since callers may invent
+# expressions.
 @lru_cache(maxsize=2048)
 def parse(expression: str) -> Expr:
-    """Take a type expression apart.
+    """Parse a type expression.
 
     Raises:
-        ValueError: it is not one; the text says where it goes wrong.
+        ValueError: it is malformed; the text says where.
     """
     found, end = _union(expression, 0)
     if expression[end:].strip():
-        raise ValueError(f"{expression!r} goes wrong at {expression[end:]!r}")
+        raise ValueError(f"{expression!r} is malformed at {expression[end:]!r}")
     return found
 
 
 def _union(text: str, at: int) -> tuple[Expr, int]:
-    """Read `A | B`; return it and where it ends."""
+    # Returns the expression and where it ends.
     first, at = _single(text, at)
     members = [first]
     while (token := _token(text, at)) and token["mark"] == "|":
@@ -258,10 +250,9 @@ def _union(text: str, at: int) -> tuple[Expr, int]:
 
 
 def _single(text: str, at: int) -> tuple[Expr, int]:
-    """Read anything but a union; return it and where it ends."""
     token = _token(text, at)
     if token is None or token["mark"]:
-        raise ValueError(f"{text!r} lacks a type at {text[at:]!r}")
+        raise ValueError(f"{text!r} has no type at {text[at:]!r}")
     if token["open"]:
         return _container(text, token["open"], token.end())
     if token["name"]:
@@ -272,9 +263,8 @@ def _single(text: str, at: int) -> tuple[Expr, int]:
 
 
 def _container(text: str, opening: str, at: int) -> tuple[Expr, int]:
-    """Read what is in a list or a map; return the list or map, and where it ends."""
     inner, at = _union(text, at)
     token = _token(text, at)
     if token is None or token["mark"] != ">":
-        raise ValueError(f"{text!r} lacks a '>' at {text[at:]!r}")
+        raise ValueError(f"{text!r} has no '>' at {text[at:]!r}")
     return Expr("list" if opening == "list<" else "map", of=(inner,)), token.end()

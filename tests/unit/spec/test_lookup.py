@@ -112,14 +112,14 @@ def test_a_method_has_a_status(name: str, revision: str, status: str | None) -> 
 def test_a_method_that_is_there_is_introduced() -> None:
     assert explain_method("sampling/createMessage", V2026_07_28) == (
         "MCP 2026-07-28 has sampling/createMessage: a request that the server sends inside a"
-        " result. It is there since 2024-11-05, and is deprecated."
+        " result. It was added in 2024-11-05, and is deprecated."
     )
 
 
 def test_a_method_of_an_extension_is_introduced_with_it() -> None:
     assert explain_method("tasks/update") == (
         "MCP 2026-07-28 has tasks/update in the extension io.modelcontextprotocol/tasks:"
-        " a request that the client sends. It is there since 2026-07-28."
+        " a request that the client sends. It was added in 2026-07-28."
     )
 
 
@@ -129,7 +129,7 @@ def test_either_side_sends_what_both_may() -> None:
 
 def test_a_method_of_the_future_is_told_with_its_day() -> None:
     assert explain_method("elicitation/create", V2025_03_26) == (
-        "MCP 2025-03-26 has no elicitation/create yet: it comes with 2025-06-18."
+        "MCP 2025-03-26 does not have elicitation/create yet: it was added in 2025-06-18."
     )
 
 
@@ -152,7 +152,7 @@ def test_a_method_like_no_other_is_told_without_a_guess() -> None:
 
 def test_a_name_without_end_is_not_repeated() -> None:
     assert explain_method("x" * 1_000_000) == (
-        "No revision of MCP has a method with so long a name."
+        "No revision of MCP has a method with such a long name."
     )
 
 

@@ -148,16 +148,22 @@ def test_filters_narrow_one_another() -> None:
 
 
 def test_an_unknown_revision_is_refused_with_the_list() -> None:
-    with pytest.raises(UnknownRevision, match=r"no revision '2023-01-01'.*2024-11-05.*2026-07-28"):
+    with pytest.raises(UnknownRevision, match=r"'2023-01-01' is not a released revision.*2024-11-05.*2026-07-28"):
         requirements("2023-01-01")
 
 
 @pytest.mark.parametrize(
     ("filters", "text"),
     [
-        ({"actor": "sever"}, "no actor 'sever'; there are client, server, both, host"),
-        ({"judge": "probe"}, "no judge 'probe'; there are trace, probe-server, probe-client"),
-        ({"level": "MUST"}, "no level 'MUST'; there are must, must-not, should, should-not, may"),
+        ({"actor": "sever"}, "unknown actor 'sever'; expected one of client, server, both, host"),
+        (
+            {"judge": "probe"},
+            "unknown judge 'probe'; expected one of trace, probe-server, probe-client",
+        ),
+        (
+            {"level": "MUST"},
+            "unknown level 'MUST'; expected one of must, must-not, should, should-not, may",
+        ),
     ],
 )
 def test_a_misspelt_filter_is_refused_not_answered_with_nothing(

@@ -87,7 +87,7 @@ def test_a_needed_type_that_is_missing_says_where_it_is() -> None:
 @pytest.mark.parametrize("lookup", [types, lambda revision: type_("Tool", revision)])
 def test_an_unknown_revision_is_refused_with_the_list(lookup: object) -> None:
     assert callable(lookup)
-    with pytest.raises(UnknownRevision, match=r"no revision '2023-01-01'.*2024-11-05.*2026-07-28"):
+    with pytest.raises(UnknownRevision, match=r"'2023-01-01' is not a released revision.*2024-11-05.*2026-07-28"):
         lookup("2023-01-01")
 
 
@@ -206,16 +206,16 @@ def test_spaces_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "lacks a type"),
-        ("Tool |", "lacks a type"),
-        ("| Tool", "lacks a type"),
-        ("list<>", "lacks a type"),
-        ("list<Tool", "lacks a '>'"),
-        ("list<Tool string>", "lacks a '>'"),
-        ("Tool>", "goes wrong at '>'"),
-        ("Tool string", "goes wrong at ' string'"),
-        ("'open", "lacks a type"),
-        ("Tool & string", "goes wrong at ' & string'"),
+        ("", "has no type"),
+        ("Tool |", "has no type"),
+        ("| Tool", "has no type"),
+        ("list<>", "has no type"),
+        ("list<Tool", "has no '>'"),
+        ("list<Tool string>", "has no '>'"),
+        ("Tool>", "is malformed at '>'"),
+        ("Tool string", "is malformed at ' string'"),
+        ("'open", "has no type"),
+        ("Tool & string", "is malformed at ' & string'"),
     ],
 )
 def test_what_is_no_expression_is_refused(text: str, why: str) -> None:

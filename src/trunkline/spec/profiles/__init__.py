@@ -1,20 +1,20 @@
-"""Which number an error has, and what a number means: never without saying whose.
+"""Error codes by profile: the number of a symbol, and the meaning of a number.
 
-The same number means different things to different systems, and one system's
-numbers change between revisions: -32002 is a missing resource in MCP up to
+The same number means different things in different systems, and the numbers of one
+system change between revisions: -32002 is a missing resource in MCP up to
 2025-11-25, a missing tool in erlmcp, a failed authentication in Pierre. So every
 lookup goes through a `Profile`, and takes a revision.
 
-Symbols are what we send by, numbers are what we read by:
+We send by symbol and read by number:
 
 * `number`, `of_kind`, `symbols` know what may be sent in a revision.
-* `meaning` knows that, and also what may only be read.
-* `to_send` is what an answer is made with: it adds to `number` the two rules that
-  hold between profiles. What a profile has no word for goes out under MCP's number;
-  and where MCP keeps a block of numbers to itself, others leave it.  [K-13, K-24]
+* `meaning` also knows what may only be read.
+* `to_send` gives the number of an error reply. It adds to `number` the two rules
+  between profiles: a symbol that a profile lacks is sent under the number of MCP,
+  and profiles keep out of the block that MCP reserves.  [K-13, K-24]
 
-A profile is a module of rows beside this one, loaded when it is first asked for.
-A list that contradicts itself is refused then.
+A profile is a module of rows beside this one, loaded and checked for contradictions
+on first use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final, NamedTuple
 
-from ..revisions import LATEST, REVISIONS, V2026_07_28, Window
+from ..revisions import (
+    LATEST,
+    REVISIONS,
+    V2026_07_28,
+    UnknownRevision,
+    Window,
+    must_be_released,
+)
 from ..rows import ErrorCode
 
 __all__ = [
@@ -46,14 +53,14 @@ _MODULES: Final = {
 }
 PROFILE_NAMES: Final = tuple(_MODULES)
 
-# The profile of the official specification, to which the others give way.
+# The profile of the official specification, which takes precedence.
 _OFFICIAL: Final = "mcp"
 
-# Since this revision no implementation may put meanings of its own into the block
-# that JSON-RPC reserves.  [MCP 2026-07-28, basic]
-_BLOCK_IS_KEPT: Final = Window(V2026_07_28)
-_KEPT_BLOCK: Final = range(-32768, -31999)
-# Of that block, the part whose numbers the MCP specification hands out itself.
+# Since this revision implementations may not define codes in the block that JSON-RPC
+# reserves.  [MCP 2026-07-28, basic]
+_BLOCK_IS_RESERVED: Final = Window(V2026_07_28)
+_RESERVED_BLOCK: Final = range(-32768, -31999)
+# The part of that block which the MCP specification assigns itself.
 _MCP_BLOCK: Final = range(-32099, -32019)
 
 
@@ -61,24 +68,18 @@ class UnknownProfile(LookupError):
     """No profile has this name."""
 
 
-class UnknownRevision(LookupError):
-    """No such revision of MCP was released."""
-
-
 class UnknownSymbol(LookupError):
     """A profile has no number to send for this symbol in this revision."""
 
 
 class _RevisionCodes(NamedTuple):
-    """The rows of one profile that hold in one revision."""
-
     rows: tuple[ErrorCode, ...]
     sent: dict[str, ErrorCode]
     read: dict[int, ErrorCode]
 
 
 class Profile:
-    """One system's error numbers, in every revision. It does not change once made."""
+    """The error codes of one system, in every revision. Immutable."""
 
     __slots__ = ("_accepted", "_tables", "codes", "name")
 
@@ -90,13 +91,12 @@ class Profile:
         """
         self.name: Final = name
         self.codes: Final = codes
-        # A key per released revision and no other, so that revision names which a peer
-        # invents cannot grow this. Most rows hold always: equal tables are shared.
+        # Only released revisions are keys, so invented names cannot grow this. Equal tables are
+        # shared, since most rows hold in every revision.
         self._tables: Final = _index(name, codes)
         self._accepted: Final[dict[str, frozenset[int]]] = {}
 
     def __repr__(self) -> str:
-        """Show the name; the rows would fill a page."""
         return f"<Profile {self.name!r}, {len(self.codes)} codes>"
 
     def number(self, kind: str, revision: str = LATEST) -> int:
@@ -120,10 +120,10 @@ class Profile:
         return row
 
     def meaning(self, number: int, revision: str = LATEST) -> ErrorCode | None:
-        """Return what `number` means when it is read, or None where it means nothing.
+        """Return the row of a `number` that was read, or None if it is not defined.
 
-        Where several symbols share the number, this is the first of them. A number that
-        `to_send` moved is read as the one it stands for.
+        If several symbols share the number, the first one counts. A number that `to_send`
+        moved is read as the original one.
         """
         table = self._table(revision)
         row = table.read.get(number)
@@ -134,7 +134,7 @@ class Profile:
         return row
 
     def accepts(self, number: int, revision: str = LATEST) -> bool:
-        """Say whether `number` may be sent: it is in the list, or `to_send` comes up with it."""
+        """Return True if `number` may be sent: it is listed, or a result of `to_send`."""
         accepted = self._accepted.get(revision)
         if accepted is None:
             ours = self._table(revision).sent
@@ -149,7 +149,7 @@ class Profile:
         return tuple(self._table(revision).sent)
 
     def to_send(self, kind: str, revision: str = LATEST) -> tuple[int, int | None]:
-        """Return the number to put on the wire, and the one it stands for if that had to move.
+        """Return the number for the wire, and the original one if it had to be moved.
 
         Raises:
             UnknownSymbol: neither this profile nor MCP has a number for `kind`, or this
@@ -165,7 +165,7 @@ class Profile:
         return (-row.number, row.number) if self._moves(row, revision) else (row.number, None)
 
     def text(self, kind: str, revision: str = LATEST) -> str:
-        """Return the sentence that goes with `kind`: this profile's, or else MCP's.
+        """Return the message of `kind`: that of this profile, or else that of MCP.
 
         Raises:
             UnknownSymbol: neither has `kind`.
@@ -174,33 +174,28 @@ class Profile:
         return (row or profile(_OFFICIAL).of_kind(kind, revision)).message
 
     def _moves(self, row: ErrorCode, revision: str) -> bool:
-        """Say whether the number of `row` would be taken for something MCP has not said."""
+        # True if the number is reserved, so that peers would misread it.
         if (
             self.name == _OFFICIAL
-            or row.number not in _KEPT_BLOCK
-            or not _BLOCK_IS_KEPT.holds(revision)
+            or row.number not in _RESERVED_BLOCK
+            or not _BLOCK_IS_RESERVED.holds(revision)
         ):
             return False
-        # The five of JSON-RPC stay, whatever a profile uses them for: they promise little.
-        # -32021 promises something exact, and the missing template of erlmcp is not that.
+        # The five of JSON-RPC stay, whatever a profile uses them for: they are generic.
+        # -32021 has an exact meaning, which the missing template of erlmcp does not have.
         official = profile(_OFFICIAL).meaning(row.number, revision)
         return official is None or official.category != "jsonrpc"
 
     def _table(self, revision: str) -> _RevisionCodes:
-        table = self._tables.get(revision)
-        if table is None:
-            known = ", ".join(REVISIONS)
-            raise UnknownRevision(
-                f"no revision {revision!r} of MCP was released; there are {known}"
-            )
-        return table
+        if revision not in self._tables:
+            must_be_released(revision)
+        return self._tables[revision]
 
     def _why_not(self, kind: str, revision: str, table: _RevisionCodes) -> str:
-        """Compose the sentence for a symbol that cannot be sent."""
         for row in table.rows:
             if row.symbol == kind:
                 return f"profile {self.name!r} reads {kind} ({row.number}) but never sends it in {revision}"
-        # Imported here: a program that makes no mistake does not pay for it.
+        # Imported here: only a mistake needs it.
         from difflib import get_close_matches
 
         text = f"profile {self.name!r} has no symbol {str(kind)!r} in {revision}"
@@ -209,7 +204,6 @@ class Profile:
 
 
 def _index(name: str, codes: tuple[ErrorCode, ...]) -> dict[str, _RevisionCodes]:
-    """Return the table of each revision, equal ones being one object."""
     tables: dict[str, _RevisionCodes] = {}
     last: _RevisionCodes | None = None
     for revision in REVISIONS:
@@ -221,7 +215,7 @@ def _index(name: str, codes: tuple[ErrorCode, ...]) -> dict[str, _RevisionCodes]
 
 
 def _table_of(name: str, revision: str, rows: tuple[ErrorCode, ...]) -> _RevisionCodes:
-    """Return lookups into `rows`, which all hold in `revision`.
+    """Index `rows`, which all hold in `revision`.
 
     Raises:
         ValueError: a number has the same symbol twice, or a symbol two numbers to send.
@@ -248,20 +242,21 @@ def profile(name: str) -> Profile:
     """Return the profile called `name`, loading it on first use.
 
     Raises:
-        UnknownProfile: there is none; the text lists those there are.
+        UnknownProfile: there is none; the text lists the known ones.
     """
     found = _loaded.get(name)
     if found is None:
         module = _MODULES.get(name)
         if module is None:
-            raise UnknownProfile(f"no profile named {name!r}; there are {', '.join(PROFILE_NAMES)}")
+            known = ", ".join(PROFILE_NAMES)
+            raise UnknownProfile(f"unknown profile {name!r}; expected one of {known}")
         codes: tuple[ErrorCode, ...] = import_module(f".{module}", __name__).CODES
-        # Two threads may both get here; both are given the one that was put in first.
+        # Two threads may both get here; both get the profile that was stored first.
         found = _loaded.setdefault(name, Profile(name, codes))
     return found
 
 
 def candidates(number: int, revision: str = LATEST) -> tuple[tuple[str, ErrorCode], ...]:
-    """Return every profile's reading of `number`, for one that came without a profile."""
+    """Return the meaning of `number` in every profile, for a number of unknown origin."""
     readings = ((name, profile(name).meaning(number, revision)) for name in PROFILE_NAMES)
     return tuple((name, row) for name, row in readings if row is not None)

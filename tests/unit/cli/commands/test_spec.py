@@ -123,7 +123,7 @@ def test_the_last_revision_of_a_method_is_told(capsys: pytest.CaptureFixture[str
     ("words", "says"),
     [
         (["ping"], "no longer has ping: it was last in 2025-11-25"),
-        (["server/discover", "--revision", "2025-11-25"], "it comes with 2026-07-28"),
+        (["server/discover", "--revision", "2025-11-25"], "it was added in 2026-07-28"),
         (["tols/call"], "Did you mean 'tools/call'?"),
     ],
 )
