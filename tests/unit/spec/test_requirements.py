@@ -148,7 +148,9 @@ def test_filters_narrow_one_another() -> None:
 
 
 def test_an_unknown_revision_is_refused_with_the_list() -> None:
-    with pytest.raises(UnknownRevision, match=r"'2023-01-01' is not a released revision.*2024-11-05.*2026-07-28"):
+    with pytest.raises(
+        UnknownRevision, match=r"'2023-01-01' is not a released revision.*2024-11-05.*2026-07-28"
+    ):
         requirements("2023-01-01")
 
 

@@ -264,8 +264,8 @@ def test_fields_come_with_advice_for_all_of_their_name() -> None:
 
 
 def test_advice_on_the_very_field_goes_before_advice_on_its_name() -> None:
-    assert newest("field", "ListToolsResult.ttlMs").to_do.endswith("0 for not at all.")
-    assert newest("field", "CreateTaskResult.ttlMs").to_do.endswith("null for ever.")
+    assert newest("field", "ListToolsResult.ttlMs").to_do.endswith("0 disables caching.")
+    assert newest("field", "CreateTaskResult.ttlMs").to_do.endswith("null means without limit.")
 
 
 def test_a_field_under_a_new_name_is_renamed() -> None:

@@ -87,7 +87,9 @@ def test_a_needed_type_that_is_missing_says_where_it_is() -> None:
 @pytest.mark.parametrize("lookup", [types, lambda revision: type_("Tool", revision)])
 def test_an_unknown_revision_is_refused_with_the_list(lookup: object) -> None:
     assert callable(lookup)
-    with pytest.raises(UnknownRevision, match=r"'2023-01-01' is not a released revision.*2024-11-05.*2026-07-28"):
+    with pytest.raises(
+        UnknownRevision, match=r"'2023-01-01' is not a released revision.*2024-11-05.*2026-07-28"
+    ):
         lookup("2023-01-01")
 
 

@@ -45,7 +45,7 @@ HAS_EARLIER: Final = Window(V2025_03_26)
 # fmt: off
 _ROWS: Final = (
     # Batches.
-    McpRule("mcp.batch.unstated", "warn", "single messages: this revision says nothing of batches", "basic/messages", Window(V2024_11_05, V2025_03_26), "K-02"),
+    McpRule("mcp.batch.unstated", "warn", "single messages: this revision does not mention batches", "basic/messages", Window(V2024_11_05, V2025_03_26), "K-02"),
     McpRule("mcp.batch.initialize", "error", "initialize as a message of its own", "basic/lifecycle#initialization", HANDSHAKE, "BP-012"),
 
     # The envelope and its method.
@@ -54,12 +54,12 @@ _ROWS: Final = (
     McpRule("mcp.notification.unknown", "warn", "a notification of this revision", "schema", ref="K-22"),
     McpRule("mcp.method.not-yet", "error", "a method of this revision", "schema", Window(until=V2026_07_28)),
     McpRule("mcp.method.no-longer", "error", "a method of this revision", "changelog", PER_REQUEST),
-    McpRule("mcp.method.inside-result", "error", "it among the inputRequests of a result", "basic/patterns/mrtr", PER_REQUEST, "BP-022"),
+    McpRule("mcp.method.inside-result", "error", "the method in inputRequests of a result", "basic/patterns/mrtr", PER_REQUEST, "BP-022"),
     McpRule("mcp.method.direction", "error", "a method that this side may send", "schema"),
-    McpRule("mcp.method.deprecated", "info", "something that is not on its way out", "deprecated", PER_REQUEST),
-    McpRule("mcp.request.id-missing", "warn", "an id: without one nobody answers", "basic#requests", ref="K-05 K-45 S-28 S-34"),
+    McpRule("mcp.method.deprecated", "info", "something that is not deprecated", "deprecated", PER_REQUEST),
+    McpRule("mcp.request.id-missing", "warn", "an id: without one there is no reply", "basic#requests", ref="K-05 K-45 S-28 S-34"),
     McpRule("mcp.notification.id", "error", "no id: a notification is not answered", "basic#notifications", ref="K-05 BP-009 S-34"),
-    McpRule("mcp.reply.from-client", "error", "no reply: a client of this revision is asked nothing", "basic/patterns", PER_REQUEST, "BP-022"),
+    McpRule("mcp.reply.from-client", "error", "no reply: a client of this revision receives no requests", "basic/patterns", PER_REQUEST, "BP-022"),
     McpRule("mcp.reply.id", "error", "the id of the request it answers, of the same type", "basic#responses", ref="BP-006"),
     McpRule("mcp.params.required", "error", "params", "schema"),
 
@@ -69,20 +69,20 @@ _ROWS: Final = (
     McpRule("mcp.type.constant", "error", "one of the listed values", "schema"),
     McpRule("mcp.type.limit", "error", "a value within its bounds", "schema"),
     McpRule("mcp.type.format", "error", "text of the right form", "schema"),
-    McpRule("mcp.type.told-by-value", "warn", "what the prose requires, though the schema file lets it pass", "schema", PER_REQUEST),
+    McpRule("mcp.type.told-by-value", "warn", "a member that the prose requires, although the schema file does not", "schema", PER_REQUEST),
     McpRule("mcp.type.not-yet", "warn", "no member of a later revision", "schema", HANDSHAKE),
     McpRule("mcp.type.no-longer", "warn", "no member of an earlier revision", "schema", HAS_EARLIER),
-    McpRule("mcp.type.deprecated", "info", "something that is not on its way out", "deprecated", PER_REQUEST),
+    McpRule("mcp.type.deprecated", "info", "something that is not deprecated", "deprecated", PER_REQUEST),
     McpRule("mcp.type.unknown-member", "info", "members that the type lists", "schema"),
     McpRule("mcp.capability.unknown", "warn", "capabilities that this revision lists", "schema", ref="K-33 E-96"),
-    McpRule("mcp.capability.wrong-side", "warn", "it among the capabilities of the other side", "schema", ref="K-33"),
+    McpRule("mcp.capability.wrong-side", "warn", "a capability of the other side only", "schema", ref="K-33"),
     McpRule("mcp.extension.id", "error", "a prefix, a slash and a name", "basic/versioning#extension-negotiation", PER_REQUEST, "BP-050"),
     McpRule("mcp.root.file", "error", "a file:// URI", "client/roots#root"),
 
     # `_meta`.
     McpRule("mcp.meta.key-syntax", "error", "an optional prefix and slash, then a name", "basic#_meta", FORMED_KEYS, "BP-052 F-36"),
-    McpRule("mcp.meta.key-reserved", "error", "a prefix of your own: this one belongs to the specification", "basic#_meta", FORMED_KEYS, "BP-052 F-36 K-31"),
-    McpRule("mcp.meta.trace", "error", "a value in the form that W3C gives it", "basic#_meta", PER_REQUEST, "BP-053"),
+    McpRule("mcp.meta.key-reserved", "error", "another prefix: this one is reserved for the specification", "basic#_meta", FORMED_KEYS, "BP-052 F-36 K-31"),
+    McpRule("mcp.meta.trace", "error", "a value in the format of the W3C specification", "basic#_meta", PER_REQUEST, "BP-053"),
     McpRule("mcp.meta.version", "warn", "the revision that the message is judged by", "basic#_meta", PER_REQUEST),
     McpRule("mcp.meta.advised", "info", "a key that every message of this kind should carry", "basic#_meta", PER_REQUEST, "BP-042"),
     McpRule("mcp.meta.subscription", "error", "the id of the subscriptions/listen request", "basic/patterns/subscriptions", PER_REQUEST, "BP-142"),
@@ -91,13 +91,13 @@ _ROWS: Final = (
     McpRule("mcp.result.type-unknown", "error", "complete, input_required, or task with the tasks extension", "basic#responses", PER_REQUEST, "BP-017"),
     McpRule("mcp.result.input-not-allowed", "error", "a complete result: only tools/call, prompts/get and resources/read may ask", "basic/patterns/mrtr", PER_REQUEST, "BP-130"),
     McpRule("mcp.result.input-empty", "error", "inputRequests, requestState or both", "basic/patterns/mrtr", PER_REQUEST, "BP-131"),
-    McpRule("mcp.result.of-unknown-method", "info", "the method that this answers, to judge its result by", "schema"),
+    McpRule("mcp.result.of-unknown-method", "info", "a known method, which determines the type of the result", "schema"),
 
     # Errors.
     McpRule("mcp.error.not-sent", "error", "-32602 for a missing resource, input_required for an elicitation", "basic#error-codes", PER_REQUEST, "BP-018"),
-    McpRule("mcp.error.undefined", "error", "-32020, -32021 or -32022: the specification keeps this block", "basic#error-codes", PER_REQUEST, "BP-018"),
-    McpRule("mcp.error.legacy-range", "warn", "a code outside -32768 to -32000: nothing new belongs here", "basic#error-codes", PER_REQUEST, "BP-020"),
-    McpRule("mcp.error.reserved", "warn", "a code outside -32768 to -32000: JSON-RPC keeps that block", "basic#error-codes"),
+    McpRule("mcp.error.undefined", "error", "-32020, -32021 or -32022: the specification reserves this block", "basic#error-codes", PER_REQUEST, "BP-018"),
+    McpRule("mcp.error.legacy-range", "warn", "a code outside -32768 to -32000: new codes do not belong here", "basic#error-codes", PER_REQUEST, "BP-020"),
+    McpRule("mcp.error.reserved", "warn", "a code outside -32768 to -32000: JSON-RPC reserves that block", "basic#error-codes"),
 
     # The judge itself.
     McpRule("judge.findings.cut", "info", "at most 1000 findings", "Trunkline limits"),

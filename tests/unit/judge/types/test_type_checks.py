@@ -45,7 +45,7 @@ def test_an_unknown_type_or_revision_is_the_callers_mistake() -> None:
         judge_type({}, "InitializeRequest", V2026_07_28)
     with pytest.raises(UnknownRevision):
         judge_type({}, "Tool", "2025-01-01")
-    with pytest.raises(ValueError, match="lacks"):
+    with pytest.raises(ValueError, match="has no type"):
         judge_type({}, "list<", V2025_11_25)
 
 
