@@ -99,11 +99,14 @@ def test_ctrl_c_ends_the_other_verbs(
     assert_ended(run, pid_file)
 
 
-def test_ctrl_c_between_pings(terminal: Start, server: list[str], pid_file: Path) -> None:
+def test_ctrl_c_between_pings_still_prints_the_summary(
+    terminal: Start, server: list[str], pid_file: Path
+) -> None:
     run = terminal("ping", "-c", "3", "--interval", "60", *server, PIDFILE=str(pid_file))
     run.until("answer 1")
     run.type("\x03")
     assert_ended(run, pid_file)
+    assert "1 sent, 1 answered; min " in run.text
 
 
 def test_a_second_ctrl_c_does_not_wait_for_a_server_that_will_not_leave(

@@ -599,3 +599,12 @@ def test_the_ends_of_many_clients_leave_nothing(
     until(lambda: not children.read_text())
     run.run.terminate()
     assert run.run.wait(WAIT) == 0
+
+
+def test_at_a_terminal_it_says_what_it_waits_for(
+    terminal: Callable[..., Any], server: list[str]
+) -> None:
+    run = terminal("proxy", *server)
+    run.until("trunkline proxy: waiting for a client on standard input; to listen on a socket:")
+    run.type("\x03")
+    assert run.wait() == 130

@@ -49,6 +49,8 @@ def test_what_a_field_does_not_take_is_asked_again(terminal: Start, server: list
     run.until("at most 9")
     run.type("3\n")
     run.until("gift (y/n) [n]:")
+    run.type("maybe\n")
+    run.until("y or n, please")
     run.type("\n")
     assert run.wait() == 0
     assert run.text.endswith("Ada small 3 False")

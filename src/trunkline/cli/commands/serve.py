@@ -229,7 +229,7 @@ def _serve(options: argparse.Namespace, target: AppTarget, address: Tcp | Unix |
 
 
 def _hint_at_terminal(options: argparse.Namespace, address: Tcp | Unix | None) -> None:
-    """Say what `serve` waits for, where it was started by hand without `--stdio`."""
+    """Print a hint for a user who started `serve` at a terminal without `--stdio`."""
     is_meant = address is not None or options.stdio
     if not is_meant and is_terminal(sys.stdin):
         print(

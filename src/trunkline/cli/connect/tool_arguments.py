@@ -470,18 +470,12 @@ def _number(text: str) -> int | float:
 
 def _number_or_none(text: str) -> int | float | None:
     """Return a JSON number: no infinity, underscores or hexadecimals."""
-    try:
-        value = _json(text.strip().removeprefix("+"))
-    except ArgumentMismatch:
-        return None
+    value = _free(text.strip().removeprefix("+"))
     return value if type(value) in (int, float) else None
 
 
 def _object(text: str) -> dict[str, Any]:
-    try:
-        value = _json(text)
-    except ArgumentMismatch:
-        value = None
+    value = _free(text)
     if not isinstance(value, dict):
         raise ArgumentMismatch(_TYPE_NAMES["object"])
     return value
