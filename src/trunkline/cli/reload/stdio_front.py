@@ -143,6 +143,7 @@ class _WorkerConnection:
         # Paused while the client is slow to read; `pauses` counts how often.
         self.is_paused = False
         self.pauses = 0
+        self._ids = 0
 
     @property
     def is_full(self) -> bool:
@@ -165,15 +166,18 @@ class _WorkerConnection:
     def send(self, frame: bytes) -> None:
         self.pipes.send(frame)
 
-    async def request(self, frame: bytes, id: str, seconds: float) -> MessageHead:
-        """Send a request of our own with this id, and return the answer.
+    async def request(self, frame: bytes, seconds: float) -> MessageHead:
+        """Send a frame as a request with an id of our own, and return the answer.
 
         Raises:
             WorkerRejected: no answer came.
         """
+        self._ids += 1
+        id = f"trunkline-reload-{self._ids}"
         answer: asyncio.Future[MessageHead] = asyncio.get_running_loop().create_future()
         self.own_requests[id] = answer
-        self.send(frame)
+        members = decode(frame, type=dict[str, Raw])
+        self.send(encode({**members, "id": Raw(encode(id))}))
         ended = self.worker.ended
         await asyncio.wait((answer, ended), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         self.own_requests.pop(id, None)
@@ -207,14 +211,8 @@ class StdioFront(WorkerFront):
         self._held_size = 0
         self._is_client_paused = False
         self._is_closing = False
-        self._ids = 0
         self._batches = 0
         self._last_status = SUCCESS
-
-    @property
-    def is_served(self) -> bool:
-        """True if a worker serves."""
-        return self._current is not None
 
     async def serve_without_worker(self) -> None:
         """Connect the client without a worker; its requests are answered with an error."""
@@ -288,15 +286,13 @@ class StdioFront(WorkerFront):
         """
         if self._session is None and self._current is not None:
             # Any answer shows that it serves.
-            await connection.request(
-                message(id=(id := self._next_id()), method="ping"), id, _REPLY_TIMEOUT_S
-            )
+            await connection.request(message(method="ping"), _REPLY_TIMEOUT_S)
         if self._session is not None and self._session.revision is None:
             await self._wait_for_handshake(self._session)
         session = self._session
         if session is None:
             return None
-        answer = await connection.request(*self._as_own_request(session.opening), _REPLY_TIMEOUT_S)
+        answer = await connection.request(session.opening, _REPLY_TIMEOUT_S)
         if answer.result is UNSET:
             raise WorkerRejected("the server refuses the handshake of the client")
         agreed = decode_as(answer.result, NegotiatedFields).protocolVersion
@@ -318,18 +314,7 @@ class StdioFront(WorkerFront):
         if session.ready is not None:
             connection.send(session.ready)
         for frame in session.requests_to_replay():
-            await connection.request(*self._as_own_request(frame), _REPLY_TIMEOUT_S)
-
-    def _as_own_request(self, frame: bytes) -> tuple[bytes, str]:
-        """Return a request of the client with an id of our own, and that id."""
-        id = self._next_id()
-        members = decode(frame, type=dict[str, Raw])
-        members["id"] = Raw(encode(id))
-        return encode(members), id
-
-    def _next_id(self) -> str:
-        self._ids += 1
-        return f"trunkline-reload-{self._ids}"
+            await connection.request(frame, _REPLY_TIMEOUT_S)
 
     def _release_held(self) -> None:
         """Forward the held frames to the current worker."""
@@ -343,9 +328,7 @@ class StdioFront(WorkerFront):
         """Let a worker finish its open requests, then stop it."""
         try:
             # Once it has read this, its earlier requests have started and finish.
-            await connection.request(
-                message(id=(id := self._next_id()), method="ping"), id, _PING_TIMEOUT_S
-            )
+            await connection.request(message(method="ping"), _PING_TIMEOUT_S)
         except WorkerRejected:
             pass  # its event loop is blocked, or it has exited
         connection.worker.stop()

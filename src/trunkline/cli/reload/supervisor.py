@@ -251,6 +251,8 @@ class WorkerFront:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
+        # The worker that serves, in the form the front has it.
+        self._current: Any = None
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
         task = _task(work)
@@ -278,7 +280,7 @@ class WorkerFront:
     @property
     def is_served(self) -> bool:
         """True if a worker serves."""
-        raise NotImplementedError
+        return self._current is not None
 
     async def close(self) -> None:
         """Stop all workers and release everything."""
@@ -295,11 +297,6 @@ class SocketFront(WorkerFront):
         self._file: SocketFile | None = None
         self._current: Worker | None = None
         self._closing = asyncio.Event()
-
-    @property
-    def is_served(self) -> bool:
-        """True if a worker serves."""
-        return self._current is not None
 
     async def open(self) -> None:
         """Bind the sockets and print the address.
