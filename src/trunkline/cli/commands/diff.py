@@ -189,7 +189,11 @@ def _verdict(found: Comparison, breaks: bool) -> str:
 
 
 def _place(change: Change) -> str:
-    return f"{change.what} at {show_pointer(change.where)}" if change.where else change.what
+    where = show_pointer(change.where)
+    argument = where.removeprefix("/inputSchema/properties/")
+    if argument != where and "/" not in argument:
+        return f"{change.what}, argument {argument.replace('~1', '/').replace('~0', '~')}"
+    return f"{change.what} at {where}" if where else change.what
 
 
 def _text(found: Comparison, breaks: bool) -> str:

@@ -70,8 +70,7 @@ def test_what_breaks_ends_with_1_and_is_told_first(run: Any, save: Any) -> None:
     assert (shown.status, shown.err) == (1, "")
     assert shown.out.splitlines() == [
         "BREAKING (1)",
-        "  tool add at /inputSchema/properties/a: the old type is no longer accepted: "
-        "'integer' → 'string'",
+        "  tool add, argument a: the old type is no longer accepted: 'integer' → 'string'",
         "    listing.input.type-narrowed: Calls with a value of the old type are refused.",
         "",
         "SAFE (1)",
