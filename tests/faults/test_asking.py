@@ -949,7 +949,7 @@ def test_a_handler_that_does_not_end_with_its_round_runs_out_of_its_time() -> No
         server = Interviewer()
         async with connected(server.app, PER_REQUEST) as wire:
             reply = await attempt(wire, 1, {"name": "runs_out"})
-            assert "ran out of time" in texts_of(reply)
+            assert "exceeded its timeout" in texts_of(reply)
 
     run(script, timers_too=True)
 

@@ -131,7 +131,7 @@ class ServerCore:
         self._kept: dict[int, CacheHint] = {}
         self._life = SharedLifespan(f"<Server {self.name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
-        self._hearing: set[asyncio.Task[None]] = set()
+        self.notification_tasks: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:

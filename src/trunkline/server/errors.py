@@ -1,8 +1,11 @@
-"""What a handler raised, as what goes out on the wire: one table for every transport.
+"""Exceptions of handlers as wire errors and tool results, for every transport.
 
-A tool that ran and failed is a *result* marked `isError`; a request that could not be
-served is an *error*. Nothing of an exception that was not meant for the peer reaches it:
-it gets a fixed sentence and a reference, and the log has the rest under that reference.
+The rules that live here, and only here:
+
+* A tool that ran and failed is a *result* with `isError`; a request that could not be served is
+  an *error*.
+* The client never sees an exception that was not meant for it: it gets a fixed sentence and a
+  reference, and the log has the traceback under that reference.
 """
 
 from __future__ import annotations
@@ -32,14 +35,14 @@ __all__ = ["HandlerTimeout", "as_redacted", "error_of", "failed", "refusal", "to
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# What a server asks a client, in any revision.
+# Requests from a server to a client, in any revision.
 _ASKED: Final = frozenset(
     row.name for row in METHODS if row.kind == "request" and row.by == "server"
 )
 
 
 class HandlerTimeout(Exception):
-    """A handler took longer than its author allows."""
+    """A handler exceeded its timeout."""
 
 
 def refusal(error: RequestError, policy: Policy) -> ErrorObject:
@@ -50,7 +53,10 @@ def refusal(error: RequestError, policy: Policy) -> ErrorObject:
     try:
         return named_error(error.kind, policy=policy, message=error.message, data=data)
     except LookupError as unknown:
-        _log.error("a handler refused with a symbol that has no number: %s", unknown)
+        _log.error(
+            "RequestError of a handler has an unknown kind, answering with an internal error: %s",
+            unknown,
+        )
         return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
 
@@ -68,16 +74,15 @@ def error_of(error: BaseException, context: Context, policy: Policy) -> ErrorObj
 
 
 def tool_failure(error: BaseException, context: Context) -> CallToolResult:
-    """Return the result of a tool that raised; `RequestError` is not for here."""
+    """Return the result of a tool that raised anything but `RequestError`."""
     if isinstance(error, ToolError):
         return failed(str(error) or "The tool failed.")
     if isinstance(error, HandlerTimeout):
-        return failed(f"The tool {context.name!r} ran out of time.")
+        return failed(f"The tool {context.name!r} exceeded its timeout.")
     if _is_unanswered(error):
         _log_unanswered(error, context)
         return failed(f"The tool {context.name!r} did not get an answer to its question.")
     reference = _reference(error, context)
-    # A result that was not what the tool promises is told apart: its author's next question.
     how = (
         "returned an invalid result" if isinstance(error, OutputMismatch) else "failed unexpectedly"
     )
@@ -85,47 +90,49 @@ def tool_failure(error: BaseException, context: Context) -> CallToolResult:
 
 
 def _is_unanswered(error: BaseException) -> bool:
-    """Say whether a question of the handler's was answered with an error, or not at all."""
+    """Return True if a request of the handler to the client failed."""
     return isinstance(error, PeerError | RequestAborted) and error.method in _ASKED
 
 
 def _log_unanswered(error: BaseException, context: Context) -> None:
-    # Without a traceback: it is the client's doing, which could fill a disk with them.
+    # Without a traceback: a client could fill the disk with them.
     what = show(context.name)
-    _log.warning("%s %s got no answer to its question: %s", context.method, what, error)
+    _log.warning(
+        "%s %s failed, its request to the client was not answered: %s", context.method, what, error
+    )
 
 
 def failed(text: str) -> CallToolResult:
-    """Return the result of a tool that ran and failed, with what the caller is to read."""
+    """Return the result of a tool that ran and failed, with a text for the caller."""
     return CallToolResult([TextContent(text)], is_error=True)
 
 
 def _reference(error: BaseException, context: Context) -> str:
-    """Log what was raised; return what the log can be searched for."""
+    """Log an exception; return the reference to search the log for."""
     reference = os.urandom(4).hex()
     if isinstance(error, AttributeError) and error.obj is context:
         # Here rather than in `Context.__getattr__`, which would slow down every other attribute.
         error.args = missing_attribute("Context", str(error.name), CONTEXT_ATTRIBUTES).args
     trace = as_redacted(error)
-    what = show(context.name)  # it may be a URI, with whatever its author put in there
+    what = show(context.name)  # it may be a URI with a secret in it
     _log.error("%s %s failed (reference %s)\n%s", context.method, what, reference, trace)
     return reference
 
 
 def as_redacted(error: BaseException) -> str:
-    """Return an exception with its traceback, for a log: a logger would print it as it is."""
+    """Return an exception with its traceback, redacted, for the log."""
     told = traceback.TracebackException.from_exception(error)
     _without_marks(told, error)
-    # Line by line: what is redacted is cut to a length that suits a value, not a page.
+    # Line by line: `redact` cuts a text to a length that suits one value.
     lines = "".join(told.format()).splitlines()
     return "\n".join(str(redact(line)) for line in lines)
 
 
 def _without_marks(told: traceback.TracebackException, error: BaseException) -> None:
-    """Have a traceback printed without marks under its lines.
+    """Remove the position marks under the lines of a traceback.
 
-    To place them Python parses each line anew, which in 3.11 fails now and then with a
-    SystemError when two threads do so at once.
+    Python parses each line again for them, which in 3.11 sometimes raises SystemError if two
+    threads do so at once.
     """
     told.stack = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__))
     for inner, cause in ((told.__cause__, error.__cause__), (told.__context__, error.__context__)):

@@ -7,18 +7,17 @@
 
     app.add_extension(stars)
 
-An `Extension` holds what its author registered with it. Which revisions have extensions at all
-is a row of the specification, and a `ServerRevision` looks there; what an id looks like is in
-`mcp.extensions`, what a server does when it is extended in `extending.py`.
+An `Extension` holds what its author registered with it. The syntax of ids is in
+`mcp.extensions`, what a server does with an extension in `dispatch/extension_methods.py`.
 
 The rules that live here, and only here:
 
-* A client has an extension if this very request declares it. What it declared before does not
-  count, and neither does what it says in a revision that has no extensions.
-* A method of an extension is refused to others, with what they would have had to declare;
-  `always` lifts that for a method which harms nobody.
-* A result of an extension's own type goes only to a client that declared it: any other takes
-  the type for a broken answer.           [MCP 2026-07-28, basic#resulttype]
+* A client has an extension if this request declares it. Earlier declarations do not count, nor
+  does one in a revision without extensions.
+* A method of an extension is an error for other clients, which names what to declare; `always`
+  serves it to all.
+* A result of an extension's own type is sent only to a client that declared the extension: to
+  any other it is an invalid result.       [MCP 2026-07-28, basic#resulttype]
 """
 
 from __future__ import annotations
@@ -64,15 +63,15 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
-# Methods that the specification gives to an extension, and to which.
+# Methods that the specification assigns to an extension, with its id.
 _OWNERS: Final = {row.name: row.extension for row in METHODS if row.extension}
 
 
 class ExtensionMethod(Struct, frozen=True, eq=False):
-    """A method of an extension, as it was registered: a handler by its signature, or `serve`."""
+    """A registered method of an extension: a handler, or `serve`."""
 
     name: str
-    # Whether it is served to clients that did not declare the extension, too.
+    # Also served to clients that did not declare the extension.
     always: bool
     arguments: Arguments | None = None
     inline: bool = False
@@ -80,7 +79,7 @@ class ExtensionMethod(Struct, frozen=True, eq=False):
 
 
 class ExtensionResult(Shown, Struct, frozen=True):
-    """What a handler returns in place of its result: members under a type of an extension's."""
+    """A result with the `resultType` of an extension, returned by a handler."""
 
     extension: str
     result_type: str
@@ -88,19 +87,18 @@ class ExtensionResult(Shown, Struct, frozen=True):
 
 
 class Extended(Struct, frozen=True, eq=False):
-    """An extension as one server has it."""
+    """An extension that was added to a server."""
 
     extension: Extension
-    # The server that was extended; of a mounted one, that one, and how it is reached.
+    # The `ServerCore` it was added to, and the servers between, if that one is mounted.
     owner: Any
     path: tuple[Any, ...] = ()
 
 
 class Extension:
-    """An extension of MCP: an id, its settings, and what it adds to the servers that take it.
+    """An extension of MCP: an id, settings, methods and result types.
 
-    A class of your own may register what else it needs, such as tools or resources, in
-    `on_extend`.
+    A subclass may register what else it needs, such as tools or resources, in `on_extend`.
     """
 
     def __init__(
@@ -110,22 +108,22 @@ class Extension:
         settings: Mapping[str, Any] | None = None,
         result_types: Iterable[str] = (),
     ) -> None:
-        """Make an extension that no server has yet.
+        """Make an extension, to be added to servers.
 
-        `settings` is what a server tells of it; a client has its own. `result_types` are the
-        values of `resultType` that `result` may send.
+        `settings` is advertised to clients. `result_types` are the values of `resultType` that
+        `result` may send.
 
         Raises:
-            ValueError: the id is not formed as it must be, or a type belongs to MCP.
-            TypeError: the settings are no JSON object.
+            ValueError: the id is malformed, or a result type belongs to MCP.
+            TypeError: the settings are not a JSON object.
         """
         check_id(id)
         self.id = id
         self.settings = settings_of(id, settings)
         self.result_types = result_types_of(id, result_types)
         self.methods: dict[str, ExtensionMethod] = {}
-        # Who is to learn of a method that is registered after the server was extended. Spelt so
-        # that classes made of this one do not hide it by accident.
+        # To update when a method is registered later. The two underscores keep subclasses from
+        # overriding it by accident.
         self.__servers: WeakSet[ServerCore] = WeakSet()
 
     def __repr__(self) -> str:
@@ -136,14 +134,16 @@ class Extension:
     ) -> Callable[[F], F]:
         """Register a function as a method: its arguments are the params, as of `app.method`.
 
-        With `always` it is served to clients that did not declare the extension, too.
+        With `always` it is also served to clients that did not declare the extension.
 
         Raises:
             TypeError: the signature cannot be a method's.
             ValueError: MCP, or this extension, has a method of that name.
         """
         if callable(name):
-            raise TypeError("@extension.method comes with parentheses, and the name in them")
+            raise TypeError(
+                '@extension.method needs a name in parentheses: @extension.method("...")'
+            )
 
         def register(handler: F) -> F:
             self.__add(ExtensionMethod(name, always, arguments_of(handler), inline))
@@ -152,51 +152,50 @@ class Extension:
         return register
 
     def serve(self, name: str, function: MethodHandler, *, always: bool = False) -> None:
-        """Register what serves a method by itself, down to the answer.
+        """Register a function that answers a method by itself.
 
-        It is for extensions of our own: what it is called with is no public interface.
+        For extensions of this library: its parameters are not a public interface.
 
         Raises:
             ValueError: MCP, or this extension, has a method of that name.
         """
         self.__add(ExtensionMethod(name, always, serve=function))
 
-    # The variable is in no argument because what a handler is annotated to return decides it.
-    # With Any in its place every handler with an annotation of its own would have to cast.
+    # The type variable takes the return annotation of the handler. With Any in its place each
+    # annotated handler would have to cast.
     def result(self, result_type: str, members: Any = None) -> R:  # type: ignore[type-var]
-        """Return what a tool or method returns to answer with `result_type` and these members.
+        """Return a result for a handler to return, with `result_type` and these members.
 
-        To a type checker it is whatever the handler is annotated to return, so that the
-        annotation goes on saying what a completed call gives. Return it where it is made: a
-        variable would need an annotation of its own.
+        To a type checker it has the return type of the handler, so the annotation keeps
+        describing a completed call. Return it directly: a variable would need an annotation.
 
         Raises:
-            ValueError: the extension has no such type, or the members name one themselves.
-            TypeError: the members are no object, or cannot be sent.
+            ValueError: the extension has no such type, or the members contain `resultType`.
+            TypeError: the members are not an object, or cannot be encoded.
         """
         if result_type not in self.result_types:
             known = ", ".join(self.result_types) or "none"
             raise ValueError(f"{self.id} has no result type {result_type!r}; it has {known}")
-        # Written and read, so that what cannot be sent is found where it was made.
+        # Encoded and decoded, so that an error is raised where the members are made.
         plain = decode(encoded({} if members is None else members))
         if not isinstance(plain, dict):
             kind = type(members).__name__
-            raise TypeError(f"a result has members: give a dict or a Struct, not {kind}")
+            raise TypeError(f"the members of a result are a dict or a Struct, not {kind}")
         if "resultType" in plain:
-            raise ValueError("the type of a result is given beside its members, not among them")
+            raise ValueError("resultType is not one of the members: it is the first argument")
         return cast("R", ExtensionResult(self.id, result_type, plain))
 
     def on_extend(self, app: Server) -> None:
-        """Register with a server what the extension needs there; called once for each server.
+        """Register what the extension needs on a server; called once for each server.
 
-        What it raises reaches whoever extends the server, which is then not extended.
+        An exception reaches the caller of `add_extension`, and the extension is not added.
         """
 
     def __add(self, method: ExtensionMethod) -> None:
         _check_method(self.id, method.name)
         if method.name in self.methods:
             raise ValueError(f"{method.name!r} is a method of {self.id} already")
-        # Imported here: what extends a server knows this module already.
+        # Imported here: that module imports this one.
         from .dispatch.extension_methods import check_method, refresh
 
         servers = list(self.__servers)
@@ -206,15 +205,12 @@ class Extension:
         for server in servers:
             refresh(server)
 
-    def joins(self, core: ServerCore) -> None:
-        """Take note of a server that has taken it."""
+    def added_to(self, core: ServerCore) -> None:
+        """Record a server that it was added to."""
         self.__servers.add(core)
 
     def is_same(self, other: Extension) -> bool:
-        """Say whether it makes no difference which of two a server has.
-
-        One without handlers has nothing to disagree about but its settings.
-        """
+        """Return True if two extensions are interchangeable: without handlers, and alike."""
         if self is other:
             return True
         handlers = any(
@@ -227,15 +223,12 @@ class Extension:
 
 
 def declares(caller: Caller | None, id: str) -> bool:
-    """Say whether a request declares an extension."""
+    """Return True if a request declares an extension."""
     return _declaration(caller, id) is not None
 
 
 def declared(caller: Caller | None, id: str) -> dict[str, Any] | None:
-    """Return the settings that a request declares for an extension, or None if it does not.
-
-    They are a copy: what requests say alike is read once, and kept for the next of them.
-    """
+    """Return a copy of the settings that a request declares for an extension, or None."""
     found = _declaration(caller, id)
     return None if found is None else deepcopy(found)
 
@@ -244,7 +237,7 @@ def _declaration(caller: Caller | None, id: str) -> dict[str, Any] | None:
     if caller is None or caller.capabilities is None or caller.protocol_version is None:
         return None
     extensions = caller.capabilities.extensions
-    # In a revision without extensions it is a word like any other.
+    # In a revision without extensions the member has no meaning.
     if extensions is UNSET or not has_extensions(caller.protocol_version):
         return None
     return extensions.get(id)
@@ -253,7 +246,7 @@ def _declaration(caller: Caller | None, id: str) -> dict[str, Any] | None:
 def refuse_undeclared(
     connection: Connection, asked: IncomingRequest, rev: ServerRevision, id: str
 ) -> None:
-    """Refuse a request for want of an extension that its client did not declare."""
+    """Answer a request with an error that names the extension to declare."""
     connection.refuse(
         asked,
         rev.policy,
@@ -264,7 +257,7 @@ def refuse_undeclared(
 
 
 class ExtensionGate:
-    """Serves a method to those who declared its extension."""
+    """Serves a method to clients that declared its extension."""
 
     __slots__ = ("_id", "_serve")
 
@@ -279,7 +272,7 @@ class ExtensionGate:
         caller: Caller | None,
         rev: ServerRevision,
     ) -> None:
-        """Serve it, or say what is missing."""
+        """Serve it, or answer with what is missing."""
         if declares(caller, self._id):
             self._serve(connection, asked, caller, rev)
         else:
@@ -287,14 +280,16 @@ class ExtensionGate:
 
 
 def sent(value: ExtensionResult, context: Context) -> dict[str, Any]:
-    """Return a result of an extension's own type as it is sent.
+    """Return a result of an extension's own type in its wire form.
 
     Raises:
         OutputMismatch: the client did not declare the extension, or the server lacks it.
     """
     kind = f"a result of type {value.result_type!r}, of the extension {value.extension}"
     if value.extension not in context._connection.core.extensions:
-        raise OutputMismatch(f"{context.name!r} returned {kind}, which this server does not have")
+        raise OutputMismatch(
+            f"{context.name!r} returned {kind}, which was not added to this server"
+        )
     if not declares(context._caller, value.extension):
         raise OutputMismatch(f"{context.name!r} returned {kind}, which the client did not declare")
     always: dict[str, Any] = {**context._rev.empty(), "resultType": value.result_type}
@@ -304,13 +299,10 @@ def sent(value: ExtensionResult, context: Context) -> dict[str, Any]:
     return {**value.members, **always}
 
 
-# -- what an author may not do ---------------------------------------------------------------
-
-
 def _check_method(id: str, name: str) -> None:
-    """Refuse the name of a method that MCP has, unless it has it in this very extension."""
+    """Raise ValueError for a method of MCP, unless MCP has it in this extension."""
     if not isinstance(name, str) or not name:
-        raise ValueError(f"the name of a method of {id} is a text, not {name!r}")
+        raise ValueError(f"the name of a method of {id} is a string, not {name!r}")
     owner = _OWNERS.get(name, "MCP")
     if owner != id and any(method_status(name, revision) for revision in REVISIONS):
         raise ValueError(f"{name!r} is a method of {owner}, and cannot be one of {id}")

@@ -29,7 +29,7 @@ _log: Final = logging.getLogger("trunkline.server")
 
 
 def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
-    """Take over what another server offers, now and whenever it changes."""
+    """Offer what another server offers, now and after each change."""
     if other is core or _reaches(other, core):
         raise ValueError(f"{other!r} mounts {core!r}: neither could be listed")
     if core.is_open and other.has_lifespan:
@@ -46,7 +46,7 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
     taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
 
     def follow(what: str) -> None:
-        """Bring our copies of one list up to date."""
+        """Update the copies of one list."""
         if what == "extensions":
             extension_methods.follow(core, other)
             return
@@ -60,7 +60,7 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
     for _, ours, theirs, lead in pairs:
         for entry in theirs:
             if (name := lead + _key(entry)) in ours:
-                raise ValueError(f"{name!r} is offered already; mount {other!r} under a prefix")
+                raise ValueError(f"{name!r} is taken; mount {other!r} with a prefix")
     extension_methods.check_mounted(core, other)
     core._mounts.append(other)
     other._mounted_in.append(follow)
@@ -74,7 +74,6 @@ def _reaches(server: ServerCore, sought: ServerCore) -> bool:
 
 
 def _key(entry: Any) -> str:
-    """Return what an entry is found by in its list."""
     return entry.uri if isinstance(entry, ResourceEntry) else entry.name
 
 
@@ -85,18 +84,20 @@ def _copy(
     lead: str,
     taken: dict[str, Any],
 ) -> None:
-    """Add and remove what makes our copies those of `theirs`; `taken` maps names to originals."""
+    """Make the copies in `ours` those of `theirs`; `taken` maps names to originals."""
     wanted = {lead + _key(entry): entry for entry in theirs}
     for name in [name for name, entry in taken.items() if wanted.get(name) is not entry]:
         del taken[name]
-        if name in ours:  # or it was removed here by hand
+        if name in ours:  # or it was removed here
             ours.remove(name)
     for name, entry in wanted.items():
         if name in taken:
             continue
         if name in ours:
-            # Whoever registers there knows nothing of us, and is not to be told by an error.
-            _log.warning("%r of %r is not offered: there is one here already", name, other.name)
+            # An error would reach the author of the mounted server, who does not know this one.
+            _log.warning(
+                "%r of mounted server %r is not offered: the name is taken", name, other.name
+            )
             continue
         renamed = entry.name if isinstance(entry, ResourceEntry) else name
         copy = replace(

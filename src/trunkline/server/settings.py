@@ -1,4 +1,4 @@
-"""What an author sets once for a whole server: how much it takes on, and what may be kept."""
+"""Settings of a server: cache hints, limits, sockets and tasks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["CacheHint", "ServerLimits", "SocketLimits", "TaskSettings"]
 
 
 class CacheHint(Struct, frozen=True):
-    """How long a client may keep a result, and whether others may be given it.
+    """How long clients may cache a result, and whether caches may share it.
 
-    `CacheHint(60)` is a minute. A `private` result is for the caller it was made for; a `public`
-    one may be handed to anybody. Only 2026-07-28 tells clients; zero is "do not keep".
+    `CacheHint(60)` is a minute. A `private` result is for its caller alone; a `public` one may be
+    shared. Only 2026-07-28 sends it; zero seconds means "do not cache".
     """
 
     seconds: float = 0
@@ -21,56 +21,56 @@ class CacheHint(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 <= self.seconds <= 10**9:
-            raise ValueError(f"Cache.seconds is from 0 to a billion, not {self.seconds!r}")
+            raise ValueError(f"CacheHint.seconds is from 0 to a billion, not {self.seconds!r}")
         if self.scope not in ("private", "public"):
-            raise ValueError(f"Cache.scope is 'private' or 'public', not {self.scope!r}")
+            raise ValueError(f"CacheHint.scope is 'private' or 'public', not {self.scope!r}")
 
     @property
     def milliseconds(self) -> int:
-        """The same as the wire counts it."""
+        """The time in milliseconds, as on the wire."""
         return round(self.seconds * 1000)
 
     def joined(self, other: CacheHint) -> CacheHint:
-        """Return what holds for two things sent as one: the shorter time, the closer circle."""
+        """Return the hint for two results sent as one: the shorter time, the narrower scope."""
         scope = "public" if self.scope == other.scope == "public" else "private"
         return CacheHint(min(self.seconds, other.seconds), scope)  # type: ignore[arg-type]  # one of two
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True):
-    """How much a server takes on at once, and how long it waits.
+    """Limits on requests, threads and waiting times of a server.
 
-    Each bound names what a client could grow: it sends as many requests as it likes.
+    Each bounds something that a client could grow without end.
     """
 
-    # Handlers at work for one connection. Further requests wait; replies and cancels are read.
+    # Running handlers per connection. Further requests wait; replies and cancels are read.
     in_flight: int = 1000
-    # Requests that wait, per connection. One more ends the connection: they are held in memory.
+    # Waiting requests per connection. One more closes the connection: they are held in memory.
     waiting: int = 10_000
-    # Bytes of what they ask with. A request beyond that is refused, with when to try again.
+    # Bytes of their params. A request beyond that is an error, with `retryAfterMs`.
     waiting_bytes: int = 64 * 1024 * 1024
-    # Handlers at work for all connections together. One more is refused, with when to try again.
+    # Running handlers of all connections. One more is an error, with `retryAfterMs`.
     in_flight_overall: int = 10_000
-    # Threads for handlers that are no coroutines, and calls that wait for one of them.
+    # Threads for handlers that are not coroutines, and calls that wait for a thread.
     threads: int = 64
     waiting_for_thread: int = 1000
-    # URIs, and tasks, that one connection may be subscribed to, by all its streams together.
+    # URIs and tasks that one connection may subscribe to, on all its streams together.
     subscriptions: int = 10_000
-    # Streams of changes that one connection may have open. Each is sent every change by itself;
-    # so many are enough for a gateway that holds one for each of its users.
+    # Open `subscriptions/listen` streams per connection; enough for a gateway with one stream for
+    # each of its users.
     streams: int = 1000
-    # How long a server that is to stop waits for handlers before it cancels them, in seconds.
+    # Seconds that a stopping server waits for handlers before it cancels them.
     grace: float = 5.0
-    # The same after the end of input. Clients that close give a server 2 s before they kill it.
+    # The same after the end of input. Clients that close kill the server after 2 s.
     linger: float = 1.5
-    # How long a question waits for the client's answer, in seconds: people think.
+    # Seconds until a request to the client times out; a user may have to answer.
     ask_timeout: float = 300.0
-    # How many times one call may be answered with questions. Each runs the handler again.
+    # Round trips of one call. Each runs the handler again.
     rounds: int = 16
-    # What a call may carry from round to round, as the client is sent it, in characters.
+    # Characters of the `requestState` that a client carries between round trips.
     state_size: int = 64 * 1024
-    # How long answers may be brought back, in seconds, counted from when they were asked for.
+    # Seconds until a `requestState` expires.
     state_ttl: float = 3600.0
-    # From when on, in seconds, a handler that keeps the event loop from moving is reported.
+    # Seconds after which a handler that blocks the event loop is logged.
     stall: float = 1.0
 
     def __post_init__(self) -> None:
@@ -84,23 +84,23 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
 
 
 class SocketLimits(Struct, frozen=True, kw_only=True):
-    """How many may connect to a server that listens, and how long they may be silent.
+    """Limits on the connections of a server that listens on a socket.
 
-    Times are in seconds; None is without end.
+    Times are in seconds; None disables a timeout.
     """
 
-    # Connections at once. Each costs a descriptor and some kilobytes, and a client makes as many
-    # as it likes; so many leave most systems descriptors for everything else.
+    # Open connections. Each costs a descriptor and some kilobytes; the default leaves most
+    # systems enough descriptors for everything else.
     connections: int = 1024
-    # How long a client may be silent that has nothing open here and cannot be asked by `ping`, and
-    # how long any may leave unread what is sent to it.
+    # Idle timeout of a client without open requests that does not support `ping`, and of any
+    # client that does not read what it is sent.
     idle: float | None = 300.0
-    # After how long a silence a client is asked, where the revision has `ping`; after twice that
-    # it is taken to be gone.
+    # Interval of keepalive pings, if the revision has `ping`; the connection is closed after
+    # twice that without a message.
     keep_alive: float | None = 30.0
-    # How long the two may take to agree on TLS.
+    # Timeout of the TLS handshake.
     tls_handshake: float = 10.0
-    # Connections that the system may hold for us until we accept them.
+    # Connections that the system queues until they are accepted.
     backlog: int = 128
 
     def __post_init__(self) -> None:
@@ -117,37 +117,35 @@ class SocketLimits(Struct, frozen=True, kw_only=True):
 
 
 class TaskSettings(Struct, frozen=True, kw_only=True):
-    """How long tasks are kept, how often clients are to look, and how many there may be.
+    """How long tasks are kept, how often clients poll, and how many tasks there may be.
 
-    Times are in seconds. What a client could grow is bounded: each call of a tool that may be
-    a task leaves something behind that outlives the call.
+    Times are in seconds. Numbers are bounded because a task outlives the call that created it.
     """
 
-    # From its creation until a task is gone, with its result. None is never: then the store's
-    # own bounds are what ends it.
+    # From the creation of a task until it is deleted with its result. None keeps it until the
+    # store drops it.
     ttl: float | None = 3600.0
-    # The most that a client may ask for, in the revision where it may ask; no task has more.
+    # The longest time that a client may request, in the revision that has requests for it.
     longest_ttl: float | None = 86_400.0
-    # How long a client is to wait before it looks again.
+    # The poll interval that clients are told.
     poll_interval: float = 1.0
-    # Tasks at work in this server: each holds a handler, and whatever that holds.
+    # Running tasks of this server; each holds a handler.
     running: int = 1000
-    # The same of one principal or, where nobody has a name, of one connection, so that one
-    # cannot take the room of all.
+    # The same per principal or, without authentication, per connection, so that one client cannot
+    # use up the limit.
     running_each: int = 100
-    # Tasks that have ended and are still kept for one of them, and the bytes of their results.
-    # The oldest makes room for one more, so that one cannot fill the store of all.
+    # Ended tasks that are kept per principal or connection, and the bytes of their results. The
+    # oldest is deleted for a new one, so that one client cannot fill the store.
     kept_each: int = 1000
     kept_bytes_each: int = 16 * 1024 * 1024
-    # How long a call of an optional tool may take, in the revision where the tool decides,
-    # before it becomes a task: one that is done by then is answered as any other. Zero makes it
-    # a task from its start.
+    # How long a call of an optional tool may run before it becomes a task, in the revision where
+    # the server decides; a quicker call is answered as usual. Zero makes each call a task.
     quick: float = 0.05
-    # Questions of one task that wait for an answer. More than a person could look through.
+    # Open input requests of one task; more than a user could look through.
     open_inputs: int = 32
-    # Calls of `tasks/result` that wait for a task to end, on all connections.
+    # Calls of `tasks/result` that wait for a task to end, of all connections.
     waiting_results: int = 1000
-    # The same for one principal or connection.
+    # The same per principal or connection.
     waiting_results_each: int = 100
 
     def __post_init__(self) -> None:

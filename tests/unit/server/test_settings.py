@@ -24,7 +24,7 @@ def test_what_is_sent_as_one_is_kept_as_short_and_as_privately_as_any_part() -> 
     [lambda: CacheHint(-1), lambda: CacheHint(float("nan")), lambda: CacheHint(1, "all")],  # type: ignore[arg-type]  # on purpose
 )
 def test_a_cache_that_makes_no_sense_is_refused(make: Any) -> None:
-    with pytest.raises(ValueError, match=r"Cache\."):
+    with pytest.raises(ValueError, match=r"CacheHint\."):
         make()
 
 

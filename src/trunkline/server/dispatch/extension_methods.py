@@ -27,7 +27,7 @@ def extend(core: ServerCore, extension: Extension) -> None:
     _check(core, extension)
     extension.on_extend(core.app)
     core.extensions[extension.id] = Extended(extension, core)
-    extension.joins(core)
+    extension.added_to(core)
     refresh(core)
 
 

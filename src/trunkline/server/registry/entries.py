@@ -1,7 +1,7 @@
-"""What an author registered: tools, resources, templates, prompts and completers, as values.
+"""Registered tools, resources, templates, prompts and completers.
 
-An entry knows its handler, how it is called, and how it is listed. It knows nothing of
-connections: the same entry serves all of them, in every revision.
+An entry holds its handler, how it is called, and how it is listed. It is independent of
+connections and revisions.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ if TYPE_CHECKING:
 __all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry", "icons_of"]
 
 
-# How a tool says in the revision that has it whether calls may be tasks.
+# `execution` of a tool, in the revision that has it.
 _TASK_SUPPORT: Final[dict[str, ToolExecution | UnsetType]] = {
-    "never": UNSET,  # which says the same as "forbidden", and is what most tools say
+    "never": UNSET,  # the same as "forbidden"
     "optional": ToolExecution("optional"),
     "required": ToolExecution("required"),
 }
 
 
 class Entry(Struct, kw_only=True, eq=False):
-    """What all registered things have."""
+    """What all entries have."""
 
     name: str
-    # The server it was registered with; a mounted one's entries keep theirs.
+    # The `ServerCore` it was registered with, also where that server is mounted.
     owner: Any
     arguments: Arguments
     title: str | None = None
     description: str = ""
     icons: list[Icon] | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = UNSET
-    # Called on the event loop, not on a thread of its own.
+    # Called on the event loop, not on a thread.
     inline: bool = False
     timeout: float | None = None
     cache: CacheHint | None = None
-    # The servers it was mounted through, the outermost first, and what it is called there.
+    # The servers it was mounted through, the outermost first, and its name before.
     path: tuple[Any, ...] = ()
     own_name: str = ""
 
     @property
     def on_thread(self) -> bool:
-        """Whether the handler would hold up the event loop."""
+        """Whether the handler would block the event loop."""
         return not (self.inline or self.arguments.is_async)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a coroutine with nothing around it."""
+        """Whether it is a coroutine function without timeout and mounting."""
         return self.arguments.is_async and self.timeout is None and not self.path
 
     def __repr__(self) -> str:
@@ -78,12 +78,12 @@ class ToolEntry(Entry, kw_only=True, eq=False):
 
     output: Output
     annotations: ToolAnnotations | UnsetType = UNSET
-    # Given as JSON Schema rather than by a signature: listed as it is, checked by its own check.
+    # A JSON Schema in place of the signature: listed as it is, checked by `check`.
     input_schema: dict[str, Any] | None = None
     check: Any = None
     deprecated: str = ""
-    # Whether calls may go on as tasks, and whether they do so from their start or when the
-    # handler says so.
+    # Whether calls may run as tasks, and whether they become one at once or when the handler
+    # awaits `become_task`.
     task: Literal["never", "optional", "required"] = "never"
     task_start: Literal["call", "handler"] = "call"
 
@@ -107,7 +107,7 @@ class ToolEntry(Entry, kw_only=True, eq=False):
 
 
 class ResourceEntry(Entry, kw_only=True, eq=False):
-    """A resource, or with a template a family of them."""
+    """A resource, or a resource template."""
 
     uri: str
     template: UriTemplate | None = None
@@ -158,10 +158,10 @@ class PromptEntry(Entry, kw_only=True, eq=False):
 
 
 class Completer(Entry, kw_only=True, eq=False):
-    """What suggests values for one argument of a prompt or of a URI template."""
+    """Completes one argument of a prompt or of a URI template."""
 
 
 def icons_of(icons: Iterable[Icon | str]) -> list[Icon] | UnsetType:
-    """Return icons as they are sent; a text is the address of one."""
+    """Return icons as they are sent; a text is the URL of one."""
     found = [Icon(icon) if isinstance(icon, str) else icon for icon in icons]
     return found or UNSET

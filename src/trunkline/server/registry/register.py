@@ -1,7 +1,7 @@
-"""Making entries of what an author registers, and refusing what cannot work.
+"""Registration: makes entries of handlers and options, and rejects what cannot work.
 
-Everything that can be wrong with a handler is said here, when it is registered, in a
-sentence that names it: nothing is left to be found out by the first client.
+Whatever is wrong with a handler raises TypeError or ValueError when it is registered, with a
+text that names it, and not when the first client calls it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _log: Final = logging.getLogger("trunkline.server")
 # Each client lists every name; longer ones only cost more.  [MCP 2025-11-25, server/tools]
 MAX_NAME_LENGTH: Final = 128
 
-# What a list is called in the notification that it changed.
+# The list that changes, by the member of its pages.
 _KIND_OF: Final = {
     "tools": "tools",
     "prompts": "prompts",
@@ -63,11 +63,7 @@ _KIND_OF: Final = {
 
 
 def check_revisions(revisions: tuple[str, ...]) -> None:
-    """Refuse a list of revisions that nothing can be served in.
-
-    Raises:
-        ValueError: it is empty, or names one that was never released.
-    """
+    """Raise ValueError if the list is empty, or names a revision that was never released."""
     unknown = [each for each in revisions if each not in REVISIONS]
     if unknown or not revisions:
         known = ", ".join(REVISIONS)
@@ -77,7 +73,7 @@ def check_revisions(revisions: tuple[str, ...]) -> None:
 def list_maker(
     page_size: int, key: bytes, core: ServerCore
 ) -> Callable[[str, Callable[[Any, str], Any]], PagedList[Any]]:
-    """Return what makes the lists of one server."""
+    """Return a function that makes the lists of one server."""
 
     def make(member: str, row: Callable[[Any, str], Any]) -> PagedList[Any]:
         listed: PagedList[Any] = PagedList(member, row, page_size=page_size, key=key)
@@ -152,7 +148,7 @@ def tool(
         raise ValueError("task_start='handler' needs a tool that may be a task: give it task=")
     chosen = _named(name, handler, "tool")
     if chosen in core.tools:
-        raise ValueError(f"there is a tool named {chosen!r} already")
+        raise ValueError(f"a tool named {chosen!r} exists already")
     return ToolEntry(
         name=chosen,
         owner=core,
@@ -198,7 +194,7 @@ def resource(
             f"which are not {what} {sorted(offered) or ''}".rstrip()
         )
     if uri in core.resources or uri in core.templates:
-        raise ValueError(f"there is a resource {uri!r} already")
+        raise ValueError(f"a resource {uri!r} exists already")
     return ResourceEntry(
         name=name or str(getattr(handler, "__name__", uri)),
         owner=core,
@@ -221,12 +217,12 @@ def prompt(
     for argument, schema in arguments.schema.get("properties", {}).items():
         if not _is_text_like(schema):
             raise TypeError(
-                f'{_title(handler)}: parameter "{argument}" of a prompt comes as a text; '
-                "take a text, a number, a boolean or one of several, and make the rest of it"
+                f'{_title(handler)}: parameter "{argument}" of a prompt is sent as a text: '
+                "use str, a number, bool, a Literal or an Enum"
             )
     chosen = _named(name, handler, "prompt")
     if chosen in core.prompts:
-        raise ValueError(f"there is a prompt named {chosen!r} already")
+        raise ValueError(f"a prompt named {chosen!r} exists already")
     fields = shared.fields(arguments, "prompt")
     return PromptEntry(name=chosen, owner=core, arguments=arguments, **fields)
 
@@ -240,19 +236,19 @@ def completer(
     inline: bool,
     timeout: float | None,
 ) -> tuple[tuple[str, str, str], Completer]:
-    """Return a completer, and what it is found by."""
+    """Return a completer and its key."""
     if (prompt is None) == (resource is None):
         raise TypeError("completion takes either prompt= or resource=")
     arguments = arguments_of(handler)
     if not 1 <= len(arguments.names) <= 2:
         raise TypeError(
-            f"{_title(handler)} completes an argument: it takes what was typed so far and, "
-            "if it likes, a dict of the other arguments"
+            f"{_title(handler)} completes an argument: it takes the text typed so far and, "
+            "optionally, a dict of the other arguments"
         )
     kind, name = ("prompt", prompt) if prompt is not None else ("resource", resource)
     assert name is not None
     if (kind, name, argument) in core.completions:
-        raise ValueError(f"{argument!r} of {name!r} is completed by somebody already")
+        raise ValueError(f"{argument!r} of {name!r} has a completion already")
     made = Completer(name=name, owner=core, arguments=arguments, inline=inline, timeout=timeout)
     return (kind, name, argument), made
 
@@ -266,79 +262,64 @@ def own_method(core: ServerCore, name: str, handler: Callable[..., Any], inline:
 def own_notification(
     core: ServerCore, name: str, handler: Callable[..., Any]
 ) -> NotificationHandler:
-    """Return what is called for a notification outside the specification."""
+    """Return the handler of a notification outside the specification."""
     _check_own(name, core.own_notifications)
     read = msgspec.json.Decoder(dict[str, Any])
     entry = Entry(name=name, owner=core, arguments=raw_arguments(handler))
 
-    def hear(connection: Connection, params: Any) -> None:
+    def receive(connection: Connection, params: Any) -> None:
         given = {} if params is UNSET else read.decode(params)
-        task = connection.loop.create_task(_heard(core, entry, given))
-        core._hearing.add(task)
-        task.add_done_callback(core._hearing.discard)
+        task = connection.loop.create_task(_notify(core, entry, given))
+        core.notification_tasks.add(task)
+        task.add_done_callback(core.notification_tasks.discard)
 
-    return hear
+    return receive
 
 
-async def _heard(core: ServerCore, entry: Entry, params: dict[str, Any]) -> None:
-    """Call a handler that nobody waits for: what it raises is logged."""
+async def _notify(core: ServerCore, entry: Entry, params: dict[str, Any]) -> None:
     try:
         call = partial(entry.arguments.call, params, None)
         value = await core.threads.run(call) if entry.on_thread else call()
         if isawaitable(value):
             await value
-    except Exception as error:  # noqa: BLE001  # an author's, and there is nobody else to tell
-        _log.error("%s could not be heard\n%s", show(entry.name), as_redacted(error))
+    except Exception as error:  # noqa: BLE001  # an author's; a notification has no answer
+        _log.error("handler of notification %s failed\n%s", show(entry.name), as_redacted(error))
 
 
 def _check_own(name: str, taken: Mapping[str, Any]) -> None:
-    """Refuse a name that MCP has, or that is taken."""
     if any(method_status(name, revision) for revision in REVISIONS):
         raise ValueError(f"{name!r} is a method of MCP; register a tool, resource or prompt")
     if name in taken:
-        raise ValueError(f"{name!r} is served already")
+        raise ValueError(f"{name!r} is registered already")
 
 
 def check_middleware(function: Any) -> None:
-    """Refuse what cannot be put around handlers.
-
-    Raises:
-        TypeError: it is no coroutine function.
-    """
+    """Raise TypeError if the function is not a coroutine function."""
     inner = function if callable(function) else None
-    if not (iscoroutinefunction(inner) or iscoroutinefunction(getattr(inner, "__call__", None))):  # noqa: B004  # asked whether it is async, not whether it is there
+    if not (iscoroutinefunction(inner) or iscoroutinefunction(getattr(inner, "__call__", None))):  # noqa: B004  # checks that it is async, not that it exists
         raise TypeError(
-            f"{_title(function)} is to go around handlers: write it as "
-            "`async def name(context, proceed)`, and await proceed() in it"
+            f"{_title(function)} cannot be middleware: write it as "
+            "`async def name(context, proceed)`, with `await proceed()` in it"
         )
 
 
 def check_name_given(given: Any, what: str) -> None:
-    """Refuse a decorator without its parentheses, where there is something to be said in them.
-
-    Raises:
-        TypeError: a function was given in the place of a name.
-    """
+    """Raise TypeError if a decorator was used without its parentheses."""
     if callable(given):
-        raise TypeError(f"{what} comes with parentheses, and says in them what it is about")
+        raise TypeError(f'{what} needs a name in parentheses: {what}("...")')
 
 
 def remove(listed: PagedList[Any], name: str, kind: str) -> None:
-    """Take an entry out of a list.
-
-    Raises:
-        LookupError: it is not there.
-    """
+    """Remove an entry; raise LookupError if it does not exist."""
     if name not in listed:
-        raise LookupError(f"there is no {kind} {name!r} to remove")
+        raise LookupError(f"no {kind} {name!r} is registered")
     listed.remove(name)
 
 
 def cache_of(listed: PagedList[Any], default: CacheHint) -> CacheHint:
-    """Return how long a whole list may be kept.
+    """Return the cache hint of a whole list: the shortest time and the narrowest scope in it.
 
-    All pages of a list say the same, so the list is as short-lived, and as private, as the
-    most so of what is on it.  [MCP 2026-07-28, server/utilities/caching]
+    All pages of a list carry the same hint.  [MCP 2026-07-28, server/utilities/caching]
     """
     found = default
     for entry in listed:
@@ -348,7 +329,7 @@ def cache_of(listed: PagedList[Any], default: CacheHint) -> CacheHint:
 
 
 def _is_text_like(schema: Any) -> bool:
-    """Say whether a value of a schema can be read from a text."""
+    """Return True if values of a schema can be decoded from a text."""
     if not isinstance(schema, dict):
         return True
     several = schema.get("anyOf") or schema.get("oneOf")
@@ -371,7 +352,7 @@ def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def _typed(value: Any, kind: Any, option: str) -> Any:
-    """Return an option that is a Struct, or a dict with its members as they are on the wire."""
+    """Return an option as a Struct; a dict has the names of the wire."""
     if value is None or value is UNSET:
         return UNSET
     if isinstance(value, kind):
@@ -381,7 +362,7 @@ def _typed(value: Any, kind: Any, option: str) -> Any:
     unknown = set(value) - set(kind.__struct_encode_fields__)
     if unknown:
         known = ", ".join(kind.__struct_encode_fields__)
-        raise TypeError(f"{option} has no member {sorted(unknown)[0]!r}; there are {known}")
+        raise TypeError(f"{option} has no member {sorted(unknown)[0]!r}; use {known}")
     return msgspec.convert(value, kind)
 
 
@@ -406,7 +387,7 @@ def check_name(name: str, kind: str) -> None:
 def _check_uri(uri: str, template: object) -> None:
     scheme, colon, rest = uri.partition(":")
     if template is None and (not colon or not scheme or not rest or any(map(str.isspace, uri))):
-        raise ValueError(f"{uri!r} is no URI: it needs a scheme, as in 'config://app'")
+        raise ValueError(f"{uri!r} is not a URI: it needs a scheme, as in 'config://app'")
 
 
 def _title(handler: Callable[..., Any]) -> str:

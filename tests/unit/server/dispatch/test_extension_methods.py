@@ -44,7 +44,7 @@ def test_a_method_of_the_servers_own_and_one_of_an_extension_exclude_each_other(
     with pytest.raises(ValueError, match="is a method of"):
         app.add_extension(stars())
     app = Server("a", extensions=[stars()])
-    with pytest.raises(ValueError, match="served already"):
+    with pytest.raises(ValueError, match="registered already"):
         app.method("stars/list")(own)
 
 

@@ -85,7 +85,7 @@ def test_options_reach_the_listing() -> None:
         (lambda s: s.add_tool(lambda: 1, "t", timeout=0), ValueError, "above 0"),
         (lambda s: s.add_tool(lambda: 1, "t", annotations={"x": 1}), TypeError, "no member 'x'"),
         (lambda s: s.add_tool(lambda: 1, "t", annotations=7), TypeError, "a dict"),
-        (lambda s: s.add_resource(lambda: 1, "nowhere"), ValueError, "no URI"),
+        (lambda s: s.add_resource(lambda: 1, "nowhere"), ValueError, "not a URI"),
         (lambda s: s.add_resource(lambda y: 1, "a://{x}"), TypeError, "variables"),
         (lambda s: s.add_resource(lambda y: 1, "a://b"), TypeError, "no variables"),
         (lambda s: s.add_resource(lambda x: 1, "a://{x"), ValueError, "every"),
@@ -179,7 +179,7 @@ def test_two_servers_cannot_mount_each_other_and_names_must_not_clash() -> None:
     server.add_tool(lambda: 1, "t")
     third = Server("third")
     third.add_tool(lambda: 2, "t")
-    with pytest.raises(ValueError, match="under a prefix"):
+    with pytest.raises(ValueError, match="with a prefix"):
         server.mount(third)
     assert isinstance(server._core.tools.get("t"), ToolEntry)
 
