@@ -199,13 +199,13 @@ async def test_strange_members_of_capabilities_are_let_through(talk: Talk) -> No
 @rule("P-47", "P-62", until=V2026_07_28, fresh=True)
 async def test_versions_and_the_client_are_logged_once_per_session(talk: Talk) -> None:
     raw = await talk.line()
-    log = await raw.logged("agreed on")
-    (line,) = [line for line in log.splitlines() if "agreed on" in line]
+    log = await raw.logged("negotiated")
+    (line,) = [line for line in log.splitlines() if "negotiated" in line]
     for part in (INFO["name"], INFO["version"], f"asked for '{talk.revision}'", "2024-11-05"):
         assert part in line or part.strip("'") in line
-    assert line.endswith(f"agreed on {talk.revision}")
+    assert line.endswith(f"negotiated {talk.revision}")
     await raw.ask("tools/list")
-    assert raw.wire.log().count("agreed on") == 1
+    assert raw.wire.log().count("negotiated") == 1
 
 
 @rule("P-62", "C-09")

@@ -179,7 +179,7 @@ def test_a_client_that_never_reads_its_answers_is_disconnected_in_bounded_memory
                 break
             peak = max(peak, server.resident())
         assert server.wait() == 0
-        assert "connection ended: the client " in server.log()
+        assert "connection closed: the client " in server.log()
         assert peak - before < 200 * MIB
 
 

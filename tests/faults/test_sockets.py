@@ -274,7 +274,7 @@ def test_one_that_sends_and_never_reads_is_cut_off_and_costs_little(path: Path) 
         with Raw(address) as raw:
             # It begins as a client does: who does not is cut off at once.
             garbage = b"{}\n" + (b"x" * 60 + b"\n") * 10_000
-            while "the client sends and does not read its answers" not in server.log():
+            while "the client sends requests and does not read the answers" not in server.log():
                 raw.socket.sendall(garbage)
         assert serves(address)
         assert server.resident("VmHWM") < 400 * MIB

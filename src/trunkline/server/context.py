@@ -470,7 +470,7 @@ class Context(Struct, eq=False):
         if run is not None and run.outlet is not None:
             run.outlet(method, narrowed)
         else:
-            self._connection.say(self._asked, method, narrowed)
+            self._connection.notify_about(self._asked, method, narrowed)
 
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None

@@ -75,17 +75,17 @@ class ServerCore:
         self.name = info.name
         self.info = info
         self.instructions = instructions
-        # Newest first: what is offered to a client that asks for none of them.
+        # Newest first.
         self.revisions = tuple(sorted(set(revisions), reverse=True))
         registration.check_revisions(self.revisions)
         self.policy = Policy.mcp(self.revisions[0]) if policy is None else policy
         self.cache = cache
         self.limits = limits
         self.experimental = experimental
-        # What the lifespan gave, while it lasts.
+        # What the lifespan yielded, while it lasts.
         self.state: Any = None
         self._lifespan = lifespan
-        # Drawn now, before any fork, so that all workers of one program share it.
+        # Made now, before any fork, so that all worker processes share it.
         self._seal = StateSealer(tuple(state_keys))
         self._cursor_key = self._seal.first
         make = registration.list_maker(page_size, self._cursor_key, self)
@@ -99,24 +99,22 @@ class ServerCore:
         self.completions: dict[tuple[str, str, str], Completer] = {}
         self.own_methods: dict[str, MethodHandler] = {}
         self.own_notifications: dict[str, NotificationHandler] = {}
-        # By id, our own and those of mounted servers, and what serves their methods.
+        # By id, those of mounted servers included, and the handlers of their methods.
         self.extensions: dict[str, Extended] = {}
         self.extension_methods: dict[str, MethodHandler] = {}
         self.middleware: tuple[Middleware, ...] = ()
-        # Who takes our entries over under other names, and whose we took over.
-        self._mounted_in: list[Callable[[str], None]] = []
-        self._mounts: list[ServerCore] = []
-        # Whether there ever was such a thing: what was announced stays announced.
+        # Called with the list that changed, for servers that mount this one; servers mounted here.
+        self.mount_updates: list[Callable[[str], None]] = []
+        self.mounted: list[ServerCore] = []
+        # Whether there ever was one: a capability that was declared stays declared.
         self.has_tools: bool = False
         self.has_resources: bool = False
         self.has_prompts: bool = False
-        # Of all connections.
         self.connections: set[Connection] = set()
-        # What listens for more of them.
         self.listeners: set[ServerListener] = set()
         self.streams = SubscriptionRegistry(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
-        # What outlives a request; made when it is first needed, where none was given.
+        # Made on first use if none was given.
         self._store = store
         self._task_settings = tasks
         self._tasks: Tasks | None = None
@@ -126,9 +124,9 @@ class ServerCore:
         )
         self.callers = CallerMemo()
         self.notification_handlers = notification_handlers
-        self._revs: dict[str, ServerRevision] = {}
-        # How long each list may be kept, until it changes.
-        self._kept: dict[int, CacheHint] = {}
+        self.revisions_in_use: dict[str, ServerRevision] = {}
+        # The cache hint of each list, until it changes.
+        self._cache_hints: dict[int, CacheHint] = {}
         self._life = SharedLifespan(f"<Server {self.name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
         self.notification_tasks: set[asyncio.Task[None]] = set()
@@ -140,7 +138,7 @@ class ServerCore:
     # -- what was registered -----------------------------------------------------------------
 
     def find_resources(self, uri: str) -> Iterator[tuple[ResourceEntry, dict[str, str]]]:
-        """Yield what a URI may name, and the values of its variables; the first is the best."""
+        """Yield the resources that a URI may name, best first, with the values of variables."""
         entry = self.resources.get(uri)
         if entry is not None:
             yield entry, {}
@@ -149,16 +147,16 @@ class ServerCore:
                 yield entry, values
 
     def knows_resource(self, uri: str) -> bool:
-        """Say whether a URI, or a template as text, is offered."""
+        """Return True if a URI, or a template as text, is registered."""
         return uri in self.templates or next(self.find_resources(uri), None) is not None
 
     @property
     def has_completions(self) -> bool:
-        """Whether values are suggested for some argument, here or in what is mounted."""
-        return bool(self.completions) or any(each.has_completions for each in self._mounts)
+        """Whether any argument has a completion, here or in a mounted server."""
+        return bool(self.completions) or any(each.has_completions for each in self.mounted)
 
     def completer(self, kind: str, name: str, argument: str) -> Completer | None:
-        """Return what suggests values for an argument, or None."""
+        """Return the completer of an argument, or None."""
         entries: Iterable[Entry]
         if kind == "prompt":
             prompt = self.prompts.get(name)
@@ -172,26 +170,26 @@ class ServerCore:
             owner: ServerCore = entry.owner
             completer = owner.completions.get((kind, own, argument))
             if completer is not None:
-                # It goes through what is around the thing that it completes.
+                # It runs through the middleware of what it completes.
                 return replace(completer, path=entry.path) if entry.path else completer
         return None
 
     def extension_settings(self) -> dict[str, dict[str, Any]]:
-        """Return what clients are told of extensions: their settings by id."""
+        """Return the settings of extensions by id, as they are advertised."""
         return {id: taken.extension.settings for id, taken in self.extensions.items()}
 
     def cache_of(self, listed: PagedList[Any]) -> CacheHint:
-        """Return how long a list may be kept: as long as each thing on it allows."""
-        found = self._kept.get(id(listed))
+        """Return the cache hint of a list."""
+        found = self._cache_hints.get(id(listed))
         if found is None:
-            found = self._kept[id(listed)] = registration.cache_of(listed, self.cache)
+            found = self._cache_hints[id(listed)] = registration.cache_of(listed, self.cache)
         return found
 
     def warn_deprecated(self, entry: ToolEntry) -> None:
-        """Log, once per tool, that a deprecated one is in use."""
+        """Log a warning, once per tool, that a deprecated tool is called."""
         if entry.name not in self._warned:
             self._warned.add(entry.name)
-            _log.warning("tool %r is deprecated and in use: %s", entry.name, entry.deprecated)
+            _log.warning("deprecated tool %r was called: %s", entry.name, entry.deprecated)
 
     def _tool_row(self, entry: ToolEntry, revision: str) -> Any:
         return entry.row(self.revision(revision).output_schema(entry.output))
@@ -199,10 +197,12 @@ class ServerCore:
     # -- revisions ---------------------------------------------------------------------------
 
     def revision(self, revision: str) -> ServerRevision:
-        """Return what this server looks like in one of its revisions."""
-        found = self._revs.get(revision)
+        """Return this server in one of its revisions."""
+        found = self.revisions_in_use.get(revision)
         if found is None:
-            found = self._revs.setdefault(revision, ServerRevision(self, revision, method_handlers))
+            found = self.revisions_in_use.setdefault(
+                revision, ServerRevision(self, revision, method_handlers)
+            )
         return found
 
     @property
@@ -218,37 +218,37 @@ class ServerCore:
                 return self.revision(revision)
         return None
 
-    # -- telling clients ---------------------------------------------------------------------
+    # -- notifying clients -------------------------------------------------------------------
 
     def notify_list_changed(self, what: str) -> None:
-        """Tell clients, soon and once, that a list has changed. May be called from any thread."""
-        self._kept.clear()
-        for follow in self._mounted_in:
+        """Notify clients, soon and once, that a list has changed. May be called from any thread."""
+        self._cache_hints.clear()
+        for follow in self.mount_updates:
             follow(what)
         self.streams.list_changed(what)
 
     def _on_loops(self, act: Callable[[Connection], object]) -> None:
-        """Do something for each connection, on its own loop."""
+        """Call `act` with each connection, on its own event loop."""
         for connection in list(self.connections):
             try:
                 connection.loop.call_soon_threadsafe(act, connection)
             except RuntimeError:
-                # Its loop was closed under it.
+                # Its event loop is closed.
                 self.connections.discard(connection)
 
     # -- running -----------------------------------------------------------------------------
 
     async def serve(self, transport: Transport) -> None:
-        """Serve one connection until it ends; return when everything owed is done.
+        """Serve one connection until it ends; return after open requests were answered.
 
         Raises:
-            TransportError: there was nothing to connect to.
+            TransportError: the transport could not connect.
         """
         async with self.opened():
             await self.serve_connection(Connection(self, transport))
 
     async def serve_connection(self, connection: Connection) -> None:
-        """Serve one connection of a server that is open, until it ends."""
+        """Serve one connection, with the lifespan entered, until it ends."""
         self.connections.add(connection)
         try:
             await connection.run()
@@ -256,10 +256,7 @@ class ServerCore:
             self.connections.discard(connection)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Begin to end every connection: nothing new is begun, what is at work may finish.
-
-        `at_once` cancels what is at work. May be called from any thread.
-        """
+        """Begin to end every connection; see `Server.stop`."""
         for each in list(self.listeners):
             each.stop(at_once=at_once)
         self._on_loops(lambda connection: connection.stop(at_once=at_once))
@@ -279,48 +276,48 @@ class ServerCore:
     async def _serve_here(self, transport: Transport) -> None:
         try:
             await self.serve(transport)
-        except Exception as error:  # noqa: BLE001  # the lifespan's; the client sees the end
+        except Exception as error:  # noqa: BLE001  # the lifespan's; the client sees its connection close
             from .errors import as_redacted
 
-            _log.error("an in-process connection failed\n%s", as_redacted(error))
+            _log.error("in-process connection failed and is closed\n%s", as_redacted(error))
             await transport.close()
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody is being served."""
+        """Whether the lifespan is entered."""
         return self._life.is_held
 
     @property
     def has_lifespan(self) -> bool:
-        """Whether something has to begin before anybody is served, here or in what is mounted."""
-        return self._lifespan is not None or any(each.has_lifespan for each in self._mounts)
+        """Whether this server, or a mounted one, has a lifespan."""
+        return self._lifespan is not None or any(each.has_lifespan for each in self.mounted)
 
     @property
     def was_opened(self) -> bool:
-        """Whether somebody was ever served."""
+        """Whether the lifespan was ever entered."""
         return self._life.was_entered
 
     def opened(self) -> AbstractAsyncContextManager[None]:
-        """Hold the lifespan open: entered for the first connection, left after the last."""
+        """Hold the lifespan: entered for the first connection, left after the last."""
         return self._life.held()
 
     async def _enter(self, stack: AsyncExitStack) -> None:
-        for mounted in self._mounts:
+        for mounted in self.mounted:
             await stack.enter_async_context(mounted.opened())
         if self._lifespan is not None:
             self.state = await stack.enter_async_context(self._lifespan(self.app))
         stack.push_async_callback(self._end_tasks)
         stack.callback(self.threads.close)
-        stack.callback(self._forget)
+        stack.callback(self._clear_state)
 
-    def _forget(self) -> None:
+    def _clear_state(self) -> None:
         self.state = None
 
     # -- tasks -------------------------------------------------------------------------------
 
     @property
     def store(self) -> Store:
-        """What outlives a request; in the memory of this process, where none was given."""
+        """Where tasks are kept; the memory of this process by default."""
         if self._store is None:
             from ..store.memory import MemoryStore
 
@@ -329,37 +326,37 @@ class ServerCore:
 
     @cached_property
     def rounds(self) -> RoundTrips:
-        """How handlers ask where a server sends no requests."""
+        """Requests to clients inside results, for revisions without requests from the server."""
         from .client_requests.multi_round_trip import RoundTrips  # here: most servers never ask
 
         return RoundTrips(self._seal, self.limits, server=self.name)
 
     @property
     def tasks(self) -> Tasks:
-        """The calls that go on as tasks."""
+        """The tasks of this server."""
         if self._tasks is None:
             from .tasks.lifecycle import Tasks
 
             self._tasks = Tasks(self, self.store, self._task_settings, self._cursor_key)
         return self._tasks
 
-    def release(self, connection: Connection) -> None:
-        """Let a connection go, which ends, of whatever waits on it."""
+    def connection_ended(self, connection: Connection) -> None:
+        """Stop what waits on a connection."""
         if self._tasks is not None:
             self._tasks.release(connection)
 
-    def give_up(self, asked: IncomingRequest) -> None:
-        """Let a request go, which its client has cancelled, of whatever waits for it."""
+    def request_cancelled(self, asked: IncomingRequest) -> None:
+        """Stop what waits for a request."""
         if self._tasks is not None:
             self._tasks.give_up(asked)
 
     async def finish_results(self, connection: Connection, seconds: float) -> None:
-        """Let the calls of a connection that wait for tasks to end do so, for a while."""
+        """Wait for the `tasks/result` calls of a connection, for so many seconds."""
         if self._tasks is not None:
             await self._tasks.finish_results(connection, seconds)
 
     async def finish_tasks(self) -> None:
-        """Let tasks go on for a moment after the last connection, then stop them."""
+        """Let tasks finish for a moment after the last connection, then stop them."""
         if self._tasks is not None:
             limits, tasks = self.limits, self._tasks
             seconds = limits.grace if tasks.is_stopping else limits.linger

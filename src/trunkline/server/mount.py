@@ -62,15 +62,15 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
             if (name := lead + _key(entry)) in ours:
                 raise ValueError(f"{name!r} is taken; mount {other!r} with a prefix")
     extension_methods.check_mounted(core, other)
-    core._mounts.append(other)
-    other._mounted_in.append(follow)
+    core.mounted.append(other)
+    other.mount_updates.append(follow)
     other.streams.followers.append(core.streams)
     for what in ("tools", "prompts", "resources", "extensions"):
         follow(what)
 
 
 def _reaches(server: ServerCore, sought: ServerCore) -> bool:
-    return any(each is sought or _reaches(each, sought) for each in server._mounts)
+    return any(each is sought or _reaches(each, sought) for each in server.mounted)
 
 
 def _key(entry: Any) -> str:

@@ -308,5 +308,5 @@ def test_a_result_is_of_a_known_type_and_has_members() -> None:
     for unfit in (float("nan"), object()):
         with pytest.raises(TypeError, match="contains"):
             extension.result("starred", {"star": unfit})
-    with pytest.raises(ValueError, match="beside its members"):
+    with pytest.raises(ValueError, match="not one of the members"):
         extension.result("starred", {"resultType": "complete"})

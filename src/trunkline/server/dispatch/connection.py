@@ -1,16 +1,16 @@
-"""One client of a server: what it agreed on, and by whose rules each of its messages goes.
+"""One connection of a server: its session, the revision of each message, dispatch by method.
 
 A `Connection` joins a transport to a `Peer`. It finds out which revision a message is in and
 what serves its method; running handlers is for `RequestRunner`.
 
 The rules that live here, and only here:
 
-* The era is decided per message: `_meta` with a protocol version has the rules of that
-  version, whatever was said before; without one the agreed session's hold.
+* The revision is decided per message: that in `_meta`, whatever was negotiated before; without
+  one, that of the session.
                                                        [MCP 2026-07-28, basic/versioning]
-* Before `initialize` nothing is served but `ping`.    [MCP 2025-11-25, basic/lifecycle]
-* When the client reads too slowly, requests wait. Replies and cancels are still read. Beyond
-  a bound the connection ends, and the log says why.
+* Before `initialize` only `ping` is served.           [MCP 2025-11-25, basic/lifecycle]
+* While the client reads too slowly, requests wait; replies and cancels are still processed.
+  Beyond a bound the connection is closed, with a warning in the log.
 """
 
 from __future__ import annotations
@@ -58,24 +58,24 @@ __all__ = ["MAX_BACKLOG_BYTES", "Connection", "HandshakeSession"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# A client that sends and does not read makes us hold what we say. Requests wait from HIGH_WATER
-# on; what is answered without a handler, such as garbage, can still grow it, so far.
+# Answers to a client that sends and does not read are held in memory. Requests wait from
+# HIGH_WATER on; answers without a handler, such as to malformed messages, stop here.
 MAX_BACKLOG_BYTES: Final = 4 * HIGH_WATER
-# Faults of one client that are logged as warnings; a hostile one would fill the disk.
+# Problems of one client logged as warnings; a hostile client could fill the disk.
 _MAX_WARNINGS: Final = 10
-# How long handlers that were cancelled may take to clean up, in seconds.
+# For handlers that were cancelled to clean up.
 _CLEANUP_TIMEOUT_S: Final = 1.0
 
 
 class _OnlyMeta(Struct, frozen=True):
-    """Params, of which only `_meta` is read."""
+    """Params, of which only `_meta` is decoded."""
 
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
     progress_token: Any = field(default=UNSET, name="progressToken")
 
 
 class _Wanted(Struct, frozen=True):
-    """Params of `initialize`, of which only the version is read."""
+    """Params of `initialize`, of which only the version is decoded."""
 
     protocol_version: str = field(default="", name="protocolVersion")
 
@@ -85,25 +85,25 @@ _wanted: Final = Decoder(_Wanted).decode
 
 
 class HandshakeSession(Struct, eq=False):
-    """What the two sides agreed on by a handshake."""
+    """What was negotiated by `initialize`."""
 
     rev: ServerRevision
     client: Implementation
     capabilities: ClientCapabilities
-    # What the client was told that we can do.
+    # The capabilities that the client was sent.
     declared: ServerCapabilities
-    # What the client wants of our log; until it says so, what most want.
+    # Of log messages to send; until the client sets it, a default.
     log_level: str = "info"
-    # Whether it said that it is ready to be told things.
+    # Whether `notifications/initialized` came.
     is_ready: bool = False
 
-    def was_told_of(self, what: str) -> bool:
-        """Say whether the client may be told that a list has changed: it was told of the list."""
+    def was_declared(self, what: str) -> bool:
+        """Return True if the client was sent the capability of a list."""
         return getattr(self.declared, what) is not UNSET
 
 
 class Connection:
-    """One client, from its first byte to its last answer."""
+    """One connection, from its first byte to its last answer."""
 
     __slots__ = (
         "_ended",
@@ -127,10 +127,10 @@ class Connection:
         self.thread = threading.get_ident()
         self.session: HandshakeSession | None = None
         self._rev: ServerRevision | None = None
-        # Whose numbers an error gets that belongs to no revision in particular.
+        # For errors before the revision of a message is known.
         self._policy: Policy = core.newest_revision.policy
         self._problems = 0
-        # Whether something may still come in.
+        # Whether the client can still send something.
         self._hears = True
         self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
         self.peer = Peer(
@@ -143,17 +143,17 @@ class Connection:
         )
         self.runner = RequestRunner(core, self.peer, transport, self._serve, self.end)
 
-    # -- from the first byte to the last -----------------------------------------------------
+    # -- opening and closing -----------------------------------------------------------------
 
     async def run(self) -> None:
-        """Serve the client until one side ends it, then finish what is owed.
+        """Serve the client until one side closes, then finish open requests.
 
         Raises:
-            TransportError: there is nothing to connect to, or it is connected to already.
+            TransportError: the transport could not connect, or is connected already.
         """
         transport, limits = self.transport, self.core.limits
         if transport.is_connected:
-            raise TransportError("this transport is in use already")
+            raise TransportError("this transport is connected already")
         transport.on_message = self.receive
         transport.on_error = self._input_ended
         transport.on_drained = self.runner.drain
@@ -162,7 +162,7 @@ class Connection:
         try:
             why = await self._ended
             if why is not None:
-                _log.warning("connection ended: %s", why)
+                _log.warning("connection closed: %s", why)
             elif self._listens():
                 grace = limits.grace if self.runner.is_stopping else limits.linger
         finally:
@@ -170,79 +170,79 @@ class Connection:
             await self._finish(grace)
 
     def _listens(self) -> bool:
-        """Say whether the client, which may have ended its input, still takes answers."""
+        """Return True if answers can be sent; the client may have closed its output."""
         return self.transport.is_connected
 
     async def _finish(self, grace: float) -> None:
         streams = self.core.streams
         try:
             if self.runner.is_stopping:
-                # Before handlers are waited for: who listens may go elsewhere meanwhile.
+                # Before waiting for handlers: clients that listen can reconnect elsewhere.
                 streams.finish(self)
             until = self.loop.time() + grace
             await self.runner.finish(grace, _CLEANUP_TIMEOUT_S, self._policy)
             await self.core.finish_results(self, until - self.loop.time())
         finally:
-            # What handlers changed at the last is still told, then the streams end.
+            # The last changes of handlers are still sent, then the streams end.
             streams.finish(self)
             streams.leave(self)
-            self.core.release(self)
-            self._drop_asks(self.peer.close()[0])
-            self.runner.drain()  # whoever waits for room
+            self.core.connection_ended(self)
+            self._fail_requests(self.peer.close()[0])
+            self.runner.drain()  # wakes handlers that wait for the client to read
             await self.transport.close()
 
     def end(self, why: TransportError | None = None) -> None:
-        """Take in no more: the client has ended, or is to."""
+        """Begin to close the connection; `why` is logged."""
         if not self._ended.done():
             self._ended.set_result(why)
 
     def _input_ended(self, why: TransportError | None) -> None:
-        """Take note that nothing more will come, not even an answer to what handlers asked."""
+        """Fail the requests to the client, since no reply will come."""
         self._hears = False
-        self._drop_asks(self.peer.outgoing.drain())
+        self._fail_requests(self.peer.outgoing.drain())
         self.end(why)
 
-    def _drop_asks(self, asked: list[Pending]) -> None:
+    def _fail_requests(self, asked: list[Pending]) -> None:
         for pending in asked:
             future: asyncio.Future[Any] = pending.waiter
             if not future.done():
-                gone = ConnectionLost("the client is gone", method=pending.method)
+                gone = ConnectionLost("the client closed the connection", method=pending.method)
                 future.set_exception(gone)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Begin nothing new, because the server is to stop; what is at work may finish."""
-        was_told, self.runner.is_stopping = self.runner.is_stopping, True
-        if at_once or (self._ended.done() and not was_told):
-            # Who ends its input and then sends a signal has waited already.
+        """Refuse new requests because the server stops; running handlers may finish."""
+        was_stopping, self.runner.is_stopping = self.runner.is_stopping, True
+        if at_once or (self._ended.done() and not was_stopping):
+            # A client that closed its output and then sends a signal has waited already.
             self.runner.cancel_all()
-            self.core.release(self)
+            self.core.connection_ended(self)
         self.end()
 
-    # -- coming in ---------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------
 
     def receive(self, frame: Frame, route: Any = None) -> None:
-        """Take in one frame; nothing that is in it makes this raise."""
+        """Process one frame; malformed frames do not raise."""
         if self.transport.backlog > MAX_BACKLOG_BYTES:
-            self.end(TransportError("the client sends and does not read its answers"))
+            self.end(TransportError("the client sends requests and does not read the answers"))
             return
         try:
             if type(frame) is bytes or isinstance(frame, Oversize):
                 self.peer.feed(frame, route)
             else:
-                self._spoilt(frame, route)
-        except Exception as error:  # noqa: BLE001  # ours; the connection is worth more
-            _log.error("a message could not be served\n%s", as_redacted(error))
+                self._answer_bad_frame(frame, route)
+        except Exception as error:  # noqa: BLE001  # a defect here; the connection goes on
+            _log.error("internal error while processing a message\n%s", as_redacted(error))
 
-    def _spoilt(self, frame: Any, route: Any) -> None:
-        """Answer for bytes that are no frame."""
+    def _answer_bad_frame(self, frame: Any, route: Any) -> None:
+        """Answer bytes that are not a frame."""
         fault = self.peer.codec.fault("jsonrpc.text.json", got=frame)
         self._on_problem(fault, route)
         answer = fault.answer()
         if answer is not None:
             self.transport.send(answer, route)
         if getattr(frame, "lost", False):
-            # Where the next frame begins cannot be told.
-            self.end(TransportError(f"the client's framing is lost: {fault}"))
+            # The start of the next frame is unknown.
+            self.end(TransportError(f"framing error: {fault}"))
 
     def _on_request(self, asked: IncomingRequest) -> None:
         if asked.slot is None and self.transport.backlog <= HIGH_WATER:
@@ -251,7 +251,7 @@ class Connection:
             self.runner.take(asked, self._policy)
 
     def _serve(self, asked: IncomingRequest) -> None:
-        """Find by whose rules a request goes, and serve it; whatever happens, it is answered."""
+        """Find the revision and the handler of a request, and serve it; it is always answered."""
         try:
             params = asked.params
             if type(params) is ToolCall:
@@ -282,8 +282,10 @@ class Connection:
             self.refuse(asked, self._policy, error.symbol, f"Invalid params: {error}")
         except UNREADABLE as error:
             self.refuse(asked, self._policy, ErrorKind.INVALID_PARAMS, plain(error))
-        except Exception as error:  # noqa: BLE001  # ours; the client is not left waiting
-            _log.error("%s could not be served\n%s", show(asked.method), as_redacted(error))
+        except Exception as error:  # noqa: BLE001  # a defect here; the client gets an answer
+            _log.error(
+                "internal error while serving %s\n%s", show(asked.method), as_redacted(error)
+            )
             self.refuse(asked, self._policy, ErrorKind.INTERNAL_ERROR)
 
     def _stateless(self, asked: IncomingRequest, caller: Caller) -> ServerRevision | None:
@@ -291,10 +293,10 @@ class Connection:
         core, version = self.core, caller.protocol_version
         rev = core.revision(version) if version in core.revisions else None
         if rev is not None and rev is self._rev:
-            return rev  # it says what was agreed
+            return rev  # the negotiated one
         if rev is None or rev.has_handshake:
             kind = ErrorKind.UNSUPPORTED_PROTOCOL_VERSION
-            # A version that needs a handshake is no use to who does without.
+            # Revisions with a handshake cannot be used without it.
             usable = [each for each in core.revisions if not core.revision(each).has_handshake]
             supported = usable or list(core.revisions)
             self.refuse(
@@ -307,12 +309,12 @@ class Connection:
         return rev
 
     def _unopened(self, asked: IncomingRequest) -> ServerRevision | None:
-        """Return what serves a request that names no version and comes before any handshake."""
+        """Return the revision for a request before `initialize` that names none, or refuse it."""
         core = self.core
         opening = core.handshake_revision
         if opening is None:
             if asked.method == "initialize":
-                # It cannot fall forward, but its user can read what would do.
+                # The client cannot use a newer revision, but its user can read which.
                 self.refuse(
                     asked,
                     core.newest_revision.policy,
@@ -337,32 +339,34 @@ class Connection:
         text = "A request needs a protocol version and the client's capabilities in params._meta"
         self.refuse(asked, rev.policy, ErrorKind.MISSING_REQUEST_META, text)
 
-    def agree(self, session: HandshakeSession) -> None:
-        """Speak, from the next message on, as the two sides have agreed."""
+    def use_session(self, session: HandshakeSession) -> None:
+        """Use a negotiated session from the next message on."""
         self.session = session
         self._rev = session.rev
         self._policy = session.rev.policy
         self.peer.use(session.rev.codec(self.transport.name))
 
-    # -- notifications, replies, faults ------------------------------------------------------
+    # -- notifications, replies, problems ----------------------------------------------------
 
     def _on_notification(self, message: Envelope, route: Any) -> None:
         method = message.method  # type: ignore[union-attr]  # a notification is a call
         rev = self._rev or self.core.newest_revision
-        hear = self.core.notification_handlers.get(official(method, rev.policy, rev.revision))
-        if hear is None:
-            hear = self.core.own_notifications.get(method)
-        if hear is None:
-            _log.debug("nobody listens to %s", show(method))
+        handle = self.core.notification_handlers.get(official(method, rev.policy, rev.revision))
+        if handle is None:
+            handle = self.core.own_notifications.get(method)
+        if handle is None:
+            _log.debug("notification %s has no handler", show(method))
             return
         try:
-            hear(self, message.params)  # type: ignore[union-attr]  # as above
-        except Exception as error:  # noqa: BLE001  # an author's; a batch around it goes on
+            handle(self, message.params)  # type: ignore[union-attr]  # as above
+        except Exception as error:  # noqa: BLE001  # an author's; the rest of a batch is processed
             if not isinstance(error, UNREADABLE):
-                _log.error("%s could not be heard\n%s", show(method), as_redacted(error))
+                _log.error(
+                    "handler of notification %s failed\n%s", show(method), as_redacted(error)
+                )
                 return
-            # Nothing can be answered; a malformed one is ignored.
-            self._warn("%s is not as it should be: %s", show(method), plain(error))
+            # A notification has no answer; a malformed one is ignored.
+            self._warn("malformed notification %s ignored: %s", show(method), plain(error))
 
     def _on_reply(self, pending: Pending, reply: Reply | InvalidMessage) -> None:
         future: asyncio.Future[Any] = pending.waiter
@@ -377,10 +381,10 @@ class Connection:
 
     def _on_problem(self, problem: ProtocolProblem, _route: Any) -> None:
         if isinstance(problem, InvalidMessage):
-            self._warn("from the client: %s", problem)
-        elif problem.why is not UnmatchedReply.LATE:  # or our cancel crossed it on its way
+            self._warn("invalid message from the client: %s", problem)
+        elif problem.why is not UnmatchedReply.LATE:  # or it crossed our cancellation
             id = show(problem.reply.id)
-            self._warn("the client replied to %s, which was %s", id, problem.why.value)
+            self._warn("unexpected reply from the client to %s: %s", id, problem.why.value)
 
     def _warn(self, text: str, *facts: object) -> None:
         self._problems += 1
@@ -390,7 +394,7 @@ class Connection:
     # -- answering ---------------------------------------------------------------------------
 
     def answer(self, asked: IncomingRequest, outcome: Any, policy: Policy) -> None:
-        """Answer a request that needed no handler, with a result or an `ErrorObject`."""
+        """Answer a request without a handler, with a result or an `ErrorObject`."""
         self.runner.answer(asked, outcome, policy)
 
     def refuse(
@@ -401,38 +405,38 @@ class Connection:
         message: str | None = None,
         **facts: Any,
     ) -> None:
-        """Answer a request with an error, by its symbol."""
+        """Answer a request with an error of a kind."""
         self.peer.fail(asked, named_error(kind, policy=policy, message=message, **facts))
 
-    # -- saying and asking -------------------------------------------------------------------
+    # -- notifications and requests to the client --------------------------------------------
 
-    def say(self, asked: IncomingRequest, method: str, params: Any) -> None:
-        """Send a notification about a request that is open; about any other it is dropped."""
+    def notify_about(self, asked: IncomingRequest, method: str, params: Any) -> None:
+        """Send a notification about a request; drop it if the request is not open."""
         if asked not in self.peer.incoming or self.transport.backlog > MAX_BACKLOG_BYTES:
             return
         self.notify(method, params, asked.route)
 
     def notify(self, method: str, params: Any = None, route: Any = None) -> None:
-        """Send a notification; after the end it is dropped."""
+        """Send a notification; drop it if the connection is closed."""
         if not self.peer.is_closed:
             try:
                 self.peer.send_notification(spoken(method, self._policy), params, route=route)
             except LocalProtocolError as error:
-                _log.error("%s cannot be written: %s", method, error)
+                _log.error("notification %s cannot be encoded and is dropped: %s", method, error)
 
     @property
     def hears(self) -> bool:
-        """Whether the client may still say something."""
+        """Whether the client can still send something."""
         return self._hears
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request of the client's, or a stream, is open."""
+        """Whether the client has an open request or stream."""
         return len(self.peer.incoming) > 0
 
     @property
     def is_slow(self) -> bool:
-        """Whether the client reads more slowly than we write."""
+        """Whether the client reads too slowly."""
         return self.transport.backlog > HIGH_WATER
 
     async def ask(
@@ -444,18 +448,18 @@ class Connection:
         timeout: float | None,
         waits: set[asyncio.Future[Any]] | None = None,
     ) -> Raw:
-        """Send the client a request about one of its own, and return its result, unread.
+        """Send the client a request related to one of its own, and return the raw result.
 
-        Meanwhile what it waits for is one of `waits`; to cancel that withdraws the request.
+        The future of the reply is added to `waits`; cancelling it cancels the request.
 
         Raises:
             PeerError: the client answered with an error.
             RequestAborted: no answer will come: RequestTimeout, or ConnectionLost.
         """
         if asked not in self.peer.incoming:
-            raise RequestAborted("the request it belongs to has ended", method=method)
+            raise RequestAborted("the request that it belongs to has ended", method=method)
         if not self._hears:
-            raise ConnectionLost("the client is gone", method=method)
+            raise ConnectionLost("the client closed the connection", method=method)
         seconds = self.core.limits.ask_timeout if timeout is None else timeout
         future: asyncio.Future[Any] = self.loop.create_future()
         narrowed = rev.narrowed(params)
@@ -470,18 +474,18 @@ class Connection:
             if self.peer.cancel(pending):
                 self.notify("notifications/cancelled", {"requestId": pending.id}, asked.route)
             if isinstance(error, TimeoutError):
-                text = f"no answer from the client in {seconds:g} s"
+                text = f"no reply from the client within {seconds:g} s"
                 raise RequestTimeout(text, method=method) from None
             raise
 
 
 def plain(error: Exception) -> str:
-    """Return a decoder's complaint as a sentence for a peer, which has sent what it is about."""
+    """Return the message of a decoder as the text of an error."""
     return "Invalid params: " + (str(error) if isinstance(error, ValidationError) else "not JSON")
 
 
 def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
-    """Return who is asking, with a progress token that stands beside `_meta`.  [K-32]"""
+    """Return the caller with a progress token that is beside `_meta`.  [K-32]"""
     if params is UNSET or (caller is not None and caller.progress_token is not None):
         return caller
     token = (params if type(params) is ToolCall else _only_meta(params)).progress_token
@@ -491,5 +495,4 @@ def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
 
 
 def _requested(params: Any) -> str:
-    """Return the version that `initialize` asks for, or "" where it names none."""
     return "" if params is UNSET else _wanted(params).protocol_version

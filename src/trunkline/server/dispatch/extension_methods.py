@@ -1,7 +1,7 @@
-"""What becomes of a server that takes an extension, of its own or of a server it mounts.
+"""Adding extensions to a server, its own and those of mounted servers.
 
-What an extension is and whom it serves is in `extensions.py`; here is what two of them, or one
-and the server, may not both have. An extension that cannot be taken leaves the server as it is.
+Conflicts between two extensions, or between an extension and the server, are checked here. An
+extension that cannot be added changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log: Final = logging.getLogger("trunkline.server")
 
 
 def extend(core: ServerCore, extension: Extension) -> None:
-    """Have a server take an extension of its own; one that cannot be taken changes nothing."""
+    """Add an extension to a server; one that cannot be added changes nothing."""
     _check(core, extension)
     extension.on_extend(core.app)
     core.extensions[extension.id] = Extended(extension, core)
@@ -32,11 +32,11 @@ def extend(core: ServerCore, extension: Extension) -> None:
 
 
 def _check(core: ServerCore, extension: Extension) -> None:
-    """Refuse an extension that another one, or the server, is in the way of."""
+    """Raise ValueError if an extension conflicts with another one or with the server."""
     if not isinstance(extension, Extension):
-        raise TypeError(f"a server is extended by an Extension, not by {type(extension).__name__}")
+        raise TypeError(f"add_extension takes an Extension, not {type(extension).__name__}")
     there = core.extensions.get(extension.id)
-    # One that came with a mounted server gives way to one of our own that does the same.
+    # An equal extension of this server replaces that of a mounted one.
     if there is not None and not (there.path and there.extension.is_same(extension)):
         raise ValueError(f"{core!r} has an extension {extension.id} already")
     for name in extension.methods:
@@ -52,11 +52,7 @@ def _check(core: ServerCore, extension: Extension) -> None:
 
 
 def check_method(core: ServerCore, id: str, name: str) -> None:
-    """Refuse a method that another extension has, or the server as its own.
-
-    Raises:
-        ValueError: it is served already; the text says by whom.
-    """
+    """Raise ValueError for a method of another extension or of the server itself."""
     if name in core.own_methods:
         raise ValueError(f"{name!r} of {id} is a method of {core!r} already")
     for other, taken in core.extensions.items():
@@ -65,7 +61,7 @@ def check_method(core: ServerCore, id: str, name: str) -> None:
 
 
 def refresh(core: ServerCore) -> None:
-    """Serve what a server's extensions have now, and have those follow that mount it."""
+    """Update the methods of a server's extensions, and the servers that mount it."""
     served: dict[str, MethodHandler] = {}
     for id, taken in core.extensions.items():
         for method in taken.extension.methods.values():
@@ -81,14 +77,14 @@ def refresh(core: ServerCore) -> None:
                 serve = OwnMethod(entry)
             served[method.name] = serve if method.always else ExtensionGate(id, serve)
     core.extension_methods = served
-    for rev in list(core._revs.values()):
+    for rev in list(core.revisions_in_use.values()):
         rev.refresh()
-    for tell in core._mounted_in:
-        tell("extensions")
+    for update in core.mount_updates:
+        update("extensions")
 
 
 def check_mounted(core: ServerCore, other: ServerCore) -> None:
-    """Refuse to mount a server with an extension that this one has otherwise."""
+    """Raise ValueError if both servers have an extension of one id, and the two differ."""
     for id, theirs in other.extensions.items():
         ours = core.extensions.get(id)
         if ours is None:
@@ -98,18 +94,24 @@ def check_mounted(core: ServerCore, other: ServerCore) -> None:
 
 
 def follow(core: ServerCore, other: ServerCore) -> None:
-    """Take the extensions of a mounted server that this one lacks."""
+    """Add the extensions of a mounted server that this one does not have."""
     for id, theirs in other.extensions.items():
         ours = core.extensions.get(id)
         if ours is not None:
             if not ours.extension.is_same(theirs.extension):
-                # Whoever extends there knows nothing of us, and is not to be told by an error.
-                _log.warning("%s of %r is not offered: there is one here", id, other.name)
+                # An error would reach the author of the mounted server, who does not know this one.
+                _log.warning(
+                    "extension %s of mounted server %r is not offered: another one has its id",
+                    id,
+                    other.name,
+                )
             continue
         try:
             _check(core, theirs.extension)
         except ValueError as error:
-            _log.warning("%s of %r is not offered: %s", id, other.name, error)
+            _log.warning(
+                "extension %s of mounted server %r is not offered: %s", id, other.name, error
+            )
             continue
         core.extensions[id] = Extended(theirs.extension, theirs.owner, (other, *theirs.path))
     refresh(core)

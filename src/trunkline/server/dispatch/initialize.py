@@ -1,11 +1,11 @@
-"""Agreeing on a revision: what `initialize` is answered, and what is kept of it.
+"""Version negotiation: the `initialize` request.
 
 The rules that live here, and only here:
 
-* A revision that the server has is agreed to as it was asked for; for any other the server
-  offers its newest, rejects, or falls back, as the policy says.
+* A requested revision that the server has is accepted; for any other the server offers its
+  newest, rejects, or falls back, as the policy says.
                                       [MCP 2025-11-25, basic/lifecycle; K-13, K-14, K-15]
-* A session is opened once, and not from inside a batch.  [MCP 2025-03-26, basic/lifecycle]
+* `initialize` is accepted once, and not in a batch.      [MCP 2025-03-26, basic/lifecycle]
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def initialize(
     decoder: Decoder[InitializeRequestParams],
     rev: ServerRevision,
 ) -> None:
-    """Open a session, or say why not."""
+    """Open a session, or answer with an error."""
     core = connection.core
     if connection.session is not None:
         text = rev.sentence(ErrorKind.ALREADY_INITIALIZED)
@@ -60,9 +60,9 @@ def initialize(
         return
     agreed = _agree(core, params.protocol_version)
     client = params.client_info
-    if _log.isEnabledFor(logging.INFO):  # what is shown is looked through for secrets first
+    if _log.isEnabledFor(logging.INFO):  # redaction takes time
         _log.info(
-            "client %s %s asked for %s; supported are %s; agreed on %s",
+            "client %s %s requested revision %s; supported are %s; negotiated %s",
             show(client.name),
             show(client.version),
             show(params.protocol_version),
@@ -82,8 +82,10 @@ def initialize(
     chosen = core.revision(agreed)
     result = chosen.initialized()
     connection.answer(asked, result, chosen.policy)
-    # After the answer, which goes out as the request came in.
-    connection.agree(HandshakeSession(chosen, client, params.capabilities, result.capabilities))
+    # After the answer, which is encoded as the request was.
+    connection.use_session(
+        HandshakeSession(chosen, client, params.capabilities, result.capabilities)
+    )
 
 
 def _read(
@@ -96,7 +98,7 @@ def _read(
         try:
             return decoder.decode(asked.params)
         except ValidationError:
-            pass  # unless it is for something that is nobody's business
+            pass  # it may be for a member that is not used
     members: Any = _any.decode(asked.params)
     if isinstance(members, dict):
         if is_lenient:
@@ -106,7 +108,7 @@ def _read(
 
 
 def _usual(capabilities: Any) -> Any:
-    """Return capabilities without experimental ones of an unusual form.  [K-33]"""
+    """Return capabilities without experimental ones that are not objects.  [K-33]"""
     if not isinstance(capabilities, dict) or not isinstance(capabilities.get("experimental"), dict):
         return capabilities
     ours = capabilities["experimental"].items()
@@ -115,7 +117,7 @@ def _usual(capabilities: Any) -> Any:
 
 
 def _agree(core: ServerCore, wanted: str) -> str | None:
-    """Return the revision that a session gets, or None to refuse one."""
+    """Return the negotiated revision, or None to reject the client."""
     if wanted in core.revisions and core.revision(wanted).has_handshake:
         return wanted
     policy = core.policy.version_policy
@@ -125,13 +127,15 @@ def _agree(core: ServerCore, wanted: str) -> str | None:
     if policy == "fallback":
         former = FORMER_NAMES.get(wanted)
         agreed = former if former in core.revisions else newest
-        _log.warning("version %s is not known; falling back to %s", show(wanted), agreed)
+        _log.warning(
+            "client requested unknown revision %s, falling back to %s", show(wanted), agreed
+        )
         return agreed
     return newest
 
 
 def cancel_by_token(connection: Connection, params: Any) -> None:
-    """Cancel what a progress token names, where a policy lets a client say it so.  [K-56]"""
+    """Cancel the request of a progress token, if the policy allows that.  [K-56]"""
     if connection.core.policy.envelope != "pierre" or params is UNSET:
         return
     members = _any.decode(params)
@@ -139,4 +143,4 @@ def cancel_by_token(connection: Connection, params: Any) -> None:
     for asked, context in list(connection.runner.at_work.items()):
         caller = context._caller
         if token is not None and caller is not None and caller.progress_token == token:
-            connection.runner.cancel(asked.id)  # type: ignore[arg-type]  # a job has an id
+            connection.runner.cancel(asked.id)  # type: ignore[arg-type]  # a running request has an id

@@ -1,6 +1,6 @@
-"""Functions that an author puts around every handler.
+"""Middleware: functions around every handler.
 
-Nothing of this runs for a server that has none: a handler is then called as it is.
+A server without middleware calls its handlers directly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Middleware: TypeAlias = Callable[[Context, Proceed], Awaitable[Any]]
 
 
 async def invoke(core: ServerCore, entry: Entry, values: Any, context: Context) -> Any:
-    """Call a handler through all that is around it, the server's own first."""
+    """Call a handler through the middleware of its servers, the outermost first."""
     proceed: Proceed = partial(_call, core, entry, values, context)
     for server in (*reversed(entry.path), core):
         for function in reversed(server.middleware):
@@ -32,11 +32,11 @@ async def invoke(core: ServerCore, entry: Entry, values: Any, context: Context) 
 
 
 async def _call(core: ServerCore, entry: Entry, values: Any, context: Context) -> Any:
-    """Call a handler: on the loop if it is a coroutine or said to be quick, else on a thread."""
+    """Call a handler: on the event loop if it is a coroutine or inline, else on a thread."""
     call = entry.arguments.call
     if entry.on_thread:
         value = await core.threads.run(partial(call, values, context))
     else:
         value = call(values, context)
-    # A plain function may hand back a coroutine, as lambdas and wrappers do.
+    # A plain function may return a coroutine, as lambdas and wrappers do.
     return await value if inspect.isawaitable(value) else value

@@ -284,7 +284,7 @@ class RequestRunner:
             return
         context = self.at_work.get(asked)
         self._peer.drop(asked)
-        self._core.give_up(asked)
+        self._core.request_cancelled(asked)
         self._let_go(asked)
         if context is not None:
             self._stop(context)

@@ -131,7 +131,7 @@ class SubscriptionRegistry:
         """Subscribe a session to the lists whose `listChanged` capability it was offered."""
         session = connection.session
         for what in LISTS:
-            if session is not None and session.was_told_of(what):
+            if session is not None and session.was_declared(what):
                 self._join(self._session(connection), list_topic(what))
 
     def subscribe(self, connection: Connection, uri: str) -> bool:

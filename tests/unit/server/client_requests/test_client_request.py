@@ -277,8 +277,8 @@ def test_a_question_that_is_not_answered_in_time_ends_with_a_typed_error() -> No
 
     asyncio.run(main())
     assert [str(error) for error in raised] == [
-        "elicitation/create: no answer from the client in 0.05 s",
-        "elicitation/create: no answer from the client in 0.02 s",
+        "elicitation/create: no reply from the client within 0.05 s",
+        "elicitation/create: no reply from the client within 0.02 s",
     ]
 
 

@@ -21,7 +21,7 @@ def test_a_server_has_one_extension_of_an_id() -> None:
 
 
 def test_only_an_extension_extends() -> None:
-    with pytest.raises(TypeError, match="not by str"):
+    with pytest.raises(TypeError, match="not str"):
         Server("a").add_extension(STARS)  # type: ignore[arg-type]  # that is the point
 
 
