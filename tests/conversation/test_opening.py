@@ -201,7 +201,12 @@ async def test_versions_and_the_client_are_logged_once_per_session(talk: Talk) -
     raw = await talk.line()
     log = await raw.logged("negotiated")
     (line,) = [line for line in log.splitlines() if "negotiated" in line]
-    for part in (INFO["name"], INFO["version"], f"asked for '{talk.revision}'", "2024-11-05"):
+    for part in (
+        INFO["name"],
+        INFO["version"],
+        f"requested revision '{talk.revision}'",
+        "2024-11-05",
+    ):
         assert part in line or part.strip("'") in line
     assert line.endswith(f"negotiated {talk.revision}")
     await raw.ask("tools/list")

@@ -1,18 +1,18 @@
-"""What a handler is told about the request it serves, and what it can say meanwhile.
+"""The context of a request: what a handler knows of it, and what it can do meanwhile.
 
-One `Context` per request that runs a handler; it is made before the handler is called and
-is good for nothing once the request has been answered: what is reported then is dropped.
+Each request that runs a handler has one `Context`. After the request was answered, reports are
+dropped.
 
-`progress` and `log` may be called from any thread, with or without `await`. They send at
-once; to await them waits, where the other side reads slowly, until there is room again.
+`progress` and `log` may be called from any thread, with or without `await`. They send at once;
+awaiting them waits until a slow client has read enough.
 
-What a handler asks meanwhile is put in `questions`, and goes wherever its era sends it.
+Requests to the client are in `client_requests`.
 
 The rules that live here, and only here:
 
-* Progress is reported only to a request that brought a token, only while it is open, and
-  only when it has grown.                        [MCP 2025-11-25, basic/utilities/progress]
-* A handler that is run again reports nothing that the client has heard before.
+* Progress is sent only for a request with a progress token, only while it is open, and only if
+  it has grown.                                  [MCP 2025-11-25, basic/utilities/progress]
+* A handler that is run again does not repeat reports that were sent before.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class ClientFacts:
-    """Who is asking, as it says of itself: for display and logs, never to decide by."""
+    """What the client says of itself: for display and logs, never for access decisions."""
 
     __slots__ = ("_revision", "capabilities", "info")
 
@@ -62,12 +62,12 @@ class ClientFacts:
 
     @property
     def name(self) -> str:
-        """The name the client gave, or "" if none."""
+        """The name of the client, or ""."""
         return "" if self.info is None else self.info.name
 
     def supports(self, capability: str) -> bool:
         """Return True if the client declared a capability, such as "sampling.tools"."""
-        from .client_requests.capabilities import declares  # here, as below: most servers never ask
+        from .client_requests.capabilities import declares  # here, as below: few servers need it
 
         return declares(self.capabilities, capability, self._revision)
 
@@ -76,7 +76,7 @@ class ClientFacts:
 
 
 class _Sent:
-    """What `progress` and `log` return: done when awaited, unless there is no room."""
+    """What `progress` and `log` return; awaiting it waits for a slow client."""
 
     __slots__ = ("_context",)
 
@@ -92,9 +92,9 @@ _DONE: Final = _Sent(None)
 _NOTHING_YET: Final = float("-inf")
 
 
-# A Struct, because one is made for each call and a Struct is made in C.
+# A Struct: one is made for each call, and a Struct is made in C.
 class Context(Struct, eq=False):
-    """One request being served. Any handler gets it by annotating a parameter with this class."""
+    """The request being served. A handler gets it by a parameter annotated with this class."""
 
     _connection: Connection
     _asked: IncomingRequest
@@ -104,17 +104,17 @@ class Context(Struct, eq=False):
     _core: ServerCore
     # The tool, prompt or method that is served; of a resource its URI.
     name: str
-    # Whether nobody waits any more: the client gave up, time is over, or the server ends.
-    # A handler on a thread has to look; others are cancelled.
+    # Whether the request was cancelled, timed out, or the server stops. A handler on a thread has
+    # to check it; a coroutine is cancelled.
     cancelled: bool = False
-    # When the handler will be stopped, by the clock of the event loop; None is never.
+    # When the handler times out, by the clock of the event loop; None is never.
     deadline: float | None = None
     _task: asyncio.Task[None] | None = None
     _reported: float = _NOTHING_YET
-    # How many times the handler has reported something.
+    # Reports of the handler so far.
     _said: int = 0
     _run: HandlerRun | None = None
-    # What ends the handler when its time is over.
+    # The timeout of the handler.
     _limit: asyncio.Timeout | None = None
 
     def __repr__(self) -> str:
@@ -123,9 +123,9 @@ class Context(Struct, eq=False):
         return f"<Context of {show(self.method)} {name}, id {id}{state}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]  # a Struct's own would show all that it holds
+        return [("", repr(self))]  # that of a Struct shows everything
 
-    # -- what was asked, and by whom ---------------------------------------------------------
+    # -- the request -------------------------------------------------------------------------
 
     @property
     def app(self) -> Server:
@@ -144,12 +144,12 @@ class Context(Struct, eq=False):
 
     @property
     def revision(self) -> str:
-        """The revision of MCP that the request is in."""
+        """The revision of MCP of the request."""
         return self._rev.revision
 
     @property
     def client(self) -> ClientFacts:
-        """Who is asking: what the client says of itself and of what it can do."""
+        """The client: its name, version and capabilities, as it declares them."""
         caller, session = self._caller, self._connection.session
         if self._rev.has_handshake and session is not None:
             return ClientFacts(session.client, session.capabilities, self.revision)
@@ -160,38 +160,35 @@ class Context(Struct, eq=False):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The `_meta` of the request, as it came; empty if there was none.
-
-        A copy: what requests say alike is read once, and kept for the next of them.
-        """
+        """A copy of the `_meta` of the request; empty without one."""
         return {} if self._caller is None else deepcopy(self._caller.meta)
 
     @property
     def headers(self) -> dict[str, Any]:
-        """The headers that came with the request, where the transport or envelope has any."""
+        """The headers of the request, if the transport or envelope has headers."""
         found = getattr(self._asked.envelope, "headers", None)
         return found if isinstance(found, dict) else {}
 
     @property
     def principal(self) -> str | None:
-        """Who the client was authenticated as; None where nobody asked."""
+        """The authenticated principal; None without authentication."""
         return None
 
     @property
     def tenant(self) -> str | None:
-        """Whose data the request is about; None where there are no tenants."""
+        """The tenant of the request; None without tenants."""
         return None
 
     @property
     def state(self) -> Any:
-        """What the lifespan of the server gave; None where there is no lifespan."""
+        """What the lifespan of the server yielded; None without a lifespan."""
         return self._core.state
 
     def extension(self, id: str) -> dict[str, Any] | None:
-        """The settings with which the client declared an extension; None where it did not."""
+        """The settings that the client declared for an extension, or None."""
         return declared(self._caller, id)
 
-    # -- asking the client -------------------------------------------------------------------
+    # -- requests to the client --------------------------------------------------------------
 
     @overload
     def elicit(
@@ -225,17 +222,17 @@ class Context(Struct, eq=False):
         """Ask the user to fill in a form: `answer = await context.elicit("Which day?", Day)`.
 
         `form` is a flat Struct, dataclass or TypedDict, a plain type such as `str` or a
-        `Literal`, None for a mere yes or no, or a JSON Schema. `answer.action` is "accept",
-        "decline" or "cancel"; with the first `answer.content` is what was filled in.
+        `Literal`, None for yes or no, or a JSON Schema. `answer.action` is "accept", "decline" or
+        "cancel"; after "accept" `answer.content` is the filled-in form.
 
-        In 2026-07-28 code before an ask runs again; see `once`. A `key` names the question,
-        and keeps naming it when others are put before it. `timeout` is in seconds, where the
-        client answers while this waits.
+        In 2026-07-28 code before a question runs again; see `once`. A `key` identifies the
+        question also if others are asked before it later. `timeout` is in seconds, in revisions
+        where the client answers while the handler waits.
 
         Raises:
-            MissingCapability: the client cannot be asked this.
-            InvalidClientResponse: what it answered does not fit the form.
-            TypeError: no form can ask for such a type.
+            MissingCapability: the client did not declare elicitation.
+            InvalidClientResponse: the answer does not fit the form.
+            TypeError: the type cannot be a form.
             ValueError: another question of this call has that key.
             PeerError: the client answered with an error.
             RequestAborted: no answer will come: RequestTimeout, or ConnectionLost.
@@ -247,12 +244,12 @@ class Context(Struct, eq=False):
     def elicit_url(
         self, message: str, url: str, *, key: str | None = None, timeout: float | None = None
     ) -> ClientRequest[ElicitationResult[None]]:
-        """Ask the user to visit an address, for what must not pass through the client.
+        """Ask the user to visit a URL, for what must not pass through the client.
 
-        "accept" says that the user agreed to go there, not that anything was done there.
+        "accept" means that the user agreed to go there, not that anything was done there.
 
         Raises:
-            MissingCapability: the client does not open addresses.
+            MissingCapability: the client did not declare URL elicitation.
         """
         from .client_requests import client_request
 
@@ -280,8 +277,8 @@ class Context(Struct, eq=False):
         `sampling.tools`.
 
         Raises:
-            MissingCapability: the client does not sample, or not with tools.
-            LocalProtocolError: the messages cannot be sent so.
+            MissingCapability: the client did not declare sampling, or not with tools.
+            LocalProtocolError: the messages are not valid.
         """
         options: dict[str, Any] = {
             "max_tokens": max_tokens,
@@ -304,7 +301,7 @@ class Context(Struct, eq=False):
         """Ask which folders the client works in.
 
         Raises:
-            MissingCapability: the client has no roots to tell.
+            MissingCapability: the client did not declare roots.
         """
         from .client_requests import client_request
 
@@ -338,30 +335,29 @@ class Context(Struct, eq=False):
         type: Any = Any,
         secret: bool = False,
     ) -> ClientRequest[Any]:
-        """Do something that must not be done again when the handler is run again.
+        """Do something that must not be repeated when the handler is run again.
 
-        What `work` returns is kept with the answers, as JSON, and read back as `type`: on the
-        first run too, so that both runs see the same. It is done at least once: a client can
-        present what it was given before. `secret` refuses to go on where the client could
-        read what is kept.
+        The result of `work` is kept with the answers, as JSON, and decoded as `type`, also in the
+        first run, so that all runs see the same. It is done at least once: a client can replay an
+        earlier state. `secret` raises if the client could read what is kept.
 
         Raises:
             ValueError: `once` was called with that key before, in this call.
-            RuntimeError: it is to be secret, and the `crypto` extra is not installed.
+            RuntimeError: `secret` is set, and the `crypto` extra is not installed.
         """
         from .client_requests import client_request
 
         return client_request.once(self, key, work, type, secret)
 
     def become_task(self) -> ClientRequest[bool]:
-        """Let the client go, and go on as a task; say whether this call is one now.
+        """Answer the client with a task, and go on as one; return True if this call is a task.
 
-        Await it, or `wait` for it on a thread. Questions before this are asked in rounds, after
-        it they are inputs of the task. Where the client or the tool cannot have tasks, or the
-        server has no room for one more, the call goes on as it was.
+        Await it, or `wait` for it on a thread. Questions before this are asked in round trips,
+        those after it are input requests of the task. If the client or the tool does not allow
+        tasks, or the server has too many, the call goes on as it was.
 
         Raises:
-            RequestError: there is no room, and the tool has to be a task.
+            RequestError: the server has too many tasks, and the tool requires one.
         """
         from .client_requests.client_request import ClientRequest
 
@@ -374,24 +370,24 @@ class Context(Struct, eq=False):
         return await run.become()
 
     def _stop(self) -> None:
-        """Stop the handler: nobody wants its outcome any more."""
-        self.cancelled = True  # a handler on a thread has to look
+        """Cancel the handler."""
+        self.cancelled = True  # for a handler on a thread
         if self._task is not None:
             self._task.cancel()
         if self._run is not None:
             self._run.stop()
 
-    # -- saying something meanwhile ----------------------------------------------------------
+    # -- progress and log --------------------------------------------------------------------
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> _Sent:
-        """Report how far the work is, if the client asked to be told.
+        """Report progress, if the client sent a progress token.
 
-        `progress` grows from report to report; one that did not is left out.
+        `progress` has to grow from report to report; a report that did not grow is not sent.
         """
         caller = self._caller
-        if caller is None or caller.progress_token is None or self._was_heard():
+        if caller is None or caller.progress_token is None or self._was_sent():
             return _DONE
         params = ProgressNotificationParams(
             progress,
@@ -399,20 +395,20 @@ class Context(Struct, eq=False):
             total=UNSET if total is None else total,
             message=UNSET if message is None else message,
         )
-        return self._say(self._send_progress, params)
+        return self._deliver(self._send_progress, params)
 
     def log(self, level: str, data: Any, logger: str | None = None) -> _Sent:
-        """Send the client a line of the server's log, from the level on that it asked for.
+        """Send the client a log message, if its level is at least the one that it set.
 
         Levels are those of RFC 5424, from "debug" to "emergency"; `data` is any JSON value.
 
         Raises:
-            ValueError: there is no such level; the text lists those there are.
+            ValueError: the level is unknown; the text lists the levels.
         """
         params = self._rev.log_params(self._connection, self._caller, level, data, logger)
-        if params is None or self._was_heard():
+        if params is None or self._was_sent():
             return _DONE
-        return self._say(self._send_log, params)
+        return self._deliver(self._send_log, params)
 
     def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -422,30 +418,30 @@ class Context(Struct, eq=False):
 
     @with_hints(LOG_OPTIONS)
     def debug(self, message: Any, logger: str | None = None) -> _Sent:
-        """Send a log line of level "debug"; see `log`."""
+        """Send a log message of level "debug"; see `log`."""
         return self.log("debug", message, logger)
 
     @with_hints(LOG_OPTIONS)
     def info(self, message: Any, logger: str | None = None) -> _Sent:
-        """Send a log line of level "info"; see `log`."""
+        """Send a log message of level "info"; see `log`."""
         return self.log("info", message, logger)
 
     @with_hints(LOG_OPTIONS)
     def warning(self, message: Any, logger: str | None = None) -> _Sent:
-        """Send a log line of level "warning"; see `log`."""
+        """Send a log message of level "warning"; see `log`."""
         return self.log("warning", message, logger)
 
     @with_hints(LOG_OPTIONS)
     def error(self, message: Any, logger: str | None = None) -> _Sent:
-        """Send a log line of level "error"; see `log`."""
+        """Send a log message of level "error"; see `log`."""
         return self.log("error", message, logger)
 
-    def _was_heard(self) -> bool:
-        """Say whether this report went out already, when the handler ran before; count it."""
+    def _was_sent(self) -> bool:
+        """Count a report; return True if it was sent in an earlier run."""
         self._said += 1
         return self._run is not None and self._said <= self._run.heard
 
-    def _say(self, send: Callable[[Any], None], params: Any) -> _Sent:
+    def _deliver(self, send: Callable[[Any], None], params: Any) -> _Sent:
         connection = self._connection
         if threading.get_ident() == connection.thread:
             send(params)
@@ -453,11 +449,11 @@ class Context(Struct, eq=False):
         try:
             connection.loop.call_soon_threadsafe(send, params)
         except RuntimeError:
-            pass  # the loop is closed: nobody listens any more
+            pass  # the event loop is closed
         return _DONE
 
     def _send_progress(self, params: ProgressNotificationParams) -> None:
-        # Here, on the loop: several threads may report at once, and what goes out must grow.
+        # On the event loop: several threads may report at once, and progress must grow.
         if params.progress > self._reported:
             self._reported = params.progress
             self._send("notifications/progress", params)
@@ -475,11 +471,10 @@ class Context(Struct, eq=False):
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None
     ) -> Any:
-        """Ask the client something, as a request on the wire, and return its typed result.
+        """Send the client a request, and return its typed result.
 
-        Only revisions with a handshake let a server do so: `sampling/createMessage`,
-        `roots/list`, `elicitation/create` and `ping`, of which the client must have declared
-        the capability.
+        Only in revisions with a handshake: `sampling/createMessage`, `roots/list`,
+        `elicitation/create` and `ping`. The client must have declared the capability.
 
         Raises:
             LocalProtocolError: the revision or the client does not allow it; nothing was sent.

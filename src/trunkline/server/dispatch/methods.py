@@ -1,7 +1,7 @@
-"""What serves each method: reads its params, finds what was registered, begins the handler.
+"""The methods of MCP: decode params, find the registered entry, run its handler.
 
-The tables at the end say which function serves which method. Which revisions have a method
-is not said here: a `ServerRevision` takes from the table what its revision's rows list.
+The tables at the end map methods and notifications to functions. A `ServerRevision` takes from
+them what the rows of its revision list.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ _log: Final = logging.getLogger("trunkline.server")
 
 NotificationHandler = Callable[[Connection, Any], None]
 
-# The most that a completion may suggest.            [MCP 2025-11-25, server/utilities/completion]
+# Values of one completion.                          [MCP 2025-11-25, server/utilities/completion]
 _MAX_COMPLETIONS: Final = 100
 
 
 class _Retry(Struct, frozen=True):
-    """Of any params, what is brought back from an earlier attempt."""
+    """Of any params, the members of a retry."""
 
     input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")
     request_state: Raw | UnsetType = field(default=UNSET, name="requestState")
@@ -84,16 +84,16 @@ _read_cancelled: Final = Decoder(CancelledNotificationParams)
 
 
 def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
-    """Return arguments that came as texts as what the handler takes.
+    """Return arguments that came as texts, converted to the types of the handler.
 
     Raises:
-        ValidationError: one of them cannot be that.
+        ValidationError: one of them cannot be converted.
     """
     struct = entry.arguments.struct
     return msgspec.convert(texts, struct, strict=False, dec_hook=read_model)
 
 
-# -- opening ---------------------------------------------------------------------------------
+# -- negotiation -----------------------------------------------------------------------------
 
 
 def _initialize(
@@ -133,7 +133,6 @@ def _set_level(
 def _lister(
     find: Callable[[ServerCore], PagedList[Any]], offered: Callable[[ServerCore], bool]
 ) -> MethodHandler:
-    """Return what serves the pages of one list."""
 
     def serve(
         connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
@@ -156,7 +155,7 @@ def _lister(
 
 
 def _not_offered(connection: Connection, asked: IncomingRequest, rev: ServerRevision) -> None:
-    text = f"Unknown method: {redact(asked.method)} (this server offers no such thing)"
+    text = f"Unknown method: {redact(asked.method)} (this server does not offer it)"
     connection.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text)
 
 
@@ -164,7 +163,7 @@ def _not_offered(connection: Connection, asked: IncomingRequest, rev: ServerRevi
 
 
 class _Tool:
-    """A tool that ran and failed gives a result all the same."""
+    """Renders tools: one that ran and failed has a result too."""
 
     def finish(self, entry: ToolEntry, context: Context, value: Any) -> Any:
         if value.__class__ is ExtensionResult:
@@ -211,12 +210,11 @@ def _call_tool(
 
 
 def _is_retry(params: Any) -> bool:
-    """Say whether a request brings something back from an earlier attempt."""
     return params.input_responses is not UNSET or params.request_state is not UNSET
 
 
 def _resume(context: Context, params: ToolCall | _Retry) -> bool:
-    """Take in what a request brings back; if it cannot be used, refuse it and say so."""
+    """Resume a call with its answers; return False, and answer, if they are invalid."""
     connection, policy = context._connection, context._rev.policy
     try:
         connection.core.rounds.resume(context, params.input_responses, params.request_state)
@@ -229,7 +227,7 @@ def _resume(context: Context, params: ToolCall | _Retry) -> bool:
 def _may_begin(
     context: Context, params: GetPromptRequestParams | ReadResourceRequestParams
 ) -> bool:
-    """Take in what a request brings back, if its revision has that; say whether to go on."""
+    """Resume a retry, if the revision has retries; return False if it was answered."""
     if not context._rev.asks_in_results or not _is_retry(params):
         return True
     return _resume(context, _read_retry.decode(params_of(context._asked)))
@@ -257,7 +255,7 @@ def _bad_arguments(context: Context, entry: ToolEntry, error: Exception, raw: An
 def _refuse_arguments(context: Context, entry: ToolEntry, problem: str) -> None:
     connection, asked, rev = context._connection, context._asked, context._rev
     text = f"Invalid arguments for tool {entry.name!r}: {problem}"
-    # Who asked for a task, by a revision in which clients do, expects a task or an error.
+    # A client that requested a task expects a task or an error.
     wants_task = rev.has_handshake and context._run is not None
     if rev.bad_arguments_are_results and not wants_task:
         result = rev.tool_result(errors.failed(text), entry.output)
@@ -270,7 +268,7 @@ def _refuse_arguments(context: Context, entry: ToolEntry, problem: str) -> None:
 
 
 class _Answered:
-    """What a resource, prompt, completion or method of the author's own gives."""
+    """Renders resources, prompts, completions and methods: a failure is an error."""
 
     def fail(self, _: Any, context: Context, error: BaseException) -> ErrorObject:
         return errors.error_of(error, context, context._rev.policy)
@@ -282,7 +280,7 @@ class _Resource(_Answered):
         if value is None:
             return _missing(rev, context.name)
         result = ReadResourceResult(contents_of(value, context.name, entry.mime_type))
-        # What came of an answer is not to be kept.  [MCP 2026-07-28, server/utilities/caching]
+        # Depends on an answer: not cached.  [MCP 2026-07-28, server/utilities/caching]
         is_kept = context._run is None or context._run.round is None
         cache = (entry.cache or context._core.cache) if is_kept else CacheHint()
         return rev.cached(rev.result(result), cache)
@@ -301,7 +299,7 @@ def _read(
         try:
             values = _converted(entry, variables)
         except ValidationError:
-            continue  # no resource of that family has such a name
+            continue  # no resource of the template has such a name
         context = Context(connection, asked, rev, caller, entry.owner, uri)
         if _may_begin(context, params):
             connection.runner.begin(_RESOURCE, entry, values, context)
@@ -420,7 +418,7 @@ def _complete(
         return
     completer = core.completer("prompt" if is_prompt else "resource", name, argument.name)
     if completer is None:
-        # A known argument, for which nobody has suggestions.
+        # An argument without a completion.
         result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))
         connection.answer(asked, rev.result(result), rev.policy)
         return
@@ -438,7 +436,7 @@ def _complete(
 
 
 def _of_tasks(name: str) -> MethodHandler:
-    """Return what serves a method about tasks, where tasks are part of the revision's core."""
+    """Return the handler of a task method, for revisions with tasks in their core."""
 
     def serve(
         connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
@@ -446,7 +444,7 @@ def _of_tasks(name: str) -> MethodHandler:
         if TASKS not in connection.core.extensions:
             _not_offered(connection, asked, rev)
             return
-        # Imported here: a server without tasks has no use for it.
+        # Imported here: most servers have no tasks.
         from ..tasks.methods import TASK_METHODS
 
         TASK_METHODS[name](connection, asked, caller, rev)
@@ -454,11 +452,11 @@ def _of_tasks(name: str) -> MethodHandler:
     return serve
 
 
-# -- methods of the author's own -------------------------------------------------------------
+# -- methods outside the specification -------------------------------------------------------
 
 
 class OwnMethod(_Answered):
-    """A method outside the specification, served because an author registered it."""
+    """A registered method outside the specification."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -483,7 +481,7 @@ class OwnMethod(_Answered):
         connection.runner.begin(self, entry, values, context)
 
     def finish(self, _: Entry, context: Context, value: Any) -> Any:
-        """Return the result: an object as it is, anything else under `result`, none as empty."""
+        """Return the result: an object as it is, None as empty, anything else under `result`."""
         if value is None:
             return context._rev.empty()
         if value.__class__ is ExtensionResult:
@@ -497,7 +495,6 @@ class OwnMethod(_Answered):
 
 
 def _without_meta(raw: Raw) -> bytes:
-    """Return params without `_meta`, which belongs to the protocol and not to the handler."""
     return encode({name: value for name, value in members_of(raw).items() if name != "_meta"})
 
 
@@ -526,7 +523,7 @@ def _cancelled(connection: Connection, params: Any) -> None:
 
 
 def _ignored(_: Connection, params: Any) -> None:
-    """Take note of nothing: there is nothing a server has to do."""
+    """Do nothing: a server need not act on it."""
 
 
 method_handlers: Final[dict[str, MethodHandler]] = {

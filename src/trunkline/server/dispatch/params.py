@@ -25,19 +25,19 @@ def params_of(asked: IncomingRequest) -> Raw:
 
 
 class ToolCall(Struct, frozen=True):
-    """The params of `tools/call` as the envelope's reader leaves them: arguments raw."""
+    """The params of `tools/call` as decoded with the envelope: arguments raw."""
 
     name: str
     arguments: Raw | UnsetType = UNSET
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
-    # Where a lenient policy also looks for it.  [K-32]
+    # A lenient policy accepts it here.  [K-32]
     progress_token: Any = field(default=UNSET, name="progressToken")
-    # What 2025-11-25 asks for a task with.
+    # Requests a task, in 2025-11-25.
     task: Raw | UnsetType = UNSET
-    # What 2026-07-28 sends a request again with; elsewhere they are anybody's.
+    # Of a retry, in 2026-07-28; without meaning elsewhere.
     input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")
     request_state: Raw | UnsetType = field(default=UNSET, name="requestState")
 
 
-# The params that are read with the envelope, by method.
+# Params that are decoded with the envelope, by method.
 PARAMS: Final = {"tools/call": ToolCall}

@@ -1,18 +1,17 @@
-"""What one client has set going: handlers at work, requests that wait, and the order they run in.
+"""Running the handlers of one connection: concurrency limit, queue, cancellation, answers.
 
-`RequestRunner` runs the handlers of one connection and bounds them. Every request that comes here
-leaves in one of three ways: its handler's outcome answers it, the server's end does, or it
-was cancelled and nothing does. Finding a handler for a request is not its affair.
+Each request that a `RequestRunner` takes is answered with the outcome of its handler, or with
+an error because the server stops, or it was cancelled and is not answered.
 
 The rules that live here, and only here:
 
 * A cancelled request is not answered, and its handler is stopped; what it still returns is
   dropped.                                  [MCP 2025-11-25, basic/utilities/cancellation]
-* So many handlers are at work for one client, further requests wait in order, and one too
-  many of those ends the connection. A request that was cancelled does not count.
-* Where a policy says so the requests of a batch run one after the other.
-* A handler that is detached goes on without its request: the connection counts, answers and
-  stops it no more, and whoever detached it gets its outcome.
+* The number of running handlers is bounded; further requests wait in order, and too many of
+  those close the connection. A cancelled request does not count.
+* With `batch_order="sequential"` the requests of a batch run one after the other.
+* A detached handler runs on without its request: the connection does not count, answer or stop
+  it any more, and a callback gets its outcome.
 """
 
 from __future__ import annotations
@@ -54,19 +53,19 @@ __all__ = ["RETRY_AFTER_MS", "RequestRunner", "ResultRenderer"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# What a refusal for lack of room tells the client, in milliseconds.
+# `retryAfterMs` of an error because of overload.
 RETRY_AFTER_MS: Final = 1000
 
 
 class ResultRenderer(Protocol):
-    """One kind of handler: what becomes of what it returns, and of what it raises."""
+    """Makes results of what handlers of one kind return and raise."""
 
     def finish(self, entry: Any, context: Context, value: Any) -> Any:
-        """Return the result as it is sent."""
+        """Return the result in its wire form."""
         ...
 
     def fail(self, entry: Any, context: Context, error: BaseException) -> Any:
-        """Return the result, or the `ErrorObject`, that says so."""
+        """Return the result, or the `ErrorObject`, of a failed handler."""
         ...
 
 
@@ -102,41 +101,41 @@ class RequestRunner:
         self._core = core
         self._peer = peer
         self._transport = transport
-        # How a request that waited is served after all, and how the connection is ended.
+        # Serves a request that waited, and closes the connection.
         self._serve = serve
         self._end = end
         self._loop = loop = asyncio.get_running_loop()
-        # What the loop would do, without asking for a factory each time.
+        # As `create_task` would, without looking for a task factory each time.
         is_plain = loop.get_task_factory() is None and isinstance(loop, asyncio.BaseEventLoop)
         self._new_task = partial(asyncio.Task, loop=loop) if is_plain else loop.create_task
         self.at_work: dict[IncomingRequest, Context] = {}
         self.waiting: dict[IncomingRequest, None] = {}
-        self._held = 0  # bytes, by those that wait
+        self._held = 0  # bytes of waiting requests
         self._room: list[asyncio.Future[None]] = []
-        # Of batches whose requests run one after the other: those whose turn has not come.
+        # Requests of sequential batches that have not been served yet, by batch.
         self._turns: dict[int, deque[IncomingRequest]] = {}
         self._is_draining = False
         self._is_turning = False
-        # Whether new work is refused, because the server is to end.
+        # Whether new requests are refused because the server stops.
         self.is_stopping = False
 
-    # -- beginning ---------------------------------------------------------------------------
+    # -- starting ----------------------------------------------------------------------------
 
     def take(self, asked: IncomingRequest, policy: Policy) -> None:
-        """Take in a request: serve it, or let it wait."""
+        """Serve a request, or let it wait."""
         if self._transport.backlog > HIGH_WATER:
-            self._hold(asked, policy)
+            self._queue(asked, policy)
         elif asked.slot is not None and policy.batch_order == "sequential":
             self._take_turn(asked)
         else:
             self._serve(asked)
 
     def begin(self, work: ResultRenderer, entry: Entry, values: Any, context: Context) -> None:
-        """Run the handler of a request, now or when there is room."""
+        """Run the handler of a request, now or when one of the others ends."""
         core, asked = self._core, context._asked
         waits = self.waiting and not (self._is_draining or self._is_turning)
         if waits or len(self.at_work) >= core.limits.in_flight:
-            self._hold(asked, context._rev.policy)
+            self._queue(asked, context._rev.policy)
         elif core.in_flight >= core.limits.in_flight_overall or self.is_stopping:
             kind = ErrorKind.SERVICE_UNAVAILABLE if self.is_stopping else ErrorKind.OVERLOADED
             self._refuse(asked, context._rev.policy, kind)
@@ -151,7 +150,7 @@ class RequestRunner:
                 context._task = self._new_task(self._run(work, entry, values, context))
 
     def _run_inline(self, work: ResultRenderer, entry: Any, values: Any, context: Context) -> None:
-        """Run a handler here and now: its author said that it is quick."""
+        """Run a handler on the event loop: its author set `inline`."""
         try:
             value = entry.arguments.call(values, context)
             if isawaitable(value):
@@ -169,7 +168,7 @@ class RequestRunner:
     async def _run(
         self, work: ResultRenderer, entry: Any, values: Any, context: Context, begun: Any = None
     ) -> None:
-        """Run a handler as a task of its own, so that it can be cancelled."""
+        """Run a handler in its own asyncio task, so that it can be cancelled."""
         try:
             if context._run is not None and context._run.begin is not None:
                 await context._run.begin(context)
@@ -177,7 +176,7 @@ class RequestRunner:
                 value = await begun
             elif entry.is_plain and not self._core.middleware:
                 value = entry.arguments.call(values, context)
-                # Or a wrapper around a coroutine function gave back something else.
+                # A wrapper around a coroutine function may return something else.
                 if type(value) is CoroutineType or isawaitable(value):
                     value = await value
             else:
@@ -192,7 +191,7 @@ class RequestRunner:
         self._done(context, outcome)
 
     async def _call_guarded(self, entry: Any, values: Any, context: Context) -> Any:
-        """Call a handler with what was switched on for it: middleware, a timeout, a thread."""
+        """Call a handler with middleware, timeout or thread."""
         if entry.timeout is None:
             return await invoke(self._core, entry, values, context)
         context.deadline = self._loop.time() + entry.timeout
@@ -202,13 +201,13 @@ class RequestRunner:
                 try:
                     return await invoke(self._core, entry, values, context)
                 finally:
-                    context._limit = None  # a task that it left behind may still ask
+                    context._limit = None  # a task that it left behind may still use it
         except TimeoutError:
             if not limit.expired():
-                raise  # one of the handler's own
-        context.cancelled = True  # a handler on a thread has to look
+                raise  # raised by the handler itself
+        context.cancelled = True  # for a handler on a thread
         if context._run is not None:
-            context._run.stop()  # or wait for something that nobody wants any more
+            context._run.stop()  # or it would go on waiting
         raise HandlerTimeout
 
     # -- ending ------------------------------------------------------------------------------
@@ -216,35 +215,35 @@ class RequestRunner:
     def _failed(
         self, work: ResultRenderer, entry: Any, context: Context, error: BaseException
     ) -> Any:
-        """Return what says that a handler failed, or None where nobody is to hear of it."""
+        """Return the outcome of a failed handler, or None if it is not answered."""
         policy, run = context._rev.policy, context._run
         if run is not None and run.on_end is not None:
-            # To whoever detached it, who knows why it was stopped; or the whole loop ends.
+            # The callback knows why it was stopped; or the event loop ends.
             stopped = isinstance(error, asyncio.CancelledError) and _is_stopped(context)
-            return None if stopped else _told(work, entry, context, error)
+            return None if stopped else _failure_of(work, entry, context, error)
         if context._asked not in self._peer.incoming:
             return None
         if run is not None and run.is_over and not _failed_by_itself(error):
-            return _ending(context, run)
+            return _suspended_result(context, run)
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
         if isinstance(error, NoThreadFree):
             return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
-        return _told(work, entry, context, error)
+        return _failure_of(work, entry, context, error)
 
     def detach(self, context: Context, on_end: Callable[[Any], object]) -> None:
-        """Let a handler go on without its request; `on_end` gets its outcome.
+        """Let a handler run on without its request; `on_end` gets its outcome.
 
-        That is what the client would be sent, or None if the handler was stopped. The request
-        itself is still to be answered, by who detaches.
+        The outcome is what the client would be sent, or None if the handler was stopped. The
+        caller answers the request.
         """
         handler_run_of(context).on_end = on_end
         if self.at_work.pop(context._asked, None) is not None:
             self._core.in_flight -= 1
-            self._go_on_after(context._asked)
+            self._start_next(context._asked)
 
     def _done(self, context: Context, outcome: Any) -> None:
-        """Answer a request whose handler has ended, and begin what waited for that."""
+        """Answer a request whose handler has ended, and start those that wait."""
         asked, run = context._asked, context._run
         if run is not None and run.on_end is not None:
             run.on_end(outcome)
@@ -258,41 +257,45 @@ class RequestRunner:
             self._core.in_flight -= 1
             if run is not None:
                 run.end()
-        self._go_on_after(asked)
+        self._start_next(asked)
 
-    def _go_on_after(self, asked: IncomingRequest) -> None:
+    def _start_next(self, asked: IncomingRequest) -> None:
         if self._turns and asked.slot is not None:
             self._end_turn(asked)
         if self.waiting:
             self.drain()
 
     def answer(self, asked: IncomingRequest, outcome: Any, policy: Policy) -> None:
-        """Answer a request, with a result or an `ErrorObject`; a cancelled one is left alone."""
+        """Answer a request with a result or an `ErrorObject`; a cancelled one is not answered."""
         try:
             if type(outcome) is ErrorObject:
                 self._peer.fail(asked, outcome)
             else:
                 self._peer.answer(asked, outcome)
         except LocalProtocolError as error:
-            _log.error("the answer to %s cannot be written: %s", asked.method, error)
+            _log.error(
+                "the answer to %s cannot be encoded, answering with an internal error: %s",
+                asked.method,
+                error,
+            )
             self._peer.fail(asked, named_error(ErrorKind.INTERNAL_ERROR, policy=policy))
 
     def cancel(self, id: RequestId) -> None:
-        """Stop serving a request, and do not answer it; one that is not open is ignored."""
+        """Stop the handler of a request, which is not answered; ignore one that is not open."""
         asked = self._peer.incoming.find(id)
         if asked is None:
             return
         context = self.at_work.get(asked)
         self._peer.drop(asked)
         self._core.request_cancelled(asked)
-        self._let_go(asked)
+        self._unqueue(asked)
         if context is not None:
             self._stop(context)
         elif self._turns and asked.slot is not None:
             self._end_turn(asked)
 
     def cancel_all(self) -> None:
-        """Stop every handler; who is answered what is for `finish` to see to."""
+        """Stop every handler; `finish` answers their requests."""
         for context in list(self.at_work.values()):
             self._stop(context)
 
@@ -300,22 +303,22 @@ class RequestRunner:
         context._stop()
         task = context._task
         if task is not None:
-            # A task that is cancelled before its first step never runs, not even its `except`.
-            task.add_done_callback(lambda _: self._never_begun(context))
+            # A task that is cancelled before its first step never runs its `except`.
+            task.add_done_callback(lambda _: self._ended_before_start(context))
 
-    def _never_begun(self, context: Context) -> None:
+    def _ended_before_start(self, context: Context) -> None:
         if context._asked in self.at_work:
             self._done(context, _unavailable(context._rev.policy))
 
     async def finish(self, seconds: float, cleanup: float, policy: Policy) -> None:
-        """Let handlers finish for so long; then stop those that are left, and answer for them."""
+        """Wait for handlers for so many seconds, then stop the rest and answer their requests."""
         await self._wait(seconds)
         self.is_stopping = True
         self.cancel_all()
         await self._wait(cleanup)
         for asked, context in self.at_work.items():
             what = show(context.name)
-            _log.warning("%s %s does not end though it was cancelled", asked.method, what)
+            _log.warning("handler of %s %s does not end after cancellation", asked.method, what)
         turns = [asked for others in self._turns.values() for asked in others]
         for asked in (*self.at_work, *self.waiting, *turns):
             self._peer.fail(asked, _unavailable(policy))
@@ -323,21 +326,21 @@ class RequestRunner:
         self._turns.clear()
 
     async def _wait(self, seconds: float) -> None:
-        """Wait for handlers at work, those that wait for their turn included."""
+        """Wait for running handlers and waiting requests."""
         until = self._loop.time() + seconds
         while (self.at_work or self.waiting) and (left := until - self._loop.time()) > 0:
             tasks = (context._task for context in self.at_work.values())
             waits: list[asyncio.Future[None]] = [task for task in tasks if task is not None]
             if not waits:
-                # What is left waits for the client to read.
+                # The rest waits for the client to read.
                 waits = [self._loop.create_future()]
                 self._room += waits
             await asyncio.wait(waits, timeout=left)
 
-    # -- room --------------------------------------------------------------------------------
+    # -- queue -------------------------------------------------------------------------------
 
     async def room(self) -> None:
-        """Wait until the client has read most of what was written, or is gone."""
+        """Wait until the client has read most of what was sent, or has closed the connection."""
         if self._transport.backlog > HIGH_WATER and not self.is_stopping:
             future = self._loop.create_future()
             self._room.append(future)
@@ -356,27 +359,27 @@ class RequestRunner:
         try:
             while waiting and len(self.at_work) < most and transport.backlog <= HIGH_WATER:
                 asked = next(iter(waiting))
-                self._let_go(asked)
+                self._unqueue(asked)
                 self._serve(asked)
                 if self._turns and asked.slot is not None and asked not in self.at_work:
                     self._end_turn(asked)  # it was refused, or done at once
         finally:
             self._is_draining = False
 
-    def _hold(self, asked: IncomingRequest, policy: Policy) -> None:
-        """Let a request wait; one too many ends the connection, one too large is refused."""
+    def _queue(self, asked: IncomingRequest, policy: Policy) -> None:
+        """Queue a request; too many close the connection, one too large is refused."""
         limits = self._core.limits
         size = _size(asked)
         if len(self.waiting) >= limits.waiting:
             self._refuse(asked, policy, ErrorKind.OVERLOADED)
-            self._end(TransportError(f"the client has {limits.waiting} requests waiting"))
+            self._end(TransportError(f"the client has {limits.waiting} waiting requests"))
         elif self._held + size > limits.waiting_bytes:
             self._refuse(asked, policy, ErrorKind.OVERLOADED)
         else:
             self._held += size
             self.waiting[asked] = None
 
-    def _let_go(self, asked: IncomingRequest) -> None:
+    def _unqueue(self, asked: IncomingRequest) -> None:
         if asked in self.waiting:
             del self.waiting[asked]
             self._held -= _size(asked)
@@ -384,37 +387,37 @@ class RequestRunner:
     def _refuse(self, asked: IncomingRequest, policy: Policy, kind: str) -> None:
         self._peer.fail(asked, named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER_MS))
 
-    # -- one after the other -----------------------------------------------------------------
+    # -- sequential batches ------------------------------------------------------------------
 
     def _take_turn(self, asked: IncomingRequest) -> None:
         batch = id(asked.slot[0])
         turns = self._turns.get(batch)
         if turns is None:
             self._turns[batch] = deque()
-            self._go_on(batch, asked)
+            self._serve_batch(batch, asked)
         else:
             turns.append(asked)
 
     def _end_turn(self, asked: IncomingRequest) -> None:
-        """Begin the next request of a batch, now that this one is done with, or cancelled."""
+        """Serve the next request of a batch after this one ended or was cancelled."""
         batch = id(asked.slot[0])
         turns = self._turns.get(batch)
         if turns is None or self._is_turning:
-            return  # in no particular order, or whoever began this one goes on
+            return  # not sequential, or `_serve_batch` is running
         if asked in turns:
             turns.remove(asked)
         else:
-            self._go_on(batch, turns.popleft() if turns else None)
+            self._serve_batch(batch, turns.popleft() if turns else None)
 
-    def _go_on(self, batch: int, asked: IncomingRequest | None) -> None:
-        """Serve requests of a batch until one is still at work."""
+    def _serve_batch(self, batch: int, asked: IncomingRequest | None) -> None:
+        """Serve requests of a batch until one has a running handler."""
         self._is_turning = True
         try:
             while asked is not None:
-                if asked in self._peer.incoming:  # or it was cancelled meanwhile
+                if asked in self._peer.incoming:  # or it was cancelled
                     self._serve(asked)
                 if asked in self.at_work or asked in self.waiting:
-                    return  # its end goes on from here
+                    return  # `_end_turn` continues
                 turns = self._turns[batch]
                 asked = turns.popleft() if turns else None
             del self._turns[batch]
@@ -423,22 +426,22 @@ class RequestRunner:
 
 
 def _failed_by_itself(error: BaseException) -> bool:
-    """Say whether a handler has failed for another reason than that its round is over."""
+    """Return True if a handler failed for another reason than its suspension."""
     found: BaseException | None = error
     while found is not None and isinstance(error, Exception):
         if isinstance(found, SuspendHandler):
-            return False  # it was caught, and this is what came of it
+            return False  # the handler caught it, and raised this
         found = found.__cause__ or found.__context__
     return isinstance(error, Exception)
 
 
 def _is_stopped(context: Context) -> bool:
-    """Say whether a handler was told to stop, by us or by whoever ends the loop."""
+    """Return True if a handler was cancelled, here or by the end of the event loop."""
     return context.cancelled or (context._task is not None and context._task.cancelling() > 0)
 
 
-def _alone(error: BaseException) -> BaseException:
-    """Return what was raised, without the groups that hold nothing else."""
+def _unwrapped(error: BaseException) -> BaseException:
+    """Return an exception without exception groups that hold nothing else."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -448,37 +451,42 @@ def _finished(work: ResultRenderer, entry: Any, context: Context, value: Any) ->
     """Return the outcome of a handler that has returned."""
     run = context._run
     if run is not None and run.is_over and run.on_end is None:
-        return _ending(context, run)  # it caught what was to end it
+        return _suspended_result(context, run)  # it caught the suspension
     return work.finish(entry, context, value)
 
 
-def _ending(context: Context, run: HandlerRun) -> Any:
-    """Return the questions of a handler that was ended for them."""
+def _suspended_result(context: Context, run: HandlerRun) -> Any:
+    """Return the result with the input requests of a suspended handler."""
     if run.round is None:
-        raise ValueError("this handler was not ended")
+        raise ValueError("this handler is not suspended")
     try:
         return run.round.ending()
-    except Exception as error:  # noqa: BLE001  # ours; the client is not left waiting
-        _log.error("%s cannot ask\n%s", context.method, as_redacted(error))
+    except Exception as error:  # noqa: BLE001  # a defect here; the client gets an answer
+        _log.error(
+            "internal error while encoding the input requests of %s\n%s",
+            context.method,
+            as_redacted(error),
+        )
         return named_error(ErrorKind.INTERNAL_ERROR, policy=context._rev.policy)
 
 
-def _told(work: ResultRenderer, entry: Any, context: Context, error: BaseException) -> Any:
-    """Return how it is said that a handler failed."""
+def _failure_of(work: ResultRenderer, entry: Any, context: Context, error: BaseException) -> Any:
     try:
-        return work.fail(entry, context, _alone(error))
-    except Exception as another:  # noqa: BLE001  # an exception that cannot even be shown
-        _log.error("%s cannot tell how it failed\n%s", context.method, as_redacted(another))
+        return work.fail(entry, context, _unwrapped(error))
+    except Exception as another:  # noqa: BLE001  # an exception whose repr fails
+        _log.error(
+            "internal error while encoding the failure of %s\n%s",
+            context.method,
+            as_redacted(another),
+        )
         return named_error(ErrorKind.INTERNAL_ERROR, policy=context._rev.policy)
 
 
 def _unavailable(policy: Policy) -> ErrorObject:
-    """Return what a request is answered whose handler the server did not let finish."""
     return named_error(ErrorKind.SERVICE_UNAVAILABLE, policy=policy, retryAfterMs=RETRY_AFTER_MS)
 
 
 def _size(asked: IncomingRequest) -> int:
-    """Return how many bytes a request that waits keeps."""
     params = asked.params
     if type(params) is ToolCall:
         return sum(_length(getattr(params, name)) for name in params.__struct_fields__)

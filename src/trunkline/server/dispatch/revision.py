@@ -1,7 +1,7 @@
-"""What a server looks like in one revision: which methods it serves, and how it puts things.
+"""A server in one revision of MCP: its methods, capabilities and the form of its results.
 
-Made once per revision, when it is first spoken; a message picks its rev and after that
-nobody asks which revision this is. Which methods a revision has comes from its rows.
+A `ServerRevision` is made once per revision, on first use. Each message is assigned one, so that
+other code does not test for revisions. The methods come from the rows of the specification.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LEVELS", "MethodHandler", "ServerRevision"]
 
-# How severe each level is, from 0 on.
+# Severity by level, from 0.
 LEVELS: Final[dict[str, int]] = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 
-# What a server with tasks can do, where tasks are no extension.
+# The capability of a server with tasks, where tasks are not an extension.
 _TASKS: Final = ServerCapabilitiesTasks(
     cancel={},
     list={},
@@ -70,16 +70,16 @@ MethodHandler = Callable[["Connection", IncomingRequest, "Caller | None", "Serve
 
 
 class ServerRevision:
-    """One revision of one server."""
+    """One server in one revision; called `rev` where it is passed around."""
 
     def __init__(self, core: ServerCore, revision: str, served: dict[str, MethodHandler]) -> None:
         self.core = core
         self.revision = revision
         self.policy: Policy = core.policy.replace(revision=revision)
         rows = [row for row in methods(revision) if "client" in row.senders]
-        # A revision has a handshake if it has the method that opens one.
+        # A revision has a handshake if it has `initialize`.
         self.has_handshake = any(row.name == "initialize" for row in rows)
-        # What an extension owns is served by the extension, where somebody took it.
+        # Methods of an extension are served if the extension was added.
         self._own_methods: dict[str, MethodHandler] = {
             row.name: served[row.name]
             for row in rows
@@ -91,18 +91,18 @@ class ServerRevision:
         self.has_extensions = has_extensions(revision)
         self.methods: dict[str, MethodHandler] = {}
         self.refresh()
-        # Whether questions of handlers go out inside results, and answers come in as params.
+        # Whether questions are sent inside results, and answers come as params.
         self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
         self._codecs: dict[str, Codec] = {}
         self._info = narrow(core.info, revision)
-        # What every result carries, where the revision wants results to say what they are.
+        # Whether each result carries `resultType` and the server's `_meta`.
         self._says_type = "resultType" in requires("CallToolResult", revision)
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
         self.meta: dict[str, Any] | UnsetType = self._own_meta or UNSET
         self._structured = _structured(revision)
         self._failures_are_errors = self.policy.tool_failures == "error"
-        # Whether arguments that do not fit a tool are told as its result.
+        # Whether invalid arguments of a tool give a result, not an error.
         self.bad_arguments_are_results = (
             not self._failures_are_errors and BAD_ARGUMENTS_ARE_RESULTS.holds(revision)
         )
@@ -111,12 +111,12 @@ class ServerRevision:
         return f"<Surface of {self.core.name!r} in {self.revision}>"
 
     def refresh(self) -> None:
-        """Serve what the server's extensions add, where the revision has extensions."""
+        """Update the methods of extensions, if the revision has extensions."""
         added = self.core.extension_methods if self.has_extensions else {}
         self.methods = {**added, **self._own_methods}
 
     def codec(self, transport: TransportName) -> Codec:
-        """Return the codec that requests of this revision are read with."""
+        """Return the codec for requests of this revision."""
         found = self._codecs.get(transport)
         if found is None:
             found = Codec(self.policy, expect="calls", transport=transport, params=PARAMS)
@@ -126,15 +126,15 @@ class ServerRevision:
     # -- results -----------------------------------------------------------------------------
 
     def narrowed(self, value: Any) -> Any:
-        """Return a value with what this revision does not know left out."""
+        """Return a value without the fields that this revision does not have."""
         return narrow(value, self.revision)
 
     def result(self, value: Any) -> Any:
-        """Return a typed result as it is sent in this revision."""
+        """Return a result as it is sent in this revision."""
         value = narrow(value, self.revision)
         if self._says_type:
             meta = self.meta if value.meta is UNSET else {**self._own_meta, **value.meta}
-            # Results that are nothing else carry their type as a constant.
+            # Other results have their type as a constant.
             if "result_type" in value.__struct_fields__:
                 return replace(value, meta=meta, result_type="complete")
             return replace(value, meta=meta)
@@ -147,10 +147,10 @@ class ServerRevision:
             if output.wraps:
                 value = replace(value, structured_content={"result": structured})
             elif not _is_object(structured):
-                # Nothing was promised about it, and this revision has a place for objects alone.
+                # It has no output schema, and this revision allows only objects.
                 value = replace(value, structured_content=UNSET)
         if value.meta is UNSET and self._says_type:
-            # As `result` does, without a look at every member: each call comes through here.
+            # As `result` does, without a look at each field: this is the hot path.
             value = narrow(value, self.revision)
             return CallToolResult(
                 value.content,
@@ -159,18 +159,18 @@ class ServerRevision:
                 result_type="complete",
                 structured_content=value.structured_content,
             )
-        return self.result(value)  # type: ignore[no-any-return]  # of the type it came in
+        return self.result(value)  # type: ignore[no-any-return]  # the type of the argument
 
     def failed_tool(self, value: CallToolResult) -> CallToolResult | ErrorObject:
-        """Return how it is said in this revision, under this policy, that a tool failed."""
+        """Return the result or the error of a failed tool, as the policy says."""
         if not self._failures_are_errors:
-            return self.result(value)  # type: ignore[no-any-return]  # of the type it came in
+            return self.result(value)  # type: ignore[no-any-return]  # the type of the argument
         block = value.content[0]
         text = block.text if isinstance(block, TextContent) else None
         return named_error(ErrorKind.TOOL_EXECUTION_FAILED, policy=self.policy, message=text)
 
     def sentence(self, kind: str) -> str | None:
-        """Return what the profile in use says of a lifecycle error, or None for its usual text."""
+        """Return the text of a lifecycle error in the profile in use, or None for the usual one."""
         return lifecycle_message(self.policy.codes, kind)
 
     def output_schema(self, output: Output) -> dict[str, Any] | UnsetType:
@@ -179,11 +179,11 @@ class ServerRevision:
         return UNSET if schema is None else schema
 
     def empty(self) -> Any:
-        """Return the result of a request that has nothing to say."""
+        """Return an empty result."""
         return {"resultType": "complete", "_meta": self.meta} if self._says_type else {}
 
     def tail(self, cache: CacheHint) -> bytes:
-        """Return what a page of a list ends with, as JSON members after a comma."""
+        """Return the JSON members at the end of each page of a list, after a comma."""
         if not self._says_type:
             return b""
         members: dict[str, Any] = {"resultType": "complete"}
@@ -193,15 +193,15 @@ class ServerRevision:
         return b"," + encode(members)[1:-1]
 
     def cached(self, result: Any, cache: CacheHint) -> Any:
-        """Return a result with how long it may be kept, where the revision has that."""
+        """Return a result with its cache hint, if the revision has that."""
         if not self._caches:
             return result
         return replace(result, ttl_ms=cache.milliseconds, cache_scope=cache.scope)
 
-    # -- opening -----------------------------------------------------------------------------
+    # -- negotiation -------------------------------------------------------------------------
 
     def capabilities(self) -> ServerCapabilities:
-        """Return what the server can do in this revision, from what was registered."""
+        """Return the capabilities in this revision, from what was registered."""
         core = self.core
         completes = core.has_completions and capability("completions", self.revision, "server")
         return narrow(
@@ -251,10 +251,10 @@ class ServerRevision:
         data: Any,
         logger: str | None,
     ) -> LoggingMessageNotificationParams | None:
-        """Return a line of the log for the client, or None if it did not ask for such lines.
+        """Return the params of a log message, or None if the client does not want the level.
 
         Raises:
-            ValueError: there is no such level; the text lists those there are.
+            ValueError: the level is unknown; the text lists the levels.
         """
         rank = _rank(level)
         wanted: str | None
@@ -272,12 +272,12 @@ class ServerRevision:
 def _rank(level: str) -> int:
     rank = LEVELS.get(level)
     if rank is None:
-        raise ValueError(f"no log level {level!r}; there are {', '.join(LEVELS)}")
+        raise ValueError(f"unknown log level {level!r}; levels are {', '.join(LEVELS)}")
     return rank
 
 
 def _structured(revision: str) -> str:
-    """Return what `structuredContent` may be in a revision: nothing, an object or anything."""
+    """Return what `structuredContent` may be: "nothing", "object" or "any"."""
     view = type_("CallToolResult", revision)
     found = None if view is None else view.fields.get("structuredContent")
     if found is None:
@@ -286,5 +286,5 @@ def _structured(revision: str) -> str:
 
 
 def _is_object(value: Any) -> bool:
-    # Raw JSON is what our own encoder wrote, so its first byte says what it is.
+    # Raw JSON comes from our own encoder: its first byte tells its type.
     return memoryview(value)[0] == ord("{") if isinstance(value, Raw) else isinstance(value, dict)

@@ -760,7 +760,10 @@ def test_a_key_names_one_question_of_a_call() -> None:
 
     async def work(wire: Wire) -> None:
         reply = await attempt(wire, 1, {"name": "twice"})
-        assert "'same' names another question" in reply["result"]["content"][0]["text"]
+        assert (
+            "another question of this call has the key 'same'"
+            in reply["result"]["content"][0]["text"]
+        )
 
     run(work, app)
 
