@@ -112,7 +112,7 @@ def test_it_listens_once(tmp_path: Path) -> None:
     async def script() -> None:
         scene = Scene()
         listening = scene.app.listen(Unix(tmp_path / "s"))
-        assert "Listening on unix:" in repr(listening)
+        assert "ServerListener on unix:" in repr(listening)
         await listening.close()  # before the beginning there is nothing to close
         listening.stop()
         async with listening:
