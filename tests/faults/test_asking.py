@@ -1601,7 +1601,7 @@ def test_what_a_handler_raises_is_told_to_the_caller_and_not_to_the_server() -> 
                 await client.call_tool("hello")
             assert "building" not in str(raised.value)
             assert isinstance(raised.value.__cause__, RuntimeError)
-            assert server.ended == ["RoundOver"]
+            assert server.ended == ["SuspendHandler"]
 
     run(script, timers_too=True)
 
