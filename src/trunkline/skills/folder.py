@@ -88,7 +88,7 @@ class SkillSnapshot(NamedTuple):
         return found.hexdigest()
 
 
-_NOTHING: Final = SkillSnapshot({}, {}, {}, ())
+_EMPTY_SNAPSHOT: Final = SkillSnapshot({}, {}, {}, ())
 
 
 class _FoundFile(NamedTuple):
@@ -109,7 +109,7 @@ class _SkillFolder(NamedTuple):
     root: Path
 
 
-def scan(folders: Iterable[Path], before: SkillSnapshot = _NOTHING) -> SkillSnapshot:
+def scan(folders: Iterable[Path], before: SkillSnapshot = _EMPTY_SNAPSHOT) -> SkillSnapshot:
     """Scan folders for skills; unchanged files are taken from `before`.
 
     An invalid skill is left out, with the reason in `faults`.
@@ -118,7 +118,7 @@ def scan(folders: Iterable[Path], before: SkillSnapshot = _NOTHING) -> SkillSnap
     homes: list[_SkillFolder] = []
     for folder in folders:
         try:
-            homes += _homes(Path(os.path.realpath(folder)))
+            homes += _skill_folders(Path(os.path.realpath(folder)))
         except OSError as error:
             found.faults.append(ValueError(f"{folder}: the folder cannot be read: {error}"))
     # Skills served before come first, so that a new one cannot take their name or URI.
@@ -221,7 +221,7 @@ class _Scan:
                 child, above = above, above.rpartition("/")[0]
 
 
-def _homes(root: Path) -> list[_SkillFolder]:
+def _skill_folders(root: Path) -> list[_SkillFolder]:
     """Return the skills in a folder, unchecked."""
     found = list(_walk(root, root))
     inside: dict[Path, list[_FoundFile]] = {

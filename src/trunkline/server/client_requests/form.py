@@ -41,7 +41,7 @@ from ..handlers.docstrings import read as read_docstring
 from ..handlers.error_messages import fault
 from ..handlers.json_schema import NOTHING, check, default_shown, schema_of
 from ..handlers.pydantic_models import is_model, read_model
-from .form_fields import WHAT_FORMS_ASK, FormField, field_of, given, written
+from .form_fields import FORM_FIELD_KINDS, FormField, decode_value, field_of, field_schema
 from .form_schema import raw_form
 
 __all__ = ["ChoiceTitles", "Form", "form_of"]
@@ -137,7 +137,7 @@ class Form:
         filled = deepcopy(self._defaults)
         for each in self.fields:
             if each.name in content:
-                filled[each.name] = given(each, content[each.name])
+                filled[each.name] = decode_value(each, content[each.name])
         try:
             return self._make(filled)
         except ValidationError as error:
@@ -153,7 +153,7 @@ class Form:
             )
         schema: Schema = {"$schema": self._dialect} if self._dialect and "$schema" in known else {}
         schema["type"] = "object"
-        schema["properties"] = {each.name: written(each, revision) for each in self.fields}
+        schema["properties"] = {each.name: field_schema(each, revision) for each in self.fields}
         required = [each.name for each in self.fields if each.is_required]
         return {**schema, "required": required} if required else schema
 
@@ -220,7 +220,7 @@ def _readable(label: str, kind: Any) -> Any:
 
 
 def _refused(place: str, why: object) -> TypeError:
-    return TypeError(f"{place} cannot be asked in a form: {why}; {WHAT_FORMS_ASK}")
+    return TypeError(f"{place} cannot be asked in a form: {why}; {FORM_FIELD_KINDS}")
 
 
 def _model_form(label: str, kind: Any) -> Form:
@@ -254,7 +254,7 @@ def _class_form(label: str, kind: Any, info: Any) -> Form:
         found = schema["properties"]
         schema["properties"] = {name: found[name] for name in _hints(kind) or found}
     names = {each.encode_name: each.name for each in info.fields}
-    return _members_form(label, kind, schema, names, lambda given: filled(convert(given, kind)))
+    return _members_form(label, kind, schema, names, lambda values: filled(convert(values, kind)))
 
 
 def _members_form(

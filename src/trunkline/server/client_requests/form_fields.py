@@ -25,12 +25,12 @@ from ...mcp.tables import members
 from ...redaction import is_secret_name
 from ...spec.types import FieldView
 
-__all__ = ["WHAT_FORMS_ASK", "FormField", "Kind", "field_of", "given", "written"]
+__all__ = ["FORM_FIELD_KINDS", "FormField", "Kind", "decode_value", "field_of", "field_schema"]
 
 Schema = dict[str, Any]
 Kind: TypeAlias = Literal["text", "number", "boolean", "one", "several"]
 
-WHAT_FORMS_ASK: Final = (
+FORM_FIELD_KINDS: Final = (
     "a form asks for texts, numbers, booleans, and choices of one or several texts"
 )
 # An error text lists the choices up to this many; the form shows all of them.
@@ -60,7 +60,7 @@ class FormField(NamedTuple):
 
     def default(self) -> Any:
         """Return the value of its default."""
-        return given(self, self.facts["default"])
+        return decode_value(self, self.facts["default"])
 
 
 def field_of(
@@ -79,12 +79,12 @@ def field_of(
     found, takes_null = _without_null(_resolved(dict(schema), definitions))
     item = _resolved(dict(found.get("items") or {}), definitions)
     kind = _kind(found, item)
-    offer = _offer(found if kind == "one" else item) if kind in _CHOICES else _NOTHING
+    offer = _choices_of(found if kind == "one" else item) if kind in _CHOICES else _NO_CHOICES
     known = {**offer.titles, **titles}
     unknown = [text for text in known if text not in offer.choices]
     if unknown:
         raise TypeError(f'"{unknown[0]}" has a title and is not one of its choices')
-    facts = {key: value for key, value in found.items() if key not in _CHOOSING}
+    facts = {key: value for key, value in found.items() if key not in _CHOICE_KEYWORDS}
     if facts.get("type") == "integer":
         _set_whole_bounds(facts)
     _set_default(facts, kind, offer.choices)
@@ -94,7 +94,7 @@ def field_of(
 
 # -- parsing ---------------------------------------------------------------------------------
 
-_CHOOSING: Final = frozenset(["enum", "enumNames", "const", "oneOf", "items", "$defs"])
+_CHOICE_KEYWORDS: Final = frozenset(["enum", "enumNames", "const", "oneOf", "items", "$defs"])
 _KINDS: Final[Mapping[str, Kind]] = {
     "string": "text",
     "integer": "number",
@@ -170,10 +170,10 @@ class _Choices(NamedTuple):
     is_legacy: bool
 
 
-_NOTHING: Final = _Choices({}, {}, False)
+_NO_CHOICES: Final = _Choices({}, {}, False)
 
 
-def _offer(schema: Schema) -> _Choices:
+def _choices_of(schema: Schema) -> _Choices:
     titled = schema.get("oneOf", schema.get("anyOf"))
     if titled is not None:
         if not all(isinstance(each, Mapping) and "const" in each for each in titled):
@@ -247,7 +247,7 @@ _DEFAULTS: Final[Mapping[str, tuple[type, ...]]] = {
 # -- writing for a revision ------------------------------------------------------------------
 
 
-def written(field: FormField, revision: str) -> Schema:
+def field_schema(field: FormField, revision: str) -> Schema:
     """Return the schema of a field in `revision`.
 
     Raises:
@@ -261,7 +261,7 @@ def written(field: FormField, revision: str) -> Schema:
     raise LocalProtocolError(
         "mcp.elicitation.field-kind",
         where=pointer(("requestedSchema", "properties", field.name)),
-        got=_SPOKEN[field.kind],
+        got=_KIND_NAMES[field.kind],
         expected=f"a kind of field that {revision} has; a choice of one text at a time is one",
     )
 
@@ -322,7 +322,7 @@ _SHAPES: Final[Mapping[str, tuple[tuple[str, Callable[[FormField], Schema]], ...
     "several": (("UntitledMultiSelectEnumSchema", _several),),
     "several, titled": (("TitledMultiSelectEnumSchema", _several_titled),),
 }
-_SPOKEN: Final[Mapping[Kind, str]] = {
+_KIND_NAMES: Final[Mapping[Kind, str]] = {
     "text": "a text",
     "number": "a number",
     "boolean": "a boolean",
@@ -334,7 +334,7 @@ _SPOKEN: Final[Mapping[Kind, str]] = {
 # -- reading content -------------------------------------------------------------------------
 
 
-def given(field: FormField, value: Any) -> Any:
+def decode_value(field: FormField, value: Any) -> Any:
     """Return the value of a wire value; its type is checked later.
 
     Raises:

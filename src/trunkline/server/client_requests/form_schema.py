@@ -17,7 +17,7 @@ from msgspec.json import decode
 
 from ..handlers.error_messages import fault
 from ..handlers.json_schema import check
-from .form_fields import WHAT_FORMS_ASK, FormField, Kind, field_of
+from .form_fields import FORM_FIELD_KINDS, FormField, Kind, field_of
 
 __all__ = ["RawForm", "raw_form"]
 
@@ -103,7 +103,7 @@ def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> FormField
         place, text = fault(error)
         raise TypeError(f'field "{name}": "{place}": {text}') from None
     except (TypeError, ValueError, re.error) as error:
-        text = f'field "{name}" cannot be asked in a form: {error}; {WHAT_FORMS_ASK}'
+        text = f'field "{name}" cannot be asked in a form: {error}; {FORM_FIELD_KINDS}'
         raise TypeError(text) from None
     return found
 

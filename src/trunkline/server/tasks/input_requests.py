@@ -276,7 +276,7 @@ class InputCarriers:
     ) -> InputResponse | None:
         """Return the client's response to a question; None if the request was aborted."""
         connection, rev = waiter.connection, waiter.rev
-        params = wire.message_of(_params(request), record.id, rev)
+        params = wire.with_related_task(_params(request), record.id, rev)
         try:
             raw = await connection.ask(waiter.asked, rev, request.method, params, None)
         except PeerError as error:

@@ -274,7 +274,7 @@ class Tasks:
         if left is not None:
             running.timer = loop.call_later(max(left, 0), self._expire, running)
         rev = running.rev
-        connection.answer(context._asked, wire.created(record, rev), rev.policy)
+        connection.answer(context._asked, wire.create_task_result(record, rev), rev.policy)
 
     async def _remove(self, running: RunningTask, record: TaskRecord) -> None:
         try:
@@ -299,7 +299,7 @@ class Tasks:
         # The extension form has no progress and no log messages in tasks.
         if running.form == "extension" or running.is_over or self._is_behind(running):
             return
-        running.connection.notify(method, wire.message_of(params, running.id, running.rev))
+        running.connection.notify(method, wire.with_related_task(params, running.id, running.rev))
 
     @staticmethod
     def _is_behind(running: RunningTask) -> bool:
@@ -309,7 +309,7 @@ class Tasks:
         """Notify subscribers of a new state; a state older than the last one sent is dropped."""
         if record.updated < running.notified_at:
             return
-        params = wire.notification(record, running.rev)
+        params = wire.status_params(record, running.rev)
         if running.form == "extension":
             self.app.streams.task_changed(running.id, params)
         elif record.status != running.notified_status and not self._is_behind(running):
@@ -384,10 +384,10 @@ class Tasks:
             return record
         revision = next(each for each in self.app.revisions if task_form(each) == record.form)
         rev = self.app.revision(revision)
-        outcome = wire.stopped(_RUNNER_GONE, rev)
+        outcome = wire.failed_outcome(_RUNNER_GONE, rev)
         change = await self.records.change(record.tenant, record.id, outcome.applied_to)
         if change.is_ours and change.record is not None and record.form == "extension":
-            params = wire.notification(change.record, rev)
+            params = wire.status_params(change.record, rev)
             self.app.streams.task_changed(record.id, params)
         return change.record
 
@@ -440,7 +440,7 @@ class Tasks:
                 rev = running.rev
                 await self._conclude(
                     running,
-                    wire.stopped(_RUNNER_GONE, rev)
+                    wire.failed_outcome(_RUNNER_GONE, rev)
                     if outcome is None
                     else wire.outcome_of(outcome, running.form, rev),
                 )
@@ -458,7 +458,7 @@ class Tasks:
                 if outcome.message in (_TOO_LARGE, _NO_ROOM):
                     return  # the next reader finds the task orphaned
                 text = _TOO_LARGE if full.bound == "value_bytes" else _NO_ROOM
-                outcome = wire.stopped(text, running.rev)
+                outcome = wire.failed_outcome(text, running.rev)
             except StoreClosed:
                 return
             except StoreError as error:
@@ -553,7 +553,7 @@ class Tasks:
     async def _fail(self, running: RunningTask) -> None:
         try:
             async with asyncio.timeout(_CLEANUP_TIMEOUT_S):
-                await self._conclude(running, wire.stopped(_RUNNER_GONE, running.rev))
+                await self._conclude(running, wire.failed_outcome(_RUNNER_GONE, running.rev))
         except TimeoutError:
             _log.warning("task not marked as failed: no answer from the store")
         running.stop()

@@ -103,7 +103,7 @@ _WORK: Final = _TaskWork()
 
 async def _get(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
-    return wire.shown(record, context._rev)
+    return wire.get_task_result(record, context._rev)
 
 
 async def _cancel(context: Context, params: Any) -> Any:
@@ -113,7 +113,7 @@ async def _cancel(context: Context, params: Any) -> Any:
         raise _not_found()
     if not change.is_ours and change.record.form == "core":
         raise RequestError(ErrorKind.TASK_ALREADY_COMPLETED)
-    return wire.cancelled(change.record, context._rev)
+    return wire.cancel_task_result(change.record, context._rev)
 
 
 async def _update(context: Context, params: Any) -> Any:
@@ -131,7 +131,7 @@ async def _update(context: Context, params: Any) -> Any:
 async def _result(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
     if record.is_over:
-        return wire.payload(record, context._rev)
+        return wire.task_payload(record, context._rev)
     tasks = _tasks(context)
     await tasks.start_runner()
     requestor = tasks.requestor(context)
@@ -152,7 +152,9 @@ async def _list(context: Context, params: Any) -> Any:
     requestor, key = tasks.requestor(context), tasks.cursor_key
     after = None if params.cursor is UNSET else _opened(params.cursor, requestor, key)
     records, cursor = await tasks.records.page(context.tenant or "", requestor, after, _PAGE_TASKS)
-    return wire.listed(records, None if cursor is None else _signed(cursor, requestor, key), rev)
+    return wire.list_tasks_result(
+        records, None if cursor is None else _signed(cursor, requestor, key), rev
+    )
 
 
 # -- lookup ----------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ class ResultWaiters:
                 gone = named_error(ErrorKind.TASK_NOT_FOUND, policy=policy, message=NOT_FOUND)
                 connection.answer(waiter.asked, gone, policy)
             else:
-                connection.answer(waiter.asked, wire.payload(record, waiter.rev), policy)
+                connection.answer(waiter.asked, wire.task_payload(record, waiter.rev), policy)
 
     def release(self, connection: Connection) -> None:
         """Fail the waiters of a closing connection with a retryable error."""

@@ -47,18 +47,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TaskOutcome",
-    "cancelled",
-    "created",
-    "listed",
-    "message_of",
-    "notification",
+    "cancel_task_result",
+    "create_task_result",
+    "failed_outcome",
+    "get_task_result",
+    "list_tasks_result",
     "outcome_of",
-    "payload",
     "read_ttl",
     "related",
-    "shown",
-    "stopped",
+    "status_params",
     "task_form",
+    "task_payload",
+    "with_related_task",
 ]
 
 # Of `statusMessage`, which is for people and repeats the error.
@@ -109,30 +109,30 @@ def read_ttl(raw: Raw) -> float | None:
 # -- state -----------------------------------------------------------------------------------
 
 
-def created(record: TaskRecord, rev: ServerRevision) -> Any:
+def create_task_result(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the `CreateTaskResult` of a call that became a task."""
     task: Task = _made(Task, record)
     wrapped = _made(CreateTaskResult, record, meta=rev.meta, result_type="task", task=task)
     return rev.narrowed(wrapped)
 
 
-def shown(record: TaskRecord, rev: ServerRevision) -> Any:
+def get_task_result(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the result of `tasks/get`."""
     return rev.result(_made(GetTaskResult, record, **_payload_members(record)))
 
 
-def cancelled(record: TaskRecord, rev: ServerRevision) -> Any:
+def cancel_task_result(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the result of `tasks/cancel`: the state, or an empty result in the extension form."""
     return rev.result(_made(CancelTaskResult, record))
 
 
-def listed(records: list[TaskRecord], cursor: str | None, rev: ServerRevision) -> Any:
+def list_tasks_result(records: list[TaskRecord], cursor: str | None, rev: ServerRevision) -> Any:
     """Return a page of `tasks/list`."""
     tasks = [_made(Task, each) for each in records]
     return rev.result(ListTasksResult(tasks, next_cursor=cursor or UNSET))
 
 
-def notification(record: TaskRecord, rev: ServerRevision) -> Any:
+def status_params(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the params of the notification that a task has changed."""
     return rev.narrowed(_made(TaskStatusNotificationParams, record, **_payload_members(record)))
 
@@ -185,7 +185,7 @@ def outcome_of(outcome: Any, form: TaskForm, rev: ServerRevision) -> TaskOutcome
     try:
         written = Raw(encoded(outcome))
     except OutputMismatch:
-        return stopped("The result cannot be encoded as JSON.", rev)
+        return failed_outcome("The result cannot be encoded as JSON.", rev)
     if type(outcome) is ErrorObject:
         return TaskOutcome("failed", outcome.message[:_MAX_MESSAGE_CHARS], error=written)
     has_failed = isinstance(outcome, CallToolResult) and outcome.is_error is True
@@ -194,13 +194,13 @@ def outcome_of(outcome: Any, form: TaskForm, rev: ServerRevision) -> TaskOutcome
     return TaskOutcome("completed", "", written)
 
 
-def stopped(message: str, rev: ServerRevision) -> TaskOutcome:
+def failed_outcome(message: str, rev: ServerRevision) -> TaskOutcome:
     """Return the final state of a task that failed without an outcome of its handler."""
     error = named_error(ErrorKind.INTERNAL_ERROR, policy=rev.policy, message=message)
     return TaskOutcome("failed", message, error=Raw(encode(error)))
 
 
-def payload(record: TaskRecord, rev: ServerRevision) -> Any:
+def task_payload(record: TaskRecord, rev: ServerRevision) -> Any:
     """Return the response that the original call would have got, for a finished task."""
     if record.result is not UNSET:
         result = _members.decode(record.result)
@@ -218,7 +218,7 @@ def related(id: str, rev: ServerRevision) -> dict[str, Any]:
     return {RELATED_TASK: {"taskId": id}} if known else {}
 
 
-def message_of(params: Any, id: str, rev: ServerRevision) -> Any:
+def with_related_task(params: Any, id: str, rev: ServerRevision) -> Any:
     """Return the params of a message with the task it belongs to named in `_meta`."""
     named = related(id, rev)
     if not named:

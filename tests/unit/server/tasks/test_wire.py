@@ -52,21 +52,21 @@ def test_a_revision_has_tasks_in_its_core_or_as_an_extension_or_not() -> None:
 def test_what_is_sent_is_what_the_revision_says_it_is(revision: str, facts: Any) -> None:
     rev, made = APP._core.revision(revision), record(**facts)
     sent = {
-        "GetTaskResult": forms.shown(made, rev),
-        "TaskStatusNotificationParams": forms.notification(made, rev),
-        "CancelTaskResult": forms.cancelled(made, rev),
-        "CreateTaskResult": forms.created(record(), rev),
+        "GetTaskResult": forms.get_task_result(made, rev),
+        "TaskStatusNotificationParams": forms.status_params(made, rev),
+        "CancelTaskResult": forms.cancel_task_result(made, rev),
+        "CreateTaskResult": forms.create_task_result(record(), rev),
     }
     if revision == CORE:
-        sent["ListTasksResult"] = forms.listed([made, record()], "next", rev)
+        sent["ListTasksResult"] = forms.list_tasks_result([made, record()], "next", rev)
     for name, value in sent.items():
         assert list(judge_type(told(value), name, revision)) == [], name
 
 
 def test_the_names_of_one_form_are_not_in_the_other() -> None:
     made = record()
-    core = told(forms.shown(made, APP._core.revision(CORE)))
-    extension = told(forms.shown(made, APP._core.revision(PER_REQUEST)))
+    core = told(forms.get_task_result(made, APP.rev(CORE)))
+    extension = told(forms.get_task_result(made, APP.rev(PER_REQUEST)))
     assert (core["ttl"], core["pollInterval"]) == (60_000, 1000)
     assert (extension["ttlMs"], extension["pollIntervalMs"]) == (60_000, 1000)
     assert {"ttlMs", "pollIntervalMs", "resultType", "_meta"}.isdisjoint(core)
@@ -121,14 +121,14 @@ def test_an_outcome_that_cannot_be_written_is_a_failure() -> None:
 
 def test_a_payload_names_its_task_where_the_revision_has_that() -> None:
     made = record(status="completed", result=Raw(b'{"content":[],"_meta":{"com.example/a":1}}'))
-    core = forms.payload(made, APP._core.revision(CORE))
+    core = forms.task_payload(made, APP.rev(CORE))
     assert core["_meta"] == {"com.example/a": 1, RELATED: {"taskId": made.id}}
-    assert "_meta" in forms.payload(made, APP._core.revision(PER_REQUEST))
-    assert RELATED not in forms.payload(made, APP._core.revision(PER_REQUEST))["_meta"]
+    assert "_meta" in forms.task_payload(made, APP.rev(PER_REQUEST))
+    assert RELATED not in forms.task_payload(made, APP.rev(PER_REQUEST))["_meta"]
 
 
 def test_a_message_of_a_task_keeps_its_own_meta() -> None:
     params = ProgressNotificationParams(1, "t", meta={"com.example/a": 1})
-    named = forms.message_of(params, "id", APP._core.revision(CORE))
+    named = forms.with_related_task(params, "id", APP.rev(CORE))
     assert to_builtins(named)["_meta"] == {"com.example/a": 1, RELATED: {"taskId": "id"}}
-    assert forms.message_of(params, "id", APP._core.revision(PER_REQUEST)) is params
+    assert forms.with_related_task(params, "id", APP.rev(PER_REQUEST)) is params
