@@ -1,4 +1,4 @@
-"""Subscription registry: who is subscribed to which change, on all connections of a server.
+"""Subscription registry: which client gets which change notification, on all connections.
 
 `SubscriptionRegistry` holds the sessions of the handshake revisions, with the resources they
 subscribed to and the lists whose `listChanged` they were offered, and the open

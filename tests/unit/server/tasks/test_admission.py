@@ -199,7 +199,7 @@ def test_a_call_that_was_cancelled_in_its_first_moment_becomes_no_task() -> None
 
 def test_a_client_that_says_nothing_more_gets_a_result_and_no_task() -> None:
     async def main() -> None:
-        app = Server("test", tasks=TaskSettings(quick=0.02), limits=ServerLimits(linger=30))
+        app = Server("test", tasks=TaskSettings(quick=0.2), limits=ServerLimits(linger=30))
         gate = asyncio.Event()
 
         @app.tool(task="optional")
@@ -211,7 +211,7 @@ def test_a_client_that_says_nothing_more_gets_a_result_and_no_task() -> None:
             id = talk.send("tools/call", name="work")
             await until(lambda: app._core.in_flight == 1)
             next(iter(app._core.connections))._input_ended(None)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.3)
             gate.set()
             assert text((await talk.wire.answer(id))["result"]) == "done"
 
