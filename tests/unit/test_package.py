@@ -156,7 +156,7 @@ def test_the_version_has_two_spellings(
 def test_an_unknown_argument_ends_with_two_and_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["frobnicate"]) == 2
     shown = capsys.readouterr()
-    assert shown.err == "trunkline: unknown verb 'frobnicate'; try --help\n"
+    assert shown.err == "trunkline: unknown verb 'frobnicate'; try trunkline --help\n"
     assert shown.out == ""
 
 
