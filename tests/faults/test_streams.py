@@ -712,7 +712,7 @@ def test_a_hundred_thousand_changes_that_nobody_reads_do_not_grow_a_client(whose
 def test_a_callback_that_never_returns_is_told_so_much_and_no_more(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.client.diagnostics.GRACE", 0.1)
+    monkeypatch.setattr("trunkline.client.diagnostics.CANCEL_TIMEOUT_S", 0.1)
     called: list[str] = []
 
     async def script() -> None:
@@ -730,7 +730,7 @@ def test_a_callback_that_never_returns_is_told_so_much_and_no_more(
             assert called == ["note://0"]
 
     run(script, timers_too=True)
-    assert "cannot follow" in caplog.text
+    assert "is too slow for" in caplog.text
     assert len(caplog.records) < 50
 
 
@@ -738,8 +738,8 @@ def test_a_callback_that_never_returns_is_told_so_much_and_no_more(
 def test_a_server_that_ends_the_stream_of_the_callbacks_is_asked_again_so_often(
     delay: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.client.subscriptions.callback_stream.FIRST_WAIT", 0.001)
-    monkeypatch.setattr("trunkline.client.subscriptions.callback_stream.LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("trunkline.client.subscriptions.callback_stream.FIRST_DELAY_S", 0.001)
+    monkeypatch.setattr("trunkline.client.subscriptions.callback_stream.MAX_DELAY_S", 0.01)
     monkeypatch.setattr("tests.faults.scene.SETTLE", 1.0)
 
     async def script() -> None:

@@ -1,7 +1,6 @@
-"""Other people's code and other people's servers: what goes to the log, and how often.
+"""Logging of misbehaving servers and failing callbacks, limited in rate.
 
-What a callback raised, and what a server does wrong, is logged; a callback that will not end is
-left behind. A server decides how often it is wrong, so only the first of a kind are warnings.
+Each kind of message is logged as a warning or error 10 times per session, then at debug level.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ __all__ = ["RateLimitedLog", "current_task", "log", "report", "wait_cancelled"]
 
 log: Final = logging.getLogger("trunkline.client")
 
-# How long closing waits for callbacks that were cancelled, in seconds.
-GRACE: Final = 2.0
+# Seconds that closing waits for cancelled callbacks.
+CANCEL_TIMEOUT_S: Final = 2.0
 
-# Of each kind so many are told in full. Enough to see what is wrong, and whether it goes on; a
-# server that floods its output would otherwise fill a disk through our log.
-TOLD: Final = 10
+# How many messages of each kind are logged in full: a server that floods its output would
+# otherwise fill the disk through this log.
+MAX_LOGGED: Final = 10
 
 
 class RateLimitedLog:
-    """What is wrong with one connection, in the log: at first each time, then in sum."""
+    """The log of one session: each kind of message at first, then only their number."""
 
     __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        # By kind; made by the first complaint, because most connections give no cause.
+        # By kind; created with the first message.
         self._counts: dict[str, int] | None = None
 
     def warning(self, text: str, *args: object, kind: str = "") -> None:
-        """Log a complaint; its kind is the text, unless one is named."""
+        """Log a warning; its kind is the text, unless one is given."""
         log.log(self._level(kind or text, logging.WARNING), text, *args)
 
     def exception(self, error: BaseException, what: str) -> None:
@@ -46,38 +45,38 @@ class RateLimitedLog:
             report(error, what, level)
 
     def end(self) -> None:
-        """Say how much was not told in full."""
+        """Log how many messages were suppressed."""
         counts, self._counts = self._counts, None
-        more = sum(max(0, count - TOLD) for count in (counts or {}).values())
+        more = sum(max(0, count - MAX_LOGGED) for count in (counts or {}).values())
         if more:
-            log.warning("%d more complaints like these are at the level of debugging", more)
+            log.warning("%d more warnings of these kinds were logged at debug level", more)
 
     def _level(self, kind: str, level: int) -> int:
         if self._counts is None:
             self._counts = {}
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
-        return level if count <= TOLD else logging.DEBUG
+        return level if count <= MAX_LOGGED else logging.DEBUG
 
 
 def report(error: BaseException, what: str, level: int = logging.ERROR) -> None:
     """Log that `what` raised, and where."""
-    # Written out here, because a logger given the exception would print its text as it is.
+    # Formatted here, so that secrets in the text are concealed.
     trace = conceal("".join(traceback.format_exception(error)))
     log.log(level, "%s raised an exception\n%s", what, trace)
 
 
 async def wait_cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait for tasks that were cancelled, and say so if they will not end."""
+    """Wait for cancelled tasks, and log if some do not end."""
     others = [task for task in tasks if task is not asyncio.current_task()]
     if others:
-        _, left = await asyncio.wait(others, timeout=GRACE)
+        _, left = await asyncio.wait(others, timeout=CANCEL_TIMEOUT_S)
         if left:
-            log.warning("%d callbacks go on although they were cancelled", len(left))
+            log.warning("%d callbacks were cancelled and still run", len(left))
 
 
 def current_task() -> asyncio.Task[Any] | None:
-    """Return the task that runs this, if one does."""
+    """Return the current task, or None outside an event loop."""
     try:
         return asyncio.current_task()
     except RuntimeError:
-        return None  # outside of a loop nothing of ours is running
+        return None

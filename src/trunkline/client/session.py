@@ -1,22 +1,21 @@
-"""One connection to one server: what was asked, what comes in, and the end of it.
+"""One session with one server: requests, incoming messages, and its end.
 
-A `Session` joins a transport to a peer. A call is a future in the ledger: no task, no timer
-and no queue of its own. How long it may take is in `waiting`.
+A `Session` connects a transport to a `Peer`. A request is a future among the outgoing requests;
+it has no task, timer or queue of its own. Timeouts are in `requests.timeouts`.
 
 The rules that live here, and only here:
 
-* A request that runs out of time, or whose caller was cancelled, is cancelled by
-  notification; `initialize` never is.        [MCP 2025-11-25, basic/utilities/cancellation]
-* A text from the server that is no message gets no answer: most often it is a line of its
-  log, and an answer would be the next thing it complains about. One that names a request is
-  answered, because somebody waits. In 2026-07-28 a client answers nothing at all.
+* A request that times out, or whose caller was cancelled, is cancelled by notification;
+  `initialize` never is.                [MCP 2025-11-25, basic/utilities/cancellation]
+* A line from the server that is not a message gets no reply: most often it belongs to its log,
+  and a reply would be its next error. A faulty request with an id gets an error reply, since the
+  server waits for it. In 2026-07-28 a client sends no replies at all.
                                                    [MCP 2026-07-28, basic/patterns]
-* A server that asks on and does not read what it is answered loses its connection.
-* A session ends once, in a task of its own: whoever waits for the end may go away, and it
-  comes all the same.
-* One that we close has last words: requests that end on the server what is there for callers of
-  ours alone. Their answers are waited for a moment, since a server that sees the end of a
-  connection need not look at what came before.
+* A server that sends requests and does not read the replies loses its connection.
+* A session ends once, in a task of its own: cancelling a waiter does not stop it.
+* A session that the client closes first sends its closing requests, which release what the server
+  keeps for this client alone. Their replies are awaited for 1 s: a server that sees the end of
+  input may not read what came before.
 """
 
 from __future__ import annotations
@@ -87,60 +86,57 @@ CLOSED: Final = "the client was closed"
 
 _CALL: Final = "tools/call"
 
-# A server that asks and does not read makes us hold what we say. From HIGH_WATER on no handler is
-# called for it, and after so many bytes of refusals the connection ends. The backlog by itself
-# proves nothing: it may be an argument of our own that is still on its way.
-_MOST_UNREAD: Final = HIGH_WATER
-# Seconds that a server has to answer last words. Whoever closes waits for as long.
-_PARTING: Final = 1.0
-# How many calls are remembered that we no longer wait for: as many as a late answer is told by.
-_LEFT_KEPT: Final = 256
-# What an answer takes besides the id, which is the server's and may be long.
-_REFUSAL: Final = 128
+# A server that sends requests without reading makes the client buffer its replies. Above
+# HIGH_WATER no handler is called, and after this many bytes of error replies the connection ends.
+# The backlog alone proves nothing: it may be a large argument of this client.
+_MAX_UNREAD_BYTES: Final = HIGH_WATER
+# How long `close` waits for the replies to closing requests.
+_CLOSING_TIMEOUT_S: Final = 1.0
+# How many abandoned calls are remembered, to recognise their late replies.
+_MAX_ABANDONED: Final = 256
+# The size of an error reply without its id, which the server chose and may be long.
+_ERROR_REPLY_BYTES: Final = 128
 
 
 class NegotiatedSession(NamedTuple):
-    """What the two sides found out about each other when they connected."""
+    """What was negotiated with the server."""
 
     revision: str
     era: Era
     server_info: Implementation | None = None
     capabilities: ServerCapabilities = ServerCapabilities()
     instructions: str | None = None
-    # The result of `initialize` or of `server/discover`, whichever opened the connection.
+    # The result of `initialize` or of `server/discover`.
     opening: Any = None
-    # What every request carries in `_meta`; empty in the handshake era.
+    # `_meta` of every request; empty in the handshake era.
     meta: Mapping[str, Any] = {}
 
 
 class RequestNotSent(ConnectionLost):
-    """The connection had ended before this was sent: another may carry it."""
+    """The connection had ended before the request was sent: a new session can send it."""
 
 
-# Nothing was sent, and a new connection can send it.
+# The request was not sent, and a new session can send it.
 NOT_SENT: Final = (IdsExhausted, RequestNotSent)
 
 
 class _End(NamedTuple):
-    """Why a connection is over."""
-
     reason: str
     exit_status: int | None = None
     stderr: tuple[str, ...] = ()
-    # The server is there for another connection, which the next that is asked may make.
+    # The server outlives the connection, and the next request may open another.
     can_renew: bool = False
-    # The server ended it in order, before anything was agreed, and did not say why.
+    # The server closed the connection normally, before negotiation and without a reason.
     was_turned_away: bool = False
 
 
 @lru_cache(maxsize=32)
 def _codec(policy: Policy, transport: TransportName) -> Codec:
-    """Return a codec of replies; programs have few policies and many connections."""
     return Codec(policy, expect="replies", transport=transport)
 
 
 class Session:
-    """One connection."""
+    """One session on one transport."""
 
     def __init__(
         self,
@@ -163,37 +159,37 @@ class Session:
         self.is_per_request = False
         self.revision = policy.revision
         self.methods: frozenset[str] = frozenset()
-        # What a request that is like any other carries, encoded once; and the same to add to.
+        # `_meta` of a request without a token or `meta` of its own, encoded once; and decoded.
         self.meta: Any = UNSET
         self._carried: Mapping[str, Any] = {}
         self._validator = validator
-        # Whether the server is there for others too, and for another connection.
+        # Whether the server outlives this connection.
         self._is_outlived = is_outlived
-        # Who answers what the server asks, in either era.
+        # The handlers of server requests, in either era.
         self.handlers = handlers
-        # What takes the requests of the server; made when the first comes.
-        self._answers: ServerRequestRunner | None = None
+        # Created with the first request of the server.
+        self._server_requests: ServerRequestRunner | None = None
         self._callbacks = callbacks
         self._server_log = server_log
-        # The last error that answers nothing: a server that has no room for us says so like that.
-        self._remark = ""
+        # The last error without an id, by which a server may reject the connection.
+        self._rejection = ""
         self.streams = SubscriptionRouter(self, callbacks, server_log)
         self._loop = loop
         self._now = loop.time
         self._new_future = loop.create_future
         self._probes: list[Pending] = []
-        # Bytes that were answered since the backlog has become large.
-        self._unread = 0
+        # Bytes of error replies since the backlog exceeded HIGH_WATER.
+        self._unread_bytes = 0
         self._end: _End | None = None
         self._over: asyncio.Future[None] | None = None
         self._ending: asyncio.Task[None] | None = None
-        # What is asked at the end, by whose it is, and who waits for that.
+        # Requests to send before the session is closed, by owner; and the futures of their replies.
         self.closing_requests: dict[object, tuple[str, Any]] = {}
-        self._parting: list[asyncio.Future[Any]] = []
-        # Calls of tools that nobody waits for any more; made when the first is.
-        self._left: dict[RequestId, None] | None = None
+        self._closing_replies: list[asyncio.Future[Any]] = []
+        # Ids of abandoned tool calls; created with the first.
+        self._abandoned: dict[RequestId, None] | None = None
         self._on_idle: Callable[[], object] | None = None
-        # Whether another session has taken over, and how many go on with this one all the same.
+        # Whether another session has replaced this one, and how many operations still use this one.
         self.is_leaving = False
         self._holds = 0
         self._write = transport.send if validator is None else self._write_checked
@@ -213,7 +209,7 @@ class Session:
             on_progress=on_progress,
             on_timeout=self._timed_out,
         )
-        # Looked at by each call, and not looked for.
+        # Copies, for the fast path of `send`.
         self._timeout = self._timeouts.timeout
         self._watches = self._timeouts.watches
         transport.on_message = self._feed if validator is None else self._feed_checked
@@ -223,17 +219,17 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Whether something can be sent."""
+        """Whether the session can send."""
         return self._end is None and self.transport.is_connected
 
     @property
     def was_turned_away(self) -> bool:
-        """Whether a server that is there for others ended it before anything was agreed."""
+        """Whether a server that outlives its connections closed this one before negotiation."""
         return self._end is not None and self._end.was_turned_away
 
     @property
     def over(self) -> asyncio.Future[None]:
-        """A future that is done once the connection is over; nobody cancels it."""
+        """A future that is done once the session has ended; it is never cancelled."""
         if self._over is None:
             self._over = self._new_future()
             if self._end is not None:
@@ -241,26 +237,26 @@ class Session:
         return self._over
 
     def clock(self) -> float:
-        """Return the time that calls are measured by: it stands while a request of theirs waits."""
+        """Return the time by which requests are measured; it pauses while a handler runs."""
         return self._timeouts.now()
 
     async def pause(self, seconds: float) -> None:
-        """Wait so long, or until the connection is over."""
+        """Wait, or until the session has ended."""
         await asyncio.wait([self.over], timeout=seconds)
 
     def check_open(self, method: str = "") -> None:
-        """Refuse to go on with a connection that is over.
+        """Check that the session has not ended.
 
         Raises:
-            Unsent: it is, and another could be made.
-            ConnectionLost: it is, and that was the last.
+            RequestNotSent: it has ended, and another can be opened.
+            ConnectionLost: it has ended, and no other can be opened.
         """
         if self._end is not None:
             kind = RequestNotSent if self._end.can_renew else ConnectionLost
             raise self._gone(method, kind)
 
     def use(self, negotiated: NegotiatedSession) -> None:
-        """Go on by what was agreed."""
+        """Use what was negotiated from now on."""
         self.negotiated = negotiated
         self.is_per_request = negotiated.era == "per_request"
         self.revision = negotiated.revision
@@ -271,7 +267,7 @@ class Session:
         self._peer.use(_codec(self.policy, self.transport.name))
 
     def log_at(self, level: str | None) -> None:
-        """Ask for the log of every request from `level` on, where `_meta` is what asks."""
+        """Set the log level in `_meta` of every request, in the per-request era."""
         carried = dict(self.negotiated.meta) if self.negotiated is not None else {}
         if carried and level is not None:
             carried[LOG_LEVEL] = level
@@ -279,45 +275,45 @@ class Session:
         self.meta = Raw(encode(carried)) if carried else UNSET
 
     def end(self, reason: str = CLOSED) -> asyncio.Task[None]:
-        """End the connection, and with it all that is under way; return what ends it."""
-        self._finish(_End(reason), may_speak=reason == CLOSED)
+        """End the session and all pending requests; return the task that closes it."""
+        self._finish(_End(reason), may_send=reason == CLOSED)
         if self._ending is None:
-            # A callback of ours that closes is not waited for: it waits for this.
-            self._ending = self._loop.create_task(self._wind_up(current_task()))
+            # A callback that closes the client waits for this task, so it is not awaited here.
+            self._ending = self._loop.create_task(self._close(current_task()))
         return self._ending
 
     async def close(self, reason: str = CLOSED) -> None:
-        """End the connection, and wait until nothing of it is left."""
+        """End the session, and wait until everything is closed."""
         await asyncio.shield(self.end(reason))
 
-    async def _wind_up(self, caller: asyncio.Task[Any] | None) -> None:
+    async def _close(self, caller: asyncio.Task[Any] | None) -> None:
         outcomes = await asyncio.gather(
-            self._hang_up(),
+            self._close_transport(),
             self.handlers.end(caller),
             self._callbacks.end(caller),
             return_exceptions=True,
         )
         for outcome in outcomes:
             if isinstance(outcome, Exception):
-                self._server_log.exception(outcome, "ending a connection")
+                self._server_log.exception(outcome, "closing a session")
         self._server_log.end()
 
-    async def _hang_up(self) -> None:
-        if self._parting:
-            await asyncio.wait(self._parting, timeout=_PARTING)
+    async def _close_transport(self) -> None:
+        if self._closing_replies:
+            await asyncio.wait(self._closing_replies, timeout=_CLOSING_TIMEOUT_S)
             for pending in self._peer.close()[0]:
                 pending.waiter.cancel()
         await self.transport.close()
 
     def when_idle(self, then: Callable[[], object]) -> None:
-        """Have `then` called once nothing is awaited any more."""
+        """Call `then` once no request is pending."""
         self.is_leaving = True
         self._on_idle = then
         self._check_idle()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Count as awaited what has more to ask, also while nothing is asked."""
+        """Keep the session open for an operation of several requests."""
         self._holds += 1
         try:
             yield
@@ -326,11 +322,11 @@ class Session:
             self._check_idle()
 
     def _lost(self, error: TransportError | None) -> None:
-        for waiter in self._parting:  # nobody is there to answer any more
+        for waiter in self._closing_replies:  # no reply will come
             waiter.cancel()
         can_renew = self._is_outlived and self.negotiated is not None
         if error is None:
-            said = f": {self._remark}" if self.negotiated is None and self._remark else ""
+            said = f": {self._rejection}" if self.negotiated is None and self._rejection else ""
             turned_away = self._is_outlived and self.negotiated is None and not said
             reason = f"the server ended the connection{said}"
             self._finish(_End(reason, can_renew=can_renew, was_turned_away=turned_away))
@@ -338,16 +334,16 @@ class Session:
             end = _End(error.reason, error.exit_status, error.stderr, can_renew=can_renew)
             self._finish(end)
 
-    def _finish(self, end: _End, *, may_speak: bool = False) -> None:
+    def _finish(self, end: _End, *, may_send: bool = False) -> None:
         if self._end is not None:
             return
         self._end = end
         self._timeouts.stop()
-        may_speak = may_speak and bool(self.closing_requests) and self.transport.is_connected
-        # Whoever has something to say yet hears the answers, and nothing else.
-        expected = self._peer.outgoing.drain() if may_speak else self._peer.close()[0]
-        if may_speak:
-            self._speak()
+        may_send = may_send and bool(self.closing_requests) and self.transport.is_connected
+        # With closing requests the peer stays open for their replies, and for nothing else.
+        expected = self._peer.outgoing.drain() if may_send else self._peer.close()[0]
+        if may_send:
+            self._send_closing_requests()
         for pending in expected:
             if not pending.waiter.done():
                 pending.waiter.set_exception(self._gone(pending.method))
@@ -357,17 +353,18 @@ class Session:
         self.streams.end(self._gone(""))
         self._check_idle()
 
-    def _speak(self) -> None:
-        """Say the last words."""
+    def _send_closing_requests(self) -> None:
         for method, params in self.closing_requests.values():
             waiter = self._new_future()
-            waiter.add_done_callback(_look_at)
+            waiter.add_done_callback(_retrieve)
             try:
                 self._peer.send_request(method, params, waiter=waiter)
             except TrunklineError as error:
-                self._server_log.warning("%s was not sent at the end: %s", method, show(str(error)))
+                self._server_log.warning(
+                    "closing request %s was not sent: %s", method, show(str(error))
+                )
             else:
-                self._parting.append(waiter)
+                self._closing_replies.append(waiter)
 
     def _gone(self, method: str, kind: type[ConnectionLost] = ConnectionLost) -> ConnectionLost:
         end = self._end or _End("the connection is gone")
@@ -376,13 +373,13 @@ class Session:
     # -- asking ------------------------------------------------------------------------------
 
     async def ask(self, request: OutgoingRequest) -> Raw:
-        """Send a request and return its result, unread.
+        """Send a request and return its undecoded result.
 
         Raises:
-            PeerError: the server answered with an error.
-            RequestAborted: no answer came: time ran out, or the connection is gone.
+            PeerError: the server returned an error.
+            RequestAborted: the request timed out, or the connection is lost.
             LocalProtocolError: it was not sent.
-            ValueError: its time is none.
+            ValueError: its timeout is not above 0.
         """
         pending = self.start(request)
         try:
@@ -398,7 +395,7 @@ class Session:
         seconds: float | None = None,
         future: ReplyWaiter | None = None,
     ) -> Pending:
-        """Send a request as it is; its waiter is a future of the result."""
+        """Send a request with the given params; its waiter is a future of the result."""
         if self._end is not None:
             self.check_open(method)
         when = self._now() + (self._timeout if seconds is None else seconds)
@@ -409,21 +406,21 @@ class Session:
         return pending
 
     def start(self, request: OutgoingRequest, future: ReplyWaiter | None = None) -> Pending:
-        """Send a request as a caller put it; its waiter is a future of the result."""
+        """Send a request of a caller; its waiter is a future of the result."""
         watch = self._timeouts.watch(request)
         if watch is None:
             return self.send(request.method, self._params(request), None, future)
         try:
             params = self._params(request, watch.token)
             pending = self.send(request.method, params, watch.seconds, future)
-        except BaseException:  # whatever kept it from being sent, nobody reports progress on it
+        except BaseException:  # not sent, for any reason: there will be no progress
             self._timeouts.forget(watch)
             raise
         self._timeouts.keep(watch, pending)
         return pending
 
     def keep_progress(self, pending: Pending) -> Callable[[], None]:
-        """Have progress on a request told beyond its answer; return what ends that."""
+        """Report progress on a request beyond its reply, until the returned function is called."""
         watch = self._timeouts.keep_progress(pending)
         return lambda: self._timeouts.forget(watch)
 
@@ -432,7 +429,7 @@ class Session:
         calls: Sequence[OutgoingRequest | Notification],
         waiters: Sequence[asyncio.Future[Any]],
     ) -> list[Pending]:
-        """Send several calls as one message; `waiters` are one for each request."""
+        """Send several messages as one batch; `waiters` has one for each request."""
         self.check_open("a batch")
         when = self._now() + self._timeout
         timeouts = self._timeouts
@@ -463,69 +460,69 @@ class Session:
         """Send a notification.
 
         Raises:
-            ConnectionLost: there is nobody to send it to.
-            LocalProtocolError: it cannot be written.
+            ConnectionLost: the session has ended.
+            LocalProtocolError: it cannot be encoded.
         """
         self.check_open(method)
         self._peer.send_notification(spoken(method, self.policy), params)
 
     def probe(self, method: str, params: Any) -> Pending:
-        """Send a question by which the era is found out.
+        """Send a request that determines the era of the server.
 
-        An error without an id answers the oldest such question that is open: servers take one
-        message after the other.
+        An error without an id belongs to the oldest pending probe: servers handle one message
+        after the other.
         """
         self.check_open(method)
-        # Without a deadline: how long connecting may take is for the client to say.
+        # Without a deadline: `connect_timeout` bounds it.
         pending = self._peer.send_request(method, params, waiter=self._new_future())
-        pending.waiter.add_done_callback(_look_at)
+        pending.waiter.add_done_callback(_retrieve)
         self._probes.append(pending)
         return pending
 
     def forget(self, pending: Pending) -> None:
-        """Stop waiting without a word: whatever still comes is not needed."""
+        """Ignore the reply to a request, without notifying the server."""
         self._peer.cancel(pending)
         self._check_idle()
 
     def abandon(self, pending: Pending, reason: str = "the caller no longer waits") -> None:
-        """Stop waiting for an answer, and tell the server."""
+        """Cancel a request, and notify the server."""
         self._timeouts.end(pending)
         if self._peer.cancel(pending):
-            self._tell_cancelled(pending, reason)
+            self._notify_cancelled(pending, reason)
             self._check_idle()
         else:
-            _look_at(pending.waiter)
+            _retrieve(pending.waiter)
 
     def _timed_out(self, pending: Pending, reason: str) -> None:
         if not pending.waiter.done():
             pending.waiter.set_exception(RequestTimeout(reason, method=pending.method))
-        self._tell_cancelled(pending, reason)
+        self._notify_cancelled(pending, reason)
         self._check_idle()
 
-    def _tell_cancelled(self, pending: Pending, reason: str) -> None:
+    def _notify_cancelled(self, pending: Pending, reason: str) -> None:
         if pending.method == _CALL:
-            self._remember(pending.id)
+            self._remember_abandoned(pending.id)
         if pending.method != "initialize" and self._end is None:
             params = CancelledNotificationParams(request_id=pending.id, reason=reason)
             self._peer.send_notification(spoken("notifications/cancelled", self.policy), params)
 
-    def _remember(self, id: RequestId) -> None:
-        """Know of a call that nobody waits for: its answer may bring a task."""
-        if self._left is None:
-            self._left = {}
-        self._left[id] = None
-        if len(self._left) > _LEFT_KEPT:
-            del self._left[next(iter(self._left))]
+    def _remember_abandoned(self, id: RequestId) -> None:
+        """Remember an abandoned call: its late reply may name a task, which must be cancelled."""
+        if self._abandoned is None:
+            self._abandoned = {}
+        self._abandoned[id] = None
+        if len(self._abandoned) > _MAX_ABANDONED:
+            del self._abandoned[next(iter(self._abandoned))]
 
     def _params(self, request: OutgoingRequest, token: int | None = None) -> Any:
         kind, fields, meta = request.kind, request.fields, request.meta
         if kind is None:
-            # Params as a caller wrote them down; what they have in `_meta` is the caller's too.
+            # Params in wire form, with a `_meta` of their own.
             fields = dict(fields)
             meta = {**fields.pop("_meta", {}), **(meta or {})}
         made = self.meta
         if meta or token is not None:
-            # What the protocol has to say is not for a caller to change.
+            # A caller cannot override the keys of the protocol.
             made = {**(meta or {}), **self._carried}
             if token is not None:
                 made["progressToken"] = token
@@ -540,7 +537,7 @@ class Session:
             self._peer.feed(frame, route)
         else:
             self._server_log.warning(
-                "what came from the server could not be framed: %s", show(frame), kind="framing"
+                "frame error in the output of the server: %s", show(frame), kind="framing"
             )
 
     def _feed_checked(self, frame: Frame, route: Any) -> None:
@@ -551,7 +548,7 @@ class Session:
         validator.judge(frame)
         try:
             self._feed(frame, route)
-        finally:  # or the next frame would be refused for this one
+        finally:  # findings apply to this frame only
             validator.forget()
 
     def _write_checked(self, frame: bytes, route: Any = None) -> None:
@@ -580,50 +577,49 @@ class Session:
             future.set_exception(fault)
         self._replied(pending, reply)
 
-    @property
-    def _is_awaited(self) -> bool:
-        """Whether anybody waits for something of this connection."""
-        return bool(self._holds or len(self._peer.outgoing))
-
     def _check_idle(self) -> None:
-        if self._on_idle is not None and not self._is_awaited:
+        if self._on_idle is not None and not (self._holds or len(self._peer.outgoing)):
             then, self._on_idle = self._on_idle, None
             then()
 
     def _asked(self, asked: Any) -> None:
         if self._end is not None:
-            self._peer.drop(asked)  # only last words are heard
+            self._peer.drop(asked)  # only replies to closing requests are read
         elif self.is_per_request:
-            # A server of this revision asks inside its results, and a client answers nothing.
-            text = "the server sent a request, %s, which it may not"
+            # Servers of this revision request input inside results; clients send no replies.
+            text = "the server sent a request, %s, which this revision does not allow: ignored"
             self._server_log.warning(text, show(asked.method))
             self._peer.drop(asked)
         else:
-            if self._answers is None:
-                # Imported here: most servers ask nothing.
+            if self._server_requests is None:
+                # Imported here: most servers send no requests.
                 from .server_requests.incoming import ServerRequestRunner
 
-                self._answers = ServerRequestRunner(self.handlers, self._server_log, self._think)
+                self._server_requests = ServerRequestRunner(
+                    self.handlers, self._server_log, self._pause_timeouts
+                )
             is_busy = not self._is_read(asked.id)
-            self._answers.take(asked, self._peer, self.policy, is_busy=is_busy)
+            self._server_requests.take(asked, self._peer, self.policy, is_busy=is_busy)
 
-    def _think(self, is_busy: bool) -> None:
-        """Stop the clock of calls while something that the server asked is being answered."""
-        self._now = self._timeouts.begin  # from now on: until then they are the same
+    def _pause_timeouts(self, is_busy: bool) -> None:
+        """Pause request timeouts while a handler answers a request of the server."""
+        self._now = self._timeouts.begin  # from the first pause on: until then both are equal
         if is_busy:
             self._timeouts.pause()
         else:
             self._timeouts.resume()
 
     def _is_read(self, id: RequestId | None) -> bool:
-        """Say whether the server reads its answers, as far as can be seen when it asks."""
+        """Return True if the server reads its replies, as far as the backlog shows."""
         if self.transport.backlog <= HIGH_WATER:
-            self._unread = 0
+            self._unread_bytes = 0
             return True
-        self._server_log.warning("the server asks and does not read: no handler is called for it")
-        self._unread += _REFUSAL + len(id if isinstance(id, str) else "")
-        if self._unread > _MOST_UNREAD:
-            self.end("the server asked on and did not read what it was answered")
+        self._server_log.warning(
+            "the server sends requests and does not read replies: request rejected"
+        )
+        self._unread_bytes += _ERROR_REPLY_BYTES + len(id if isinstance(id, str) else "")
+        if self._unread_bytes > _MAX_UNREAD_BYTES:
+            self.end("the server sent requests and did not read the replies")
         return False
 
     def _notified(self, call: Envelope, route: Any) -> None:
@@ -633,8 +629,8 @@ class Session:
         if method == "notifications/progress":
             self._progressed(params)
         elif method == "notifications/cancelled" and not self.is_per_request:
-            if self._answers is not None:
-                self._answers.cancel(params, self._peer)
+            if self._server_requests is not None:
+                self._server_requests.cancel(params, self._peer)
         elif not self.streams.take(method, params):
             self._callbacks.take(method, params)
 
@@ -648,32 +644,31 @@ class Session:
 
     def _problem(self, problem: ProtocolProblem, route: Any) -> None:
         if not isinstance(problem, UnmatchedReplyEvent):
-            self._server_log.warning("the server sent something that is no message: %s", problem)
-            self._refuse(problem, route)
+            self._server_log.warning("the server sent an invalid message: %s", problem)
+            self._reply_error(problem, route)
             return
         reply, why = problem
         if why is UnmatchedReply.LATE:
-            # We stopped waiting; the answer crossed our word of it.
-            if self._left is not None and reply.id in self._left:
-                del self._left[reply.id]
-                self._came_late(reply)
+            # The reply crossed the cancellation.
+            if self._abandoned is not None and reply.id in self._abandoned:
+                del self._abandoned[reply.id]
+                self._take_late_reply(reply)
             return
         if reply.error is not UNSET and not isinstance(reply.id, int | str):
-            self._remark = str(error_from(reply, "", self.policy))
+            self._rejection = str(error_from(reply, "", self.policy))
             if self._probed(reply):
                 return
         self._server_log.warning("the server sent a reply that is %s: %s", why.value, reply)
 
-    def _came_late(self, reply: Reply) -> None:
-        """Take the answer to a call that nobody waits for."""
+    def _take_late_reply(self, reply: Reply) -> None:
         if reply.error is UNSET and self._end is None:
-            # Imported here: most answers come in time.
+            # Imported here: most replies come in time.
             from .tasks.cleanup import cancel_late_task
 
             cancel_late_task(self, reply.result)
 
-    def _refuse(self, fault: InvalidMessage, route: Any) -> None:
-        """Answer a faulty request, if it can be told which one that is."""
+    def _reply_error(self, fault: InvalidMessage, route: Any) -> None:
+        """Reply to a faulty request, if its id is known."""
         if fault.id is None or self.is_per_request or self._end is not None:
             return
         answer = fault.answer()
@@ -681,7 +676,7 @@ class Session:
             self._write(answer, route)
 
     def _probed(self, reply: Reply) -> bool:
-        """Take an error without an id for the answer to the oldest open probe, if there is one."""
+        """Use an error without an id as the reply to the oldest pending probe, if there is one."""
         for probe in self._probes:
             if self._peer.cancel(probe):
                 probe.waiter.set_exception(error_from(reply, probe.method, self.policy))
@@ -690,14 +685,14 @@ class Session:
 
 
 def error_from(reply: Reply, method: str, policy: Policy) -> PeerError:
-    """Return the error that a reply carries, as what a caller is told."""
+    """Return the error of a reply as an exception."""
     error = reply.error
     if error is UNSET:
         raise ValueError("this reply carries a result")
     return peer_error(error, method, policy)
 
 
-def _look_at(future: Awaitable[Any]) -> None:
-    """Look at how a future ended, so that nobody is told of an error that no one waits for."""
+def _retrieve(future: Awaitable[Any]) -> None:
+    """Retrieve the exception of a future, so that asyncio does not log it."""
     if isinstance(future, asyncio.Future) and future.done() and not future.cancelled():
         future.exception()

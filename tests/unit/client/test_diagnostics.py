@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from trunkline.client.diagnostics import TOLD, RateLimitedLog
+from trunkline.client.diagnostics import MAX_LOGGED, RateLimitedLog
 
 
 def test_the_first_of_a_kind_are_told_and_the_rest_in_sum(
@@ -14,17 +14,17 @@ def test_the_first_of_a_kind_are_told_and_the_rest_in_sum(
 ) -> None:
     caplog.set_level(logging.DEBUG, "trunkline")
     server_log = RateLimitedLog()
-    for number in range(TOLD + 5):
+    for number in range(MAX_LOGGED + 5):
         server_log.warning("one %d", number)
     server_log.warning("another %d", 0)
-    for _ in range(TOLD + 2):
+    for _ in range(MAX_LOGGED + 2):
         server_log.exception(ValueError("x"), "it")
     levels = [record.levelno for record in caplog.records]
-    assert levels.count(logging.WARNING) == TOLD + 1
-    assert levels.count(logging.ERROR) == TOLD
+    assert levels.count(logging.WARNING) == MAX_LOGGED + 1
+    assert levels.count(logging.ERROR) == MAX_LOGGED
     assert levels.count(logging.DEBUG) == 7
     server_log.end()
-    assert caplog.records[-1].getMessage().startswith("7 more complaints")
+    assert caplog.records[-1].getMessage().startswith("7 more warnings")
     server_log.end()
     assert len(caplog.records) == len(levels) + 1
 

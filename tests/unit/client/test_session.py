@@ -264,7 +264,7 @@ def test_what_is_no_message_is_logged_and_not_answered(
             assert len(place.line.sent) == before + 1
 
     run(main())
-    assert "no message" in caplog.text
+    assert "invalid message" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -621,7 +621,7 @@ def test_a_close_that_is_cancelled_closes_all_the_same() -> None:
 def test_a_handler_that_will_not_end_does_not_keep_the_connection_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(diagnostics, "GRACE", 5.0)
+    monkeypatch.setattr(diagnostics, "CANCEL_TIMEOUT_S", 5.0)
 
     async def main() -> None:
         async def stubborn(params: Any) -> Any:
@@ -663,7 +663,7 @@ def test_a_transport_that_fails_to_close_is_logged(caplog: pytest.LogCaptureFixt
         assert not client.is_connected
 
     run(main())
-    assert "ending a connection raised" in caplog.text
+    assert "closing a session raised" in caplog.text
 
 
 # -- a server that does not read -------------------------------------------------------------
@@ -692,7 +692,7 @@ def test_no_handler_is_called_for_a_server_that_does_not_read() -> None:
 def test_a_server_that_asks_on_and_does_not_read_loses_its_connection(
     params: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "_MOST_UNREAD", 3000)
+    monkeypatch.setattr(sessions, "_MAX_UNREAD_BYTES", 3000)
 
     async def main() -> None:
         place = Place({"tools/call": SILENT}, revision=NEWEST_HANDSHAKE, at_once=True)
@@ -758,10 +758,10 @@ def test_a_server_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
                 place.line.say({"jsonrpc": "2.0", "method": "notifications/acme"})
         counts = {
             text: caplog.text.count(text)
-            for text in ("no message", "never asked", "ValueError: mine")
+            for text in ("invalid message", "never asked", "ValueError: mine")
         }
-        assert set(counts.values()) == {diagnostics.TOLD}
-        assert "270 more complaints" in caplog.text
+        assert set(counts.values()) == {diagnostics.MAX_LOGGED}
+        assert "270 more warnings" in caplog.text
 
     run(main())
 

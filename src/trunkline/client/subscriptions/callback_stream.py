@@ -1,23 +1,25 @@
-"""The stream of changes that a client keeps for its callbacks, on one connection.
+"""The subscription of the client's callbacks, on one session of 2026-07-28.
 
-Revisions of the handshake tell a client of changes without being asked. In 2026-07-28 somebody
-has to listen, so the client does: to the lists, if a callback was given for them, and to the
-resources that were subscribed to. What comes goes to the callbacks by the usual way.
+Servers of the handshake revisions send notifications without a subscription. In 2026-07-28 the
+client opens one: for the lists, if there is a callback for them, and for the resources of
+`subscribe`. Its notifications go to the callbacks.
 
 The rules that live here, and only here:
 
-* When other things are wanted a new stream is acknowledged first, and the old one left then:
-  for a moment both tell, and nothing is missed in between.
-* A stream that the server has ended is opened again, later each time and not for ever. What
-  changed meanwhile is not told.
+* When the topics change, a new subscription is acknowledged before the old one is closed: both
+  may report a change, but none is missed.
+* A subscription that the server ended is opened again, with exponential backoff from 0.5 s to
+  30 s, at most 8 times. Changes in between are not reported.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterator
 from typing import Final
 
+from ...concurrency.backoff import backoff
 from ...errors import (
     ConnectionLost,
     IdsExhausted,
@@ -34,113 +36,113 @@ from .dispatch import ListenStream, SubscriptionRouter, SubscriptionTopics
 
 __all__ = ["CallbackSubscription"]
 
-# Seconds before the first try to open a stream again, and at most. Each wait is about twice the
-# one before; a server that restarts would else be met by all of its clients at once.
-FIRST_WAIT: Final = 0.5
-LONGEST_WAIT: Final = 30.0
-# So many tries take some two minutes. A server that ends every stream by then means it.
-TRIES: Final = 8
-# A stream that was open for so many seconds was a success, and tries are counted anew.
-LASTING: Final = 60.0
+# Backoff between attempts, with jitter: a restarted server would otherwise get all of its clients
+# at once.
+FIRST_DELAY_S: Final = 0.5
+MAX_DELAY_S: Final = 30.0
+# About two minutes.
+MAX_ATTEMPTS: Final = 8
+# A subscription that was open this long resets the attempts.
+STABLE_AFTER_S: Final = 60.0
 
 
 class CallbackSubscription:
-    """What a client listens to for its callbacks."""
+    """The topics of the callbacks, and the open subscription to them."""
 
     __slots__ = (
-        "_again",
+        "_attempts",
+        "_delays",
         "_is_over",
+        "_lock",
         "_opened_at",
+        "_reopening",
+        "_router",
         "_seconds",
         "_stream",
-        "_streams",
-        "_tries",
-        "_turn",
         "_wanted",
     )
 
-    def __init__(self, streams: SubscriptionRouter, seconds: float) -> None:
-        self._streams = streams
-        # How long the server may take to acknowledge a stream that is opened again.
+    def __init__(self, router: SubscriptionRouter, seconds: float) -> None:
+        self._router = router
+        # The timeout of the acknowledgement when it is opened again.
         self._seconds = seconds
         self._wanted = SubscriptionTopics()
         self._stream: ListenStream | None = None
-        # One change of what is wanted at a time.
-        self._turn = asyncio.Lock()
-        self._again: asyncio.Task[None] | None = None
-        self._tries = 0
+        # One change of the topics at a time.
+        self._lock = asyncio.Lock()
+        self._reopening: asyncio.Task[None] | None = None
+        self._attempts = 0
+        self._delays: Iterator[float] = iter(())
         self._opened_at = 0.0
         self._is_over = False
 
     async def begin(self, wanted: SubscriptionTopics, seconds: float) -> SubscriptionTopics:
-        """Listen on a new connection; return what is listened to.
+        """Subscribe on a new session; return the acknowledged topics.
 
-        Where the server says nothing in time it is asked again later: that is no reason to
-        have no connection.
+        A missing acknowledgement does not fail the connection: it is opened again later.
 
         Raises:
-            PeerError: it refused, and is not asked again.
-            ConnectionLost: it is gone.
+            PeerError: the server rejected it; it is not opened again.
+            ConnectionLost: the connection is lost.
         """
-        async with self._turn:
+        async with self._lock:
             self._wanted = wanted
             try:
                 stream = await self._open(wanted, seconds)
             except (ConnectionLost, IdsExhausted, PeerError):
                 raise
             except (RequestAborted, RemoteProtocolError) as error:
-                self._try_again(error)
+                self._reopen_later(error)
                 return wanted
             self._use(stream)
             self._wanted = wanted._replace(uris=stream.honoured.uris)
             return stream.honoured
 
     async def add(self, uri: str, seconds: float) -> None:
-        """Listen to one more resource.
+        """Add a resource.
 
         Raises:
-            LocalProtocolError: the server does not tell of it; all is as it was.
-            PeerError, RequestAborted, IdsExhausted: as `SubscriptionRouter.open`; all is as it was.
+            LocalProtocolError: the server did not acknowledge it; nothing has changed.
+            PeerError, RequestAborted, IdsExhausted: as `SubscriptionRouter.open`; no change.
         """
-        async with self._turn:
+        async with self._lock:
             if uri in self._wanted.uris and self._stream is not None:
                 return
             uris = dict.fromkeys((*self._wanted.uris, uri))
             stream = await self._open(self._wanted._replace(uris=tuple(uris)), seconds)
             if uri not in stream.honoured.uris:
-                self._streams.close(stream)
+                self._router.close(stream)
                 raise LocalProtocolError(
                     "mcp.capability.negotiated-only",
                     where="/params/notifications/resourceSubscriptions",
                     got=uri,
-                    expected="a resource that the server tells of: "
-                    "it left this one out of its acknowledgement",
+                    expected="a resource in the acknowledgement of the server",
                 )
             self._use(stream)
 
     async def remove(self, uri: str, seconds: float) -> None:
-        """Listen to one resource less.
+        """Remove a resource.
 
         Raises:
-            PeerError, RequestAborted, IdsExhausted: as `SubscriptionRouter.open`; all is as it was.
+            PeerError, RequestAborted, IdsExhausted: as `SubscriptionRouter.open`; no change.
         """
-        async with self._turn:
+        async with self._lock:
             uris = tuple(each for each in self._wanted.uris if each != uri)
             wanted = self._wanted._replace(uris=uris)
             if wanted == self._wanted:
                 return
             if wanted.is_empty or self._stream is None:
                 self._wanted = wanted
-                self._leave()
+                self._close()
             else:
                 self._use(await self._open(wanted, seconds))
 
     def stop(self) -> None:
-        """Listen no more: the connection has ended, or another has taken over."""
+        """Close the subscription: the session has ended, or was replaced."""
         self._is_over = True
-        self._leave()
-        if self._again is not None:
-            self._again.cancel()
+        self._close()
+        if self._reopening is not None:
+            self._reopening.cancel()
 
     async def _open(self, wanted: SubscriptionTopics, seconds: float) -> ListenStream:
         opened: list[ListenStream] = []
@@ -148,62 +150,65 @@ class CallbackSubscription:
         def ended(error: TrunklineError | None) -> None:
             if opened and self._stream is opened[0]:
                 self._stream = None
-                self._try_again(error)
+                self._reopen_later(error)
 
-        opened.append(await self._streams.open(wanted, seconds, on_end=ended))
+        opened.append(await self._router.open(wanted, seconds, on_end=ended))
         return opened[0]
 
     def _use(self, stream: ListenStream) -> bool:
-        """Have a stream for the callbacks, in place of the one before; say whether it is open."""
-        self._leave()
+        """Use a new subscription in place of the one before; return False if it has ended."""
+        self._close()
         if self._is_over:
-            self._streams.close(stream)
+            self._router.close(stream)
             return False
         self._wanted = stream.wanted
         if stream.has_ended:  # together with its acknowledgement
-            self._try_again(stream.error)
+            self._reopen_later(stream.error)
             return False
         self._stream = stream
         self._opened_at = asyncio.get_running_loop().time()
         return True
 
-    def _leave(self) -> None:
+    def _close(self) -> None:
         stream, self._stream = self._stream, None
         if stream is not None:
-            self._streams.close(stream)
+            self._router.close(stream)
 
-    # -- again -------------------------------------------------------------------------------
+    # -- opening it again --------------------------------------------------------------------
 
-    def _try_again(self, error: TrunklineError | None) -> None:
+    def _reopen_later(self, error: TrunklineError | None) -> None:
         if self._is_over or isinstance(error, ConnectionLost):
             return
         loop = asyncio.get_running_loop()
-        if self._opened_at and loop.time() - self._opened_at >= LASTING:
-            self._tries = 0
-        if self._again is None or self._again.done():
-            self._again = loop.create_task(self._open_again())
+        is_stable = self._opened_at and loop.time() - self._opened_at >= STABLE_AFTER_S
+        if is_stable or not self._attempts:
+            self._attempts = 0
+            self._delays = _delays()
+        if self._reopening is None or self._reopening.done():
+            self._reopening = loop.create_task(self._reopen())
 
-    async def _open_again(self) -> None:
-        while self._tries < TRIES:
-            await asyncio.sleep(_wait(self._tries))
-            self._tries += 1
-            async with self._turn:
+    async def _reopen(self) -> None:
+        while self._attempts < MAX_ATTEMPTS:
+            await asyncio.sleep(next(self._delays))
+            self._attempts += 1
+            async with self._lock:
                 if self._stream is not None or self._is_over or self._wanted.is_empty:
-                    return  # somebody else was here first, or nothing is wanted any more
+                    return  # opened by another task, or there is no topic left
                 try:
                     if self._use(await self._open(self._wanted, self._seconds)):
                         return
                 except (ConnectionLost, IdsExhausted):
-                    return  # whoever connects again listens again
+                    return  # the next session subscribes again
                 except PeerError as error:
-                    log.warning("the server tells of no more changes: %s", show(str(error)))
+                    log.warning("subscription to changes rejected, giving up: %s", show(str(error)))
                     return
                 except (RequestTimeout, RequestAborted, RemoteProtocolError) as error:
-                    log.debug("a stream of changes was not opened: %s", show(str(error)))
-        log.warning("the server ended the stream of changes %d times: it is left at that", TRIES)
+                    log.debug("subscription to changes failed: %s", show(str(error)))
+        log.warning(
+            "subscription to changes ended %d times, giving up: no more notifications", MAX_ATTEMPTS
+        )
 
 
-def _wait(tries: int) -> float:
-    """Return how many seconds to wait before another try."""
-    longest = min(FIRST_WAIT * 2.0**tries, LONGEST_WAIT)
-    return longest * random.uniform(0.5, 1.0)  # spread, not secret
+def _delays() -> Iterator[float]:
+    for delay in backoff(FIRST_DELAY_S, MAX_DELAY_S):
+        yield delay * random.uniform(0.5, 1.0)  # jitter, not a secret

@@ -1,21 +1,20 @@
-"""To which stream of changes a notification belongs, on one connection.
+"""Routes notifications of changes to the subscriptions of one session.
 
-In 2026-07-28 a stream is a `subscriptions/listen` that is open, and what it brings carries the
-id of that request. In the revisions before there is one stream of everything: whoever listens
-is told all of it, and takes what he asked for. What a listener then does is his own affair.
+In 2026-07-28 a subscription is an open `subscriptions/listen`, and its notifications carry the id
+of that request. Earlier revisions send all notifications to all clients, and every listener takes
+the topics it wants.
 
 The rules that live here, and only here:
 
-* A notification is for the stream whose id it carries; 7 and "7" are two ids. One of a stream
-  that is not ours is ignored.         [MCP 2026-07-28, basic/patterns/subscriptions]
-* A stream begins with its acknowledgement, for which there is a time; once it is open there is
-  none.
-* A server ends a stream with the result of its request, or with `notifications/cancelled` that
-  names it: one page says so, and another the other. Either will do, and both in any order.
+* A notification belongs to the subscription whose id it carries; 7 and "7" are two ids. One for
+  an unknown subscription is ignored.   [MCP 2026-07-28, basic/patterns/subscriptions]
+* A subscription begins with its acknowledgement, which has a timeout; then it has none.
+* A server ends a subscription with the result of its request, or with `notifications/cancelled`
+  for it: two pages of the specification differ. Either is accepted, and both in any order.
                     [MCP 2026-07-28, basic/patterns/subscriptions and /cancellation]
-* The callbacks are told of the resources that were subscribed to for them. What only a stream has
-  asked for is told by that stream, in every revision.
-* One without an id is for the callbacks, as it always was: some servers forget to write it.
+* The callbacks receive changes of the resources subscribed for them. Changes of a resource that
+  only `listen` requested go to that subscription, in every revision.
+* A notification without an id goes to the callbacks: some servers omit the id.
 """
 
 from __future__ import annotations
@@ -73,14 +72,14 @@ _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 _CANCELLED: Final = "notifications/cancelled"
 _UPDATED: Final = "notifications/resources/updated"
 
-# Of streams that we have left, what was on its way still comes; so many are told from streams
-# that never were. Nobody opens more in the time a message travels.
-_LEFT_KEPT: Final = 64
+# How many ids of closed subscriptions are remembered: their notifications may still arrive, and
+# are not reported as unknown.
+_MAX_CLOSED_IDS: Final = 64
 
 ChangeKind: TypeAlias = Literal["tools", "prompts", "resources", "resource", "task"]
 OnStreamEnd: TypeAlias = Callable[[TrunklineError | None], object]
 
-# Which notification tells of what.
+# By notification, the kind of change it reports.
 _KINDS: Final[dict[str, ChangeKind]] = {
     "notifications/tools/list_changed": "tools",
     "notifications/prompts/list_changed": "prompts",
@@ -92,10 +91,10 @@ _KINDS: Final[dict[str, ChangeKind]] = {
 
 
 class ServerChange(Struct, frozen=True):
-    """Something on the server is not what it was.
+    """A change on the server.
 
-    `kind` says what: a list ("tools", "prompts", "resources"), one "resource", whose `uri` is
-    given, or one "task", which is given as it stands.
+    `kind` is what changed: a list ("tools", "prompts", "resources"), one "resource", with its
+    `uri`, or one "task", with its state.
     """
 
     kind: ChangeKind
@@ -106,14 +105,16 @@ class ServerChange(Struct, frozen=True):
         what = "" if self.uri is None else f" {show(self.uri)}"
         if self.task is not None:
             what = f", {self.task.status}"
-        return f"<Change of {self.kind}{what}>"
+        return f"<ServerChange of {self.kind}{what}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]  # a Struct's own would show the id of a task, which is a right
+        return [
+            ("", repr(self))
+        ]  # the Struct's own would show a task id, which is a bearer capability
 
 
 class SubscriptionTopics(NamedTuple):
-    """What is listened for; of what a server acknowledged, what will be told."""
+    """What a subscription is about: as requested, or as acknowledged by the server."""
 
     tools: bool = False
     prompts: bool = False
@@ -123,35 +124,35 @@ class SubscriptionTopics(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is nothing at all."""
+        """Whether it has no topic."""
         return not any(self)
 
     def __repr__(self) -> str:
         shown = [name for name in ("tools", "prompts", "resources") if getattr(self, name)]
         shown += [show(uri) for uri in self.uris]
         if self.task_ids:
-            # How many, and not which: the id of a task is a right.
+            # Only their number: task ids are bearer capabilities.
             shown.append(f"{len(self.task_ids)} task{'s' if len(self.task_ids) > 1 else ''}")
         return f"<SubscriptionTopics, {', '.join(shown) or 'nothing'}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]  # that of a tuple would show all of it
+        return [("", repr(self))]  # the tuple's own would show all of it
 
     def takes(self, change: ServerChange) -> bool:
-        """Say whether a change is of a kind that this asked for."""
+        """Return True if a change is of a requested kind."""
         if change.task is not None:
             return change.task.task_id in self.task_ids
         if change.kind == "resource":
-            # Which one is for the server to say: it may be a part of the one asked for.
+            # Any URI: it may be a part of a requested one.
             return bool(self.uris)
         return bool(getattr(self, change.kind))
 
     def names(self, uri: str) -> bool:
-        """Say whether a resource is one of those asked for, or lies below one."""
+        """Return True if a resource was requested, or lies below one that was."""
         return _names(self.uris, uri)
 
     def on_the_wire(self) -> SubscriptionFilter:
-        """Return it as it is sent: what is not wanted is left out."""
+        """Return the wire form, without the topics that were not requested."""
         return SubscriptionFilter(
             prompts_list_changed=self.prompts or UNSET,
             resource_subscriptions=list(self.uris) or UNSET,
@@ -161,7 +162,7 @@ class SubscriptionTopics(NamedTuple):
         )
 
     def honoured_by(self, said: SubscriptionFilter) -> SubscriptionTopics:
-        """Return what is left of it; what a server adds was not asked for."""
+        """Return the topics that were both requested and acknowledged."""
         uris = set(said.resource_subscriptions or ())
         tasks = set(said.task_ids or ())
         return SubscriptionTopics(
@@ -174,19 +175,19 @@ class SubscriptionTopics(NamedTuple):
 
 
 class ChangeListener(Protocol):
-    """Whoever is told of changes."""
+    """Receives the changes of a subscription."""
 
     def on_change(self, change: ServerChange, size: int) -> None:
-        """Take a change, whose notification had so many bytes."""
+        """Receive a change, whose params had `size` bytes."""
 
     def on_end(self, error: TrunklineError | None, reason: str | None) -> None:
-        """Learn that no more will come: by an error, or because the server ended it."""
+        """Receive the end: with an error, or with the reason of the server."""
 
 
 class ListenStream:
-    """One `subscriptions/listen` that is open, or about to be.
+    """One `subscriptions/listen` that is open, or being opened.
 
-    One without a listener is the client's own: what it brings goes to the callbacks.
+    Without a listener it belongs to the client, and its notifications go to the callbacks.
     """
 
     __slots__ = (
@@ -210,54 +211,52 @@ class ListenStream:
         self.listener: ChangeListener | None = None
         self.on_end: OnStreamEnd | None = None
         self.pending: Pending | None = None
-        # Where the server ended it before we had sent the request, as it were.
+        # Set if the server cancelled it while the request was being sent.
         self.early_end: CancelledNotificationParams | None = None
-        # Whether the server has ended it, and by which error. It may have done so together with
-        # its acknowledgement, before whoever opened it could know that it was open.
+        # Whether the server has ended it, and with which error. That may arrive together with the
+        # acknowledgement, before `open` returns.
         self.has_ended = False
         self.error: TrunklineError | None = None
 
 
 class SubscribeTurn:
-    """Who asks for a resource, one after the other, where subscribing is a request."""
+    """The lock of a resource: one (un)subscribe request at a time."""
 
     __slots__ = ("holders", "is_released", "lock")
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        # How many want their turn, or have it.
+        # How many tasks hold or await the lock.
         self.holders = 0
-        # Whether meanwhile the last has left who wanted the resource before.
+        # Whether the last subscription to the resource has ended meanwhile.
         self.is_released = False
 
 
-class _Marks(Struct):
-    """Of the `_meta` of a notification, what says whose it is."""
-
+class _SubscriptionMeta(Struct):
     subscription_id: RequestId | UnsetType = field(default=UNSET, name=SUBSCRIPTION_ID)
 
 
-class _Marked(Struct):
-    meta: _Marks | UnsetType = field(default=UNSET, name="_meta")
+class _SubscriptionParams(Struct):
+    meta: _SubscriptionMeta | UnsetType = field(default=UNSET, name="_meta")
 
 
 @lru_cache
 def _on_streams(revision: str) -> frozenset[str]:
-    """Return the notifications that travel on a stream of `revision`, and nowhere else."""
+    """Return the notifications that belong to a subscription in `revision`."""
     return frozenset(row.name for row in lookup.methods(revision) if row.stream == LISTEN)
 
 
 class SubscriptionRouter:
-    """Who listens on one connection."""
+    """The subscriptions of one session."""
 
     __slots__ = (
+        "_callback_uris",
         "_callbacks",
-        "_everyone",
-        "_left",
+        "_closed_ids",
         "_open",
-        "_own",
         "_server_log",
         "_session",
+        "_shared",
         "_starting",
         "callback_subscription",
         "subscribed",
@@ -270,24 +269,24 @@ class SubscriptionRouter:
         self._session = session
         self._callbacks = callbacks
         self._server_log = server_log
-        # Streams by the id of their request.
+        # By the id of their request.
         self._open: dict[RequestId, ListenStream] = {}
-        # Ids of streams that are no more; made when the first ends.
-        self._left: deque[RequestId] | None = None
-        # The stream whose request is being sent: its acknowledgement may come before that ends.
+        # Ids of closed subscriptions; created with the first.
+        self._closed_ids: deque[RequestId] | None = None
+        # Its request is being sent: the acknowledgement may arrive before `send` returns.
         self._starting: ListenStream | None = None
-        # Who listens where there is one stream of everything, and to what; in order.
-        self._everyone: dict[ChangeListener, SubscriptionTopics] = {}
-        # There, how many of them want a resource that was subscribed to.
+        # Handshake revisions: all listeners, with their topics.
+        self._shared: dict[ChangeListener, SubscriptionTopics] = {}
+        # Handshake revisions: how many listeners use a subscribed resource.
         self.subscribed: dict[str, int] = {}
-        # And what was subscribed to for the callbacks.
-        self._own: Collection[str] = ()
-        # Which resources are being subscribed to, or unsubscribed from: one asks at a time.
+        # Handshake revisions: the resources subscribed for the callbacks.
+        self._callback_uris: Collection[str] = ()
+        # Handshake revisions: the resources with an (un)subscribe request in flight.
         self.turns: dict[str, SubscribeTurn] = {}
-        # The stream that the client keeps for its callbacks, if it has any.
+        # The subscription of the callbacks, if there is one.
         self.callback_subscription: CallbackSubscription | None = None
 
-    # -- streams of their own ----------------------------------------------------------------
+    # -- since 2026-07-28 --------------------------------------------------------------------
 
     async def open(
         self,
@@ -296,15 +295,15 @@ class SubscriptionRouter:
         listener: ChangeListener | None = None,
         on_end: OnStreamEnd | None = None,
     ) -> ListenStream:
-        """Return a new stream, which the server has acknowledged, and may have ended again.
+        """Open a subscription and wait for its acknowledgement; it may have ended again by then.
 
-        `on_end` is called, with an error or None, when one without a listener has ended.
+        `on_end` is called, with an error or None, when a subscription without a listener ends.
 
         Raises:
-            PeerError: the server refused.
-            RequestAborted: it said nothing within `seconds`, ended the stream, or is gone.
-            RemoteProtocolError: it ended a stream that it had not begun.
-            IdsExhausted: the connection has no id left.
+            PeerError: the server rejected it.
+            RequestAborted: it was not acknowledged within `seconds`, or the connection is lost.
+            RemoteProtocolError: the server ended it before the acknowledgement.
+            IdsExhausted: the session has no request ids left.
         """
         session = self._session
         loop = asyncio.get_running_loop()
@@ -328,44 +327,44 @@ class SubscriptionRouter:
             reason = f"no acknowledgement within {seconds:g} s"
             self.close(stream, reason)
             raise RequestTimeout(reason, method=LISTEN) from None
-        except BaseException:  # a cancelled task too: nobody would leave this stream
+        except BaseException:  # cancellation too: it would stay open
             self.close(stream)
             raise
         stream.honoured = wanted.honoured_by(said)
         return stream
 
-    def close(self, stream: ListenStream, reason: str = "nobody listens any more") -> None:
-        """Leave a stream, and tell the server; one that has ended is left as it is."""
+    def close(self, stream: ListenStream, reason: str = "the subscription was closed") -> None:
+        """Close a subscription, and notify the server, unless it has ended."""
         if self._forget(stream) and stream.pending is not None:
             self._session.abandon(stream.pending, reason)
 
     def _forget(self, stream: ListenStream) -> bool:
-        """Take a stream out; say whether it was open."""
+        """Remove a subscription; return False if it was not open."""
         pending = stream.pending
         if pending is None or self._open.get(pending.id) is not stream:
             return False
         del self._open[pending.id]
-        if self._left is None:
-            self._left = deque(maxlen=_LEFT_KEPT)
-        self._left.append(pending.id)
+        if self._closed_ids is None:
+            self._closed_ids = deque(maxlen=_MAX_CLOSED_IDS)
+        self._closed_ids.append(pending.id)
         return True
 
     def _replied(self, stream: ListenStream, waiter: asyncio.Future[Any]) -> None:
         error = None if waiter.cancelled() else waiter.exception()
         was_open = self._forget(stream)
         if error is not None and not isinstance(error, TrunklineError):
-            error = RequestAborted("its answer could not be read", method=LISTEN)
+            error = RequestAborted("its reply could not be read", method=LISTEN)
         if not stream.acknowledged.done():
             rule = "mcp.subscriptions.acknowledged-first"
             expected = f"{_ACKNOWLEDGED} before the result of {LISTEN}"
             stream.acknowledged.set_exception(
                 RemoteProtocolError(rule, expected=expected) if error is None else error
             )
-            stream.acknowledged.exception()  # whoever waited for it may have gone
+            stream.acknowledged.exception()  # retrieved: `open` may have been cancelled
         elif was_open:
-            self._tell_end(stream, error, None)
+            self._notify_end(stream, error, None)
 
-    def _tell_end(
+    def _notify_end(
         self, stream: ListenStream, error: TrunklineError | None, reason: str | None
     ) -> None:
         stream.has_ended, stream.error = True, error
@@ -374,50 +373,50 @@ class SubscriptionRouter:
         elif stream.on_end is not None:
             stream.on_end(error)
 
-    # -- one stream of everything ------------------------------------------------------------
+    # -- handshake revisions -----------------------------------------------------------------
 
     def join(
         self,
         listener: ChangeListener,
         wanted: SubscriptionTopics,
-        own: Collection[str] | None = None,
+        callback_uris: Collection[str] | None = None,
     ) -> None:
-        """Tell a listener of what he wants, where there is one stream of everything.
+        """Add a listener for `wanted`.
 
-        `own` are the resources of which the callbacks are told as well.
+        `callback_uris` are the resources whose changes the callbacks receive too.
         """
-        self._everyone[listener] = wanted
-        if own is not None:
-            self._own = own
+        self._shared[listener] = wanted
+        if callback_uris is not None:
+            self._callback_uris = callback_uris
 
     def leave(self, listener: ChangeListener) -> bool:
-        """Tell him no more; say whether he was told until now."""
-        return self._everyone.pop(listener, None) is not None
+        """Remove a listener; return False if it was not there."""
+        return self._shared.pop(listener, None) is not None
 
     def move_to(self, other: SubscriptionRouter) -> None:
-        """Have everyone listen there from now on."""
-        other._everyone.update(self._everyone)
-        other._own = self._own
+        """Move all listeners to the router of another session."""
+        other._shared.update(self._shared)
+        other._callback_uris = self._callback_uris
         for uri, count in self.subscribed.items():
             other.subscribed[uri] = other.subscribed.get(uri, 0) + count
-        self._everyone.clear()
+        self._shared.clear()
         self.subscribed.clear()
 
     def end(self, error: ConnectionLost) -> None:
-        """Tell everyone that the connection is gone; streams of their own learn it by their id."""
+        """End all listeners with an error; open `subscriptions/listen` end by their replies."""
         if self.callback_subscription is not None:
             self.callback_subscription.stop()
-        everyone, self._everyone = self._everyone, {}
-        for listener in everyone:
+        listeners, self._shared = self._shared, {}
+        for listener in listeners:
             listener.on_end(error, None)
 
     # -- coming in ---------------------------------------------------------------------------
 
     def take(self, method: str, params: Any) -> bool:
-        """Bring a notification to whom it belongs; say whether nobody else is to be told."""
+        """Deliver a notification; return False if it is for the callbacks."""
         if not self._session.is_per_request:
-            if self._everyone and method in _KINDS:
-                return self._tell_everyone(method, params)
+            if self._shared and method in _KINDS:
+                return self._deliver_shared(method, params)
             return False
         if method == _CANCELLED:
             return self._cancelled(params)
@@ -426,31 +425,35 @@ class SubscriptionRouter:
         id = self._id_of(params)
         if id is None:
             if method == _ACKNOWLEDGED:
-                self._server_log.warning("%s came and does not say which one", _ACKNOWLEDGED)
+                self._server_log.warning("%s without a subscription id: ignored", _ACKNOWLEDGED)
             return method == _ACKNOWLEDGED
         stream = self._find(id)
         if stream is None:
-            if self._left is None or id not in self._left:
-                text = "%s came for the subscription %s, which this client has not"
+            if self._closed_ids is None or id not in self._closed_ids:
+                text = "%s for the unknown subscription %s: ignored"
                 self._server_log.warning(text, show(method), show(id))
             return True
         if method == _ACKNOWLEDGED:
             self._acknowledge(stream, params)
             return True
-        return stream.listener is not None and self._tell(stream, stream.listener, method, params)
+        return stream.listener is not None and self._deliver(
+            stream, stream.listener, method, params
+        )
 
     def _find(self, id: RequestId) -> ListenStream | None:
         stream = self._open.get(id)
         if stream is not None or self._starting is None:
             return stream
-        # It answers while we still write: the only request whose id we cannot know is this.
-        known = self._left is not None and id in self._left
+        # A reply during `send`: the id of the request being sent is not known yet.
+        known = self._closed_ids is not None and id in self._closed_ids
         return None if known else self._starting
 
     def _id_of(self, params: Any) -> RequestId | None:
-        """Return whose a notification says it is, or None where it does not."""
+        """Return the subscription id of a notification, or None."""
         try:
-            marked: _Marked = decoder(_Marked)(b"{}" if params is UNSET else params)
+            marked: _SubscriptionParams = decoder(_SubscriptionParams)(
+                b"{}" if params is UNSET else params
+            )
         except UNREADABLE:
             return None
         if marked.meta is UNSET or marked.meta.subscription_id is UNSET:
@@ -470,7 +473,7 @@ class SubscriptionRouter:
             return False
         stream = self._find(note.request_id)
         if stream is None:
-            return self._left is not None and note.request_id in self._left
+            return self._closed_ids is not None and note.request_id in self._closed_ids
         if stream.pending is None:
             stream.early_end = note
         else:
@@ -482,38 +485,42 @@ class SubscriptionRouter:
         if self._forget(stream) and stream.pending is not None:
             self._session.forget(stream.pending)
         if stream.acknowledged.done():
-            self._tell_end(stream, None, reason)
+            self._notify_end(stream, None, reason)
         else:
-            why = "the server ended it" + ("" if reason is None else f": {show(reason)}")
+            why = "the server ended the subscription" + (
+                "" if reason is None else f": {show(reason)}"
+            )
             stream.acknowledged.set_exception(Cancelled(why, method=LISTEN))
 
-    def _tell(
+    def _deliver(
         self, stream: ListenStream, listener: ChangeListener, method: str, params: Any
     ) -> bool:
         change = self._read(method, params)
         if change is not None:
-            # The callbacks have a stream of their own; what was kept is stale for everybody.
-            self._callbacks.drop_kept(method, change.uri)
+            # The callbacks have their own subscription; the cache is shared.
+            self._callbacks.drop_cached(method, change.uri)
             if stream.wanted.takes(change):
                 listener.on_change(change, _size(params))
             else:
-                self._server_log.warning("%s came and was not asked for", show(method))
+                self._server_log.warning(
+                    "%s was not requested by this subscription: ignored", show(method)
+                )
         return True
 
-    def _tell_everyone(self, method: str, params: Any) -> bool:
-        """Tell who wants to know; say whether it is the affair of nobody else."""
+    def _deliver_shared(self, method: str, params: Any) -> bool:
+        """Deliver a notification to all listeners; return False if it is for the callbacks too."""
         change = self._read(method, params)
         if change is None:
             return False
         is_wanted = False
-        for listener, wanted in list(self._everyone.items()):
+        for listener, wanted in list(self._shared.items()):
             if wanted.takes(change) and (change.uri is None or wanted.names(change.uri)):
                 is_wanted = True
                 listener.on_change(change, _size(params))
-        if not is_wanted or change.uri is None or _names(self._own, change.uri):
+        if not is_wanted or change.uri is None or _names(self._callback_uris, change.uri):
             return False
-        # What only a stream has asked for is told by that, as where streams are of their own.
-        self._callbacks.drop_kept(method, change.uri)
+        # Requested by `listen` only, so the callbacks do not receive it, as since 2026-07-28.
+        self._callbacks.drop_cached(method, change.uri)
         return True
 
     def _read(self, method: str, params: Any) -> ServerChange | None:

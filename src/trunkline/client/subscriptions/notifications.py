@@ -1,10 +1,9 @@
-"""What a server tells without being asked, and whom it is told to.
+"""Calls the user's callbacks for notifications of the server.
 
-A plain function is called where the message is read, so what it sees is in order with the
-replies. What an async function returns is awaited by one task, one after the other: in order
-among themselves, and never more at a time than a server likes.
+A synchronous callback runs where the message is read, so it is in order with the replies.
+Awaitables of async callbacks are awaited by one task, one after the other, and at most 1000 wait.
 
-What a callback raises goes to the log: it must not end a connection that others use too.
+An exception of a callback is logged; it does not end the connection.
 """
 
 from __future__ import annotations
@@ -31,25 +30,25 @@ OnNotification: TypeAlias = Callable[[str, dict[str, Any]], object]
 OnListChanged: TypeAlias = Callable[[str], object]
 OnResourceUpdated: TypeAlias = Callable[[str], object]
 
-# A server decides how much it tells; what its client cannot follow is dropped from here on.
-WAITING: Final = 1000
+# The server decides how many notifications it sends; beyond this many they are dropped.
+MAX_WAITING_CALLBACKS: Final = 1000
 
-_NEW_TOOLS: Final = "notifications/tools/list_changed"
-# What lists have changed, by notification: its name for the user, and the methods that list it.
+_TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+# By notification: the name of the list for `on_list_changed`, and the methods that return it.
 _LISTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    _NEW_TOOLS: ("tools", ("tools/list",)),
+    _TOOLS_CHANGED: ("tools", ("tools/list",)),
     "notifications/prompts/list_changed": ("prompts", ("prompts/list",)),
     "notifications/resources/list_changed": (
         "resources",
         ("resources/list", "resources/templates/list"),
     ),
 }
-# Some servers send what only clients do; nothing follows from it.
-_STRAYS: Final = frozenset(("notifications/initialized",))
+# A notification of clients that some servers send: ignored.
+_IGNORED: Final = frozenset(("notifications/initialized",))
 
 
 class NotificationListeners(NamedTuple):
-    """The functions that a user wants called."""
+    """The callbacks of a client."""
 
     on_log: OnLog | None = None
     on_notification: OnNotification | None = None
@@ -58,33 +57,33 @@ class NotificationListeners(NamedTuple):
 
 
 class NotificationCallbacks:
-    """Tells what comes in to whoever listens."""
+    """Calls the callbacks of a client for one session."""
 
-    __slots__ = ("_cache", "_listeners", "_on_new_tools", "_server_log", "_task", "_waiting")
+    __slots__ = ("_cache", "_listeners", "_on_tools_changed", "_server_log", "_task", "_waiting")
 
     def __init__(
         self,
         listeners: NotificationListeners,
         server_log: RateLimitedLog,
         cache: Cache | None,
-        on_new_tools: Callable[[], object],
+        on_tools_changed: Callable[[], object],
     ) -> None:
         self._listeners = listeners
         self._server_log = server_log
         self._cache = cache
-        # Told when the list of tools is not what it was, before any listener is.
-        self._on_new_tools = on_new_tools
-        # Made when it is needed: most servers tell nothing, and an empty one is not small.
+        # Called when the tool list has changed, before any callback.
+        self._on_tools_changed = on_tools_changed
+        # Created on demand: most servers send nothing, and an empty deque is not small.
         self._waiting: deque[tuple[str, Awaitable[Any]]] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def take(self, method: str, params: Any) -> None:
-        """Tell of one notification."""
-        if method in _STRAYS:
+        """Call the callback of a notification."""
+        if method in _IGNORED:
             return
         listeners = self._listeners
         if method in _LISTS:
-            self.drop_kept(method)
+            self.drop_cached(method)
             if listeners.on_list_changed is not None:
                 self.call("on_list_changed", listeners.on_list_changed, _LISTS[method][0])
                 return
@@ -105,15 +104,15 @@ class NotificationCallbacks:
         method, listener = "notifications/resources/updated", self._listeners.on_resource_updated
         note = self.read(method, params, ResourceUpdatedNotificationParams)
         if note is not None:
-            self.drop_kept(method, note.uri)
+            self.drop_cached(method, note.uri)
         if note is not None and listener is not None:
             self.call("on_resource_updated", listener, note.uri)
         return listener is not None
 
-    def drop_kept(self, method: str, uri: str | None = None) -> None:
-        """Forget the results that a notification makes stale, and what else is known by them."""
-        if method == _NEW_TOOLS:
-            self._on_new_tools()
+    def drop_cached(self, method: str, uri: str | None = None) -> None:
+        """Drop the cached results that a notification makes stale."""
+        if method == _TOOLS_CHANGED:
+            self._on_tools_changed()
         if self._cache is None:
             return
         if uri is not None:
@@ -122,19 +121,19 @@ class NotificationCallbacks:
             self._cache.drop(*_LISTS[method][1])
 
     def read(self, method: str, params: Any, kind: Any) -> Any:
-        """Return the params of a notification, or None where they cannot be used."""
+        """Return the params of a notification, or None if they are invalid."""
         try:
             return decoder(kind)(b"{}" if params is UNSET else params)
         except UNREADABLE as error:
-            text = "the params of %s cannot be read: %s"
+            text = "invalid params of %s, ignored: %s"
             self._server_log.warning(text, show(method), show(str(error)))
             return None
 
     def call(self, name: str, listener: Callable[..., object], *args: Any) -> None:
-        """Call a function of the user's."""
+        """Call a callback; what it raises is logged."""
         try:
             given = listener(*args)
-        except Exception as error:  # noqa: BLE001  # somebody else's code
+        except Exception as error:  # noqa: BLE001  # application code
             self._server_log.exception(error, name)
             return
         if inspect.isawaitable(given):
@@ -143,8 +142,8 @@ class NotificationCallbacks:
     def _await(self, name: str, given: Awaitable[Any]) -> None:
         if self._waiting is None:
             self._waiting = deque()
-        if len(self._waiting) >= WAITING:
-            text = "%s cannot follow what the server sends: one notification is dropped"
+        if len(self._waiting) >= MAX_WAITING_CALLBACKS:
+            text = "%s is too slow for the server: one notification dropped"
             self._server_log.warning(text, name)
             _discard(given)
             return
@@ -161,12 +160,14 @@ class NotificationCallbacks:
                 task = current_task()
                 if task is None or task.cancelling():
                     raise
-                self._server_log.exception(error, name)  # the listener's own; others still wait
-            except Exception as error:  # noqa: BLE001  # somebody else's code
+                self._server_log.exception(
+                    error, name
+                )  # raised by the callback itself; others still wait
+            except Exception as error:  # noqa: BLE001  # application code
                 self._server_log.exception(error, name)
 
     async def end(self, caller: asyncio.Task[Any] | None = None) -> None:
-        """Stop telling; who waits for this is not stopped."""
+        """Stop the callbacks, except the one that calls this."""
         while self._waiting:
             _discard(self._waiting.popleft()[1])
         task = self._task
@@ -177,6 +178,6 @@ class NotificationCallbacks:
 
 
 def _discard(given: Awaitable[Any]) -> None:
-    """Let go of what will not be awaited, without a warning that it was not."""
+    """Close a coroutine that will not be awaited, so that Python does not warn."""
     if isinstance(given, Coroutine):
         given.close()

@@ -20,7 +20,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, ParamSpec
 
-from ..diagnostics import GRACE, RateLimitedLog
+from ..diagnostics import CANCEL_TIMEOUT_S, RateLimitedLog
 
 __all__ = ["Callbacks"]
 
@@ -71,7 +71,7 @@ class _Teller:
     def join(self) -> None:
         """Wait a little for the end."""
         if not self.is_here:
-            self._thread.join(GRACE)
+            self._thread.join(CANCEL_TIMEOUT_S)
 
     def _work(self) -> None:
         while (item := self._queue.get()) is not None:

@@ -34,7 +34,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from ...errors import ConnectionLost, TrunklineError
-from ..diagnostics import GRACE, log
+from ..diagnostics import CANCEL_TIMEOUT_S, log
 from ..requests.call import PendingCall
 from ..session import CLOSED
 from .callbacks import Callbacks
@@ -291,7 +291,7 @@ class LoopThread:
     def join(self) -> None:
         """Wait until the thread has ended, if it is about to."""
         if self._is_stopping and not self.is_here:
-            self._thread.join(GRACE * 2)
+            self._thread.join(CANCEL_TIMEOUT_S * 2)
 
     @property
     def is_here(self) -> bool:
@@ -378,7 +378,7 @@ class LoopThread:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=GRACE)
+            await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT_S)
         await self._loop.shutdown_asyncgens()
 
 

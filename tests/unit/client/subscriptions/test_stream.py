@@ -176,8 +176,8 @@ def test_streams_are_told_apart_by_their_ids_which_have_types(
             assert [each async for each in two] == []
 
     run(main())
-    assert "which this client has not" in caplog.text
-    assert "was not asked for" in caplog.text
+    assert "unknown subscription" in caplog.text
+    assert "was not requested" in caplog.text
 
 
 def test_a_notification_of_a_stream_that_is_not_ours_reaches_nobody(
@@ -198,7 +198,7 @@ def test_a_notification_of_a_stream_that_is_not_ours_reaches_nobody(
 
     run(main())
     assert seen == ["resources"]
-    told = [each for each in caplog.records if "which this client has not" in each.message]
+    told = [each for each in caplog.records if "unknown subscription" in each.message]
     assert len([each for each in told if each.levelname == "WARNING"]) == 10
 
 
@@ -724,8 +724,10 @@ def test_in_the_handshake_streams_go_over_to_a_new_connection() -> None:
 
 
 def test_a_change_shows_nothing_that_a_terminal_acts_on() -> None:
-    assert repr(ServerChange("resource", uri="x:\x1b[1m")) == "<Change of resource 'x:\\x1b[1m'>"
-    assert repr(ServerChange("tools")) == "<Change of tools>"
+    assert (
+        repr(ServerChange("resource", uri="x:\x1b[1m")) == "<ServerChange of resource 'x:\\x1b[1m'>"
+    )
+    assert repr(ServerChange("tools")) == "<ServerChange of tools>"
 
 
 def test_what_is_listened_for_does_not_show_the_ids_of_tasks() -> None:
@@ -858,7 +860,7 @@ def test_what_cannot_be_read_is_no_change(caplog: pytest.LogCaptureFixture) -> N
 
     run(main())
     assert "notifications/resources/updated" in caplog.text
-    assert "does not say which one" in caplog.text
+    assert "without a subscription id" in caplog.text
 
 
 @pytest.mark.parametrize("revision", [LATEST, NEWEST_HANDSHAKE])

@@ -125,7 +125,7 @@ def test_the_callback_is_told_of_what_was_subscribed_to_and_not_of_what_a_stream
 def test_a_resource_that_a_real_server_has_not_is_refused() -> None:
     async def main() -> None:
         async with Client(server()) as client:
-            with pytest.raises(LocalProtocolError, match="left this one out"):
+            with pytest.raises(LocalProtocolError, match="in the acknowledgement"):
                 await client.subscribe("x:nothing")
 
     run(main())

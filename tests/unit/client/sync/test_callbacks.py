@@ -50,7 +50,7 @@ def test_an_outcome_waits_for_the_callbacks_before_it() -> None:
 def test_a_callback_that_blocks_does_not_keep_a_client_from_closing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "GRACE", 0.1)
+    monkeypatch.setattr(module, "CANCEL_TIMEOUT_S", 0.1)
     go = threading.Event()
     with linked() as proxy:
         told = proxy.callbacks.told("told", lambda: go.wait(WAIT))
