@@ -88,14 +88,15 @@ class Source:
     """A module of the async client: its text, its syntax tree and where its names come from."""
 
     path: str
-    text: str = ""
+    lines: list[bytes] = field(default_factory=list)
     # By name: the module it is imported from, and whether only for type checking.
     imports: dict[str, tuple[str, bool]] = field(default_factory=dict)
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.text = (CLIENT / self.path).read_text(encoding="utf-8")
-        tree = ast.parse(self.text)
+        text = (CLIENT / self.path).read_bytes()
+        self.lines = text.split(b"\n")
+        tree = ast.parse(text)
         for node in tree.body:
             if isinstance(node, ast.ImportFrom):
                 self._add(node, only_types=False)
@@ -118,12 +119,14 @@ class Source:
         for alias in node.names:
             self.imports[alias.name] = (module, only_types)
 
-    def segment(self, node: ast.AST) -> str:
+    def segment(self, node: ast.expr | ast.stmt) -> str:
         """Return the source text of a node."""
-        found = ast.get_source_segment(self.text, node)
-        if found is None:
-            raise ValueError(f"{self.path}: no source text")
-        return found
+        # `ast.get_source_segment` splits the whole text each time.
+        last, end = node.end_lineno or node.lineno, node.end_col_offset
+        lines = self.lines[node.lineno - 1 : last]
+        lines[-1] = lines[-1][:end]
+        lines[0] = lines[0][node.col_offset :]
+        return b"\n".join(lines).decode()
 
 
 @dataclass
@@ -240,8 +243,8 @@ class Writer:
             params.append(self.param(source, arg, default))
         returns = self.annotation(source, node.returns)
         # A trailing comma in the source keeps one parameter per line.
-        written = source.text.splitlines()[node.lineno - 1 : node.body[0].lineno]
-        is_exploded = re.search(r",\s*\) ->", "\n".join(written)) is not None
+        written = source.lines[node.lineno - 1 : node.body[0].lineno]
+        is_exploded = re.search(rb",\s*\) ->", b"\n".join(written)) is not None
         room = WIDTH - len(" ...") if source.segment(node).endswith("...") else WIDTH
         return fold(f"    def {node.name}(", params, f") -> {returns}:", room, exploded=is_exploded)
 

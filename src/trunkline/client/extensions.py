@@ -1,15 +1,14 @@
-"""Extensions that a client has: what it declares, and how it completes their results.
+"""Extensions of a client: their settings, and the resolvers of their result types.
 
     Client(target, extensions={"com.example/stars": {"colour": "red"}})
     Client(target, extensions=[ClientExtension("com.example/stars", resolvers={"starred": wait})])
 
-What an id and settings look like is in `mcp.extensions`. Who declares them, and when a result
-is given to a resolver, is for the client to see to.
+The form of ids and settings is checked in `mcp.extensions`.
 
 The rules that live here, and only here:
 
-* An id is declared once, and a result type is completed by one extension.
-* A result type that is declared nowhere has no resolver, so it stays invalid.
+* An id is declared once, and a result type has one resolver.
+* A result type without a resolver is invalid.
                                                         [MCP 2026-07-28, basic#resulttype]
 """
 
@@ -28,14 +27,14 @@ __all__ = ["ClientExtension", "DeclaredExtensions", "Extensions", "declared"]
 
 
 class ClientExtension(Shown, Struct, frozen=True):
-    """An extension that a client has: its id, what it says of itself, who completes its results.
+    """An extension of a client: its id, its settings, and resolvers by result type.
 
-    A resolver gets the session, the request and the raw result that is of its type, and returns
-    the raw result that comes of it in the end.
+    A resolver receives the session, the request and the raw result of its type, and returns the
+    raw complete result.
 
     Raises:
-        ValueError: the id is not formed as it must be, or a result type belongs to MCP.
-        TypeError: the settings are no JSON object, or a resolver cannot be called.
+        ValueError: the id is invalid, or a result type belongs to MCP.
+        TypeError: the settings are not a JSON object, or a resolver is not callable.
     """
 
     id: str
@@ -51,25 +50,25 @@ class ClientExtension(Shown, Struct, frozen=True):
                 raise TypeError(f"what resolves {name!r} of {self.id} cannot be called")
 
 
-# What `Client(extensions=...)` takes: settings by id, or whole extensions.
+# `Client(extensions=...)`: settings by id, or a list of extensions.
 Extensions: TypeAlias = Mapping[str, Mapping[str, Any]] | Iterable[ClientExtension]
 
 
 class DeclaredExtensions(NamedTuple):
-    """What becomes of a client's extensions."""
+    """The merged settings and resolvers of all extensions."""
 
-    # What `capabilities.extensions` says on every request.
+    # The value of `capabilities.extensions`.
     settings: dict[str, dict[str, Any]]
-    # Who completes results that are of none of MCP's own types.
+    # By result type.
     resolvers: dict[str, Resolver]
 
 
 def declared(extensions: Extensions | None) -> DeclaredExtensions:
-    """Return what a client declares, and what completes the results of its extensions.
+    """Return the settings and resolvers of all extensions.
 
     Raises:
-        ValueError: an id is not formed as it must be, or comes twice, or a type does.
-        TypeError: the settings are no JSON object, or something is no extension.
+        ValueError: an id is invalid, or an id or result type is used twice.
+        TypeError: the settings are not a JSON object, or an item is not a `ClientExtension`.
     """
     settings: dict[str, dict[str, Any]] = {}
     resolvers: dict[str, Resolver] = {}

@@ -1,4 +1,4 @@
-"""What an argument may be, and the sentence for one that is something else."""
+"""Checks of the options of a client, and their error messages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["LEVELS", "Validate", "check_choice", "check_count", "check_seconds"]
 
 LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 
-# What becomes of a message of the server that breaks a rule.
+# What happens to an invalid message of the server.
 Validate: TypeAlias = Literal["off", "warn", "raise"]
 
 
 def check_choice(what: str, given: object, choices: Iterable[object]) -> None:
-    """Refuse what is not one of `choices`.
+    """Check that a value is one of `choices`.
 
     Raises:
-        ValueError: the text names them.
+        ValueError: it is not; the text names them.
     """
     allowed = list(choices)
     if given not in allowed:
@@ -29,20 +29,20 @@ def check_choice(what: str, given: object, choices: Iterable[object]) -> None:
 
 
 def check_seconds(what: str, given: float) -> None:
-    """Refuse a time that never comes, or has passed before it begins; without end is a time.
+    """Check that a number of seconds is above 0; infinity is allowed.
 
     Raises:
-        ValueError: the text says what is taken.
+        ValueError: it is not.
     """
-    if not given > 0:  # not a number is above nothing either
+    if not given > 0:  # rejects NaN too
         raise ValueError(f"{what} is a number of seconds above 0, not {show(given)}")
 
 
 def check_count(what: str, given: int) -> None:
-    """Refuse what counts nothing.
+    """Check that an integer is above 0.
 
     Raises:
-        ValueError: the text says what is taken.
+        ValueError: it is not.
     """
     if type(given) is not int or given < 1:
         raise ValueError(f"{what} is an integer above 0, not {show(given)}")

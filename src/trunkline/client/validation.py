@@ -1,8 +1,7 @@
-"""Have everything that a server sends judged while it comes in.
+"""Validates everything that a server sends against the specification (`Client(validate=...)`).
 
-A judge reads each message in full and keeps the conversation in mind, so this costs many
-times what the message itself does; it is for those who write servers. Without it the judge
-is not even imported.
+The judge decodes each message in full and tracks the conversation, which costs many times the
+message itself; it is for authors of servers. It is imported only if it is used.
 """
 
 from __future__ import annotations
@@ -22,32 +21,32 @@ __all__ = ["MessageValidator"]
 
 
 class MessageValidator:
-    """Judges one conversation."""
+    """Validates the messages of one session."""
 
     def __init__(self, transport: str, server_log: RateLimitedLog, *, raises: bool) -> None:
-        # Imported here: a judge reads the rows of the whole specification.
+        # Imported here: the judge loads the rows of the whole specification.
         from ..judge import Conversation
 
         self._talk = Conversation()
         self._transport = transport
         self._server_log = server_log
         self._raises = raises
-        # What replies of the frame being fed are refused with, by id; for None, all of them.
+        # The errors of the current frame by request id; None applies to all of its replies.
         self._faults: dict[RequestId | None, RemoteProtocolError] = {}
 
     def note(self, frame: bytes) -> None:
-        """Take note of what we send: what comes back is judged by it."""
+        """Record a sent message: replies are validated against it."""
         self._talk.feed(frame, "client", self._transport)
 
     def judge(self, frame: bytes) -> None:
-        """Judge what came; what is wrong with it is logged, and kept if it is to be refused."""
+        """Validate a received message; log its violations, and keep them for `fault_of`."""
         found = self._talk.feed(frame, "server", self._transport)
         errors = [each for each in found if each.level == "error"]
         if self._raises and errors:
             ids = _ids_of_batch(frame)
             for finding in errors:
                 whose = _whose(finding, ids)
-                # One whose id is none answers nobody, so there is nobody to refuse it to.
+                # A reply without a valid id belongs to no request.
                 if whose is None or type(whose) is int or type(whose) is str:
                     self._faults.setdefault(whose, _as_error(finding))
         for finding in found:
@@ -55,16 +54,16 @@ class MessageValidator:
                 self._server_log.warning("the server broke a rule: %s", finding, kind=finding.rule)
 
     def fault_of(self, id: RequestId) -> RemoteProtocolError | None:
-        """Return what the reply to a request is refused with, if it is."""
+        """Return the error for the reply to a request, if it is invalid."""
         return self._faults.get(id) or self._faults.get(None)
 
     def forget(self) -> None:
-        """Be done with a frame."""
+        """Forget the errors of the current frame."""
         self._faults.clear()
 
 
 def _ids_of_batch(frame: bytes) -> list[Any]:
-    """Return the ids of the elements of a batch, and none where the frame is none."""
+    """Return the ids of the elements of a batch; empty if the frame is not a batch."""
     if not frame.lstrip().startswith(b"["):
         return []
     try:
@@ -76,7 +75,7 @@ def _ids_of_batch(frame: bytes) -> list[Any]:
 
 
 def _whose(finding: Finding, ids: list[Any]) -> Any:
-    """Return the id of the element that a finding is about, or None where it is about all."""
+    """Return the id of the element that a finding is about, or None for the whole frame."""
     place = finding.where.split("/", 2)[1] if "/" in finding.where else ""
     return ids[int(place)] if place.isdecimal() and int(place) < len(ids) else None
 

@@ -1,6 +1,6 @@
-"""What a client declares of itself: what it was given a handler for, and its extensions.
+"""The capabilities that a client declares: those of its handlers, and its extensions.
 
-Which of that a revision knows is a row of the specification; nothing else is sent.
+Only the capabilities that the revision has are sent.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = ["TASKS", "capabilities", "extended"]
 def extended(
     extensions: Extensions | None, *, tasks: bool
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Resolver]]:
-    """Return the extensions to declare, and who completes the results of their types.
+    """Return the settings of the extensions to declare, and their resolvers by result type.
 
-    That of tasks is among them if it is wanted.
+    With `tasks` the tasks extension is included.
 
     Raises:
-        ValueError: an id is none, or comes twice.
-        TypeError: settings are no JSON object, or something is no extension.
+        ValueError: an id is invalid, or used twice.
+        TypeError: settings are not a JSON object, or an item is not a `ClientExtension`.
     """
     settings: dict[str, dict[str, Any]] = {}
     resolvers: dict[str, Resolver] = {}
     if extensions is not None:
-        # Imported here: most clients bring none.
+        # Imported here: most clients have none.
         from ..extensions import declared
 
         settings, resolvers = declared(extensions)
@@ -56,7 +56,7 @@ def capabilities(
     extensions: dict[str, dict[str, Any]],
     revision: str,
 ) -> ClientCapabilities:
-    """Return what to declare to a server of `revision`."""
+    """Return the capabilities to declare in `revision`."""
     found = ClientCapabilities(
         elicitation=_elicitation(handlers, revision),
         experimental=UNSET if experimental is None else experimental,
@@ -74,7 +74,7 @@ def _elicitation(
     if handlers.on_elicit_url is None:
         url = UNSET
     if handlers.on_elicit is None:
-        # Without a mode it would mean forms, which nobody fills in.
+        # An elicitation capability without a mode would declare forms.
         return UNSET if url is UNSET else ClientCapabilitiesElicitation(url=url)
     return ClientCapabilitiesElicitation(form=form, url=url)
 

@@ -1,19 +1,17 @@
-"""Find out which revision a server speaks, and open the conversation in it.
+"""Version negotiation: finds the era and the revision of a server, and opens the session.
 
-A server belongs to one of two eras, or to both: to the handshake, which begins with
-`initialize`, or to the one in which each request stands for itself and `server/discover`
-tells what there is. Which, it has to be asked.
+A server has one of two eras, or both: the handshake, which begins with `initialize`, or the
+per-request era, in which `server/discover` returns its revisions and capabilities.
 
 The rules that live here, and only here:
 
-* The first request is `server/discover`. A result, or an error that only the
-  per-request era has, settles it; any other error, whatever its code, is that of a server
-  of the handshake.                 [MCP 2026-07-28, basic/transports/stdio]
-* A server that says nothing is asked in the other way as well; whichever is answered first
-  counts, and what comes later is not needed. So it is with one that is known to shake hands
-  and does not: it may have become another.
-* The version in the answer to `initialize` has to be one that we can speak: nothing is
-  assumed.                                            [MCP 2025-11-25, basic/lifecycle]
+* The first request is `server/discover`. A result, or an error code that only the per-request era
+  has, means that era; any other error means the handshake.
+                                    [MCP 2026-07-28, basic/transports/stdio]
+* If there is no reply within `probe_timeout`, `initialize` is sent too, and the first reply
+  counts. The same applies in reverse to a server whose remembered era was the handshake.
+* The version in the result of `initialize` must be one that the client supports.
+                                                      [MCP 2025-11-25, basic/lifecycle]
 * `initialize` is never cancelled.        [MCP 2025-11-25, basic/utilities/cancellation]
 """
 
@@ -47,7 +45,7 @@ __all__ = ["ClientHello", "negotiate", "per_request_meta"]
 
 
 def _handshakes(revisions: Iterable[str]) -> list[str]:
-    """Return those revisions that begin with a handshake."""
+    """Return the handshake revisions among `revisions`."""
     return [each for each in revisions if not PER_REQUEST.holds(each)]
 
 
@@ -55,24 +53,24 @@ _NEWEST_HANDSHAKE: Final = max(_handshakes(REVISIONS))
 
 
 class ClientHello(NamedTuple):
-    """What a client says of itself, and what it will settle for."""
+    """What a client sends to open a session, and the revisions it accepts."""
 
-    # The one revision that will do, or None for any.
+    # The only accepted revision, or None for any.
     pinned: str | None
     info: Implementation
-    # What to declare, by revision.
+    # The capabilities to declare, by revision.
     declared: Callable[[str], ClientCapabilities]
-    # How long a server may say nothing before it is asked in the other way as well.
+    # Seconds before the request of the other era is sent too.
     probe_timeout: float
 
     @property
     def revisions(self) -> tuple[str, ...]:
-        """The revisions that will do."""
+        """The accepted revisions."""
         return REVISIONS if self.pinned is None else (self.pinned,)
 
 
 class _Discovered(Wire, frozen=True):
-    """A result of `server/discover`, as far as it decides something."""
+    """The members of a result of `server/discover` that negotiation uses."""
 
     supported_versions: list[str]
     capabilities: ServerCapabilities = ServerCapabilities()
@@ -82,12 +80,12 @@ class _Discovered(Wire, frozen=True):
 
 
 async def negotiate(session: Session, hello: ClientHello, remembered: Era | None) -> bytes | None:
-    """Open a conversation; return the result of `server/discover`, if that is what opened it.
+    """Negotiate a revision; return the result of `server/discover` in the per-request era.
 
     Raises:
-        RemoteProtocolError: there is no revision that both sides speak.
-        PeerError: the server refused.
-        ConnectionLost: the connection ended meanwhile.
+        RemoteProtocolError: both sides have no revision in common.
+        PeerError: the server rejected the request.
+        ConnectionLost: the connection was lost.
     """
     pinned = hello.pinned
     if pinned is not None and not PER_REQUEST.holds(pinned):
@@ -103,7 +101,7 @@ async def negotiate(session: Session, hello: ClientHello, remembered: Era | None
 
 
 def per_request_meta(hello: ClientHello, revision: str) -> Mapping[str, Any]:
-    """Return what every request of the per-request era carries, by its names on the wire."""
+    """Return the `_meta` of every request of the per-request era, with wire names."""
     return request_meta(revision, hello.info, hello.declared(revision))
 
 
@@ -124,7 +122,7 @@ async def _probe(session: Session, hello: ClientHello) -> bytes | None:
 
 
 async def _shake_hands_again(session: Session, hello: ClientHello) -> bytes | None:
-    """Open a conversation with a server that shook hands when it was last connected to."""
+    """Open a session with a server whose remembered era is the handshake."""
     opened = _introduce(session, hello, _NEWEST_HANDSHAKE)
     await asyncio.wait([opened.waiter], timeout=hello.probe_timeout)
     if not opened.waiter.done():
@@ -132,14 +130,14 @@ async def _shake_hands_again(session: Session, hello: ClientHello) -> bytes | No
     try:
         _conclude(session, hello, opened.waiter.result(), _NEWEST_HANDSHAKE)
     except (PeerError, RemoteProtocolError):
-        return await _probe(session, hello)  # it is not what it was: find out again
+        return await _probe(session, hello)  # the server has changed
     return None
 
 
 async def _race(
     session: Session, hello: ClientHello, asked: Pending, opened: Pending | None = None
 ) -> bytes | None:
-    """Go by the first answer that settles it: to the one question or to the other."""
+    """Wait for the replies to both requests; the first conclusive one counts."""
     if opened is None:
         opened = _introduce(session, hello, _NEWEST_HANDSHAKE)
     waiting: set[asyncio.Future[Any]] = {asked.waiter, opened.waiter}
@@ -167,7 +165,7 @@ async def _race(
 
 
 async def _follow(session: Session, hello: ClientHello, asked: Pending) -> bytes | None:
-    """Go on by what `server/discover` was answered with."""
+    """Continue with the reply to `server/discover`."""
     found = _discovered(asked)
     negotiated = _decided(found, hello)
     if negotiated is not None:
@@ -184,7 +182,7 @@ async def _follow(session: Session, hello: ClientHello, asked: Pending) -> bytes
 
 
 def _discovered(asked: Pending) -> _Discovered | PeerError | RemoteProtocolError:
-    """Return what was discovered, or why nothing was; a lost connection raises."""
+    """Return the decoded result, or its error; a lost connection raises."""
     try:
         raw: Raw = asked.waiter.result()
     except (PeerError, RemoteProtocolError) as error:
@@ -192,7 +190,7 @@ def _discovered(asked: Pending) -> _Discovered | PeerError | RemoteProtocolError
     try:
         found: _Discovered = read(raw, _Discovered, "server/discover", LATEST)
     except RemoteProtocolError:
-        # Some servers answer whatever they do not know with something empty.
+        # Some servers return an empty result for any unknown method.
         return RemoteProtocolError(
             "mcp.version.discover-fields", expected="a result of server/discover"
         )
@@ -202,7 +200,7 @@ def _discovered(asked: Pending) -> _Discovered | PeerError | RemoteProtocolError
 def _decided(
     found: _Discovered | PeerError | RemoteProtocolError, hello: ClientHello
 ) -> NegotiatedSession | None:
-    """Return what there is to agree on in the per-request era, or None where nothing is."""
+    """Return the negotiated session of the per-request era, or None if there is none."""
     if isinstance(found, _Discovered):
         revision = _best(found.supported_versions, hello)
         if not revision:
@@ -218,25 +216,25 @@ def _decided(
         )
     if _modern_kind(found) in (None, ErrorKind.UNSUPPORTED_PROTOCOL_VERSION):
         return None
-    # A server of this era that will not say what it has: each request will tell.
+    # A server of this era that rejects `server/discover`: capabilities stay unknown.
     revision = hello.pinned or LATEST
     return NegotiatedSession(revision, "per_request", meta=per_request_meta(hello, revision))
 
 
 def _settle(session: Session, negotiated: NegotiatedSession, asked: Pending) -> bytes | None:
-    """Agree; return what was discovered, if anything was."""
+    """Use the negotiated session; return the result of `server/discover`, if there was one."""
     session.use(negotiated)
     return None if negotiated.opening is None else bytes(asked.waiter.result())
 
 
 def _best(supported: Iterable[str], hello: ClientHello) -> str:
-    """Return the newest revision of the per-request era that both speak, or nothing."""
+    """Return the newest common revision of the per-request era, or an empty string."""
     common = set(supported).intersection(hello.revisions)
     return max(filter(PER_REQUEST.holds, common), default="")
 
 
 async def _fall_back(session: Session, hello: ClientHello, supported: Iterable[str]) -> None:
-    """Shake hands in the newest revision that a server of both eras named."""
+    """Use the newest common handshake revision of a server of both eras."""
     common = set(supported).intersection(hello.revisions)
     best = max(_handshakes(common), default="")
     if not best:
@@ -253,7 +251,7 @@ def _no_common(hello: ClientHello, supported: Iterable[str]) -> NoReturn:
 
 
 def _modern_kind(error: PeerError | RemoteProtocolError) -> str | None:
-    """Return the symbol of an error that only the per-request era has."""
+    """Return the kind of an error that only the per-request era has, or None."""
     if isinstance(error, RemoteProtocolError):
         return None
     codes = profile("mcp")
@@ -268,14 +266,14 @@ def _modern_kind(error: PeerError | RemoteProtocolError) -> str | None:
 
 
 def _supported(error: PeerError | RemoteProtocolError) -> list[str]:
-    """Return the versions that an error names."""
+    """Return the supported versions in the data of an error."""
     data = getattr(error, "data", None)
     supported = data.get("supported") if isinstance(data, dict) else None
     return [each for each in supported if type(each) is str] if type(supported) is list else []
 
 
 def _server_info(meta: Any) -> Implementation | None:
-    """Return who a server says it is, for display; whatever is wrong with it, no matter."""
+    """Return name and version of the server, for display; None if invalid."""
     try:
         return convert(meta.get(SERVER_INFO), Implementation) if type(meta) is dict else None
     except ValidationError:

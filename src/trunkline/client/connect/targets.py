@@ -1,9 +1,8 @@
-"""What a client can be pointed at.
+"""What a client can connect to.
 
-An address is anything that makes transports: a command to run, a server object in the same
-process. A transport that somebody made by hand serves for one connection. A text is an
-address with a scheme; it is never taken for a command, because a line that is given to a
-shell by mistake is how other people's text gets run.
+An address creates transports: a command, a server object in the same process, a URL. A transport
+is used for one connection. A string is an address with a scheme, never a command: passing text to
+a shell by mistake runs it.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ __all__ = [
     "target_of",
 ]
 
-# What a caller may name.
+# The `target` of a client.
 TargetLike: TypeAlias = Address | Transport | Sequence[str] | str
 
 
 class ConnectTarget(NamedTuple):
-    """Where to connect to, and whether that can be done again."""
+    """An address, and whether it can be connected to again."""
 
     address: Address
     is_reusable: bool = True
 
 
 class _SingleUseAddress:
-    """A transport that was made by hand, as an address that works once."""
+    """A transport as an address that works once."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport: Transport | None = transport
@@ -54,12 +53,12 @@ class _SingleUseAddress:
 
 
 def target_of(given: Any) -> ConnectTarget:
-    """Return the target that a caller named.
+    """Return the target of a client.
 
     Raises:
-        ValueError: it is a text that is no address, or an empty command; the sentence says what
-            to pass instead.
-        TypeError: it is nothing one can connect to.
+        ValueError: a string that is not an address, or an empty command; the text says what to
+            pass instead.
+        TypeError: it is not something to connect to.
     """
     if isinstance(given, str):
         return ConnectTarget(_address(given))
@@ -76,7 +75,7 @@ def target_of(given: Any) -> ConnectTarget:
 
 
 def _address(text: str) -> Address:
-    # Imported here: many clients have a command.
+    # Imported here: many clients run a command.
     from ...transports.addresses import parse_address
 
     try:
@@ -90,32 +89,32 @@ def _address(text: str) -> Address:
 def _command(parts: list[Any]) -> Address:
     if not parts or not all(isinstance(part, str) for part in parts):
         raise ValueError('a command is a list of strings, such as ["python", "server.py"]')
-    # Imported here: a client of a server in the same process starts none.
+    # Imported here: a client of an in-process server runs no command.
     from ...transports.stdio.client import Stdio
 
     return Stdio(parts[0], parts[1:])
 
 
 def outlives(address: Address) -> bool:
-    """Say whether the server at an address is there before and after a connection to it."""
+    """Return True if the server at an address exists independently of a connection to it."""
     return getattr(address, "outlives_connections", False) is True
 
 
-# Which era servers belong to. It is a property of the server, so it goes with the address.
+# The era of servers, by address.
 # [MCP 2026-07-28, basic/versioning]
 _eras: WeakKeyDictionary[Any, Era] = WeakKeyDictionary()
 
 
 def remembered_era(address: Address) -> Era | None:
-    """Return the era that a server was of when it was last connected to."""
+    """Return the era of a server at its last connection."""
     try:
         return _eras.get(address)
     except TypeError:
-        return None  # an address that cannot be a key is asked anew each time
+        return None  # an unhashable address is probed each time
 
 
 def remember_era(address: Address, era: Era) -> None:
-    """Take note of the era of a server."""
+    """Remember the era of a server."""
     try:
         _eras[address] = era
     except TypeError:
@@ -123,7 +122,7 @@ def remember_era(address: Address, era: Era) -> None:
 
 
 def forget_era(address: Address) -> None:
-    """Ask a server anew the next time: what was known of it led nowhere."""
+    """Probe a server again next time: the remembered era did not work."""
     try:
         _eras.pop(address, None)
     except TypeError:

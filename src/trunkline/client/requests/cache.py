@@ -1,14 +1,13 @@
-"""Results that a server said may be used again, for as long as it said.
+"""Cached results, for as long as the server allows.
 
-Kept are the bytes of a result, not its value: what a caller changes in his copy is not what
-the next one gets. A client is one authorization context, so what is private to that is kept
-like the rest.                               [MCP 2026-07-28, server/utilities/caching]
+The bytes of a result are cached, not its value: a caller may change the value. A client is one
+authorization context, so private results are cached like public ones.
+                                             [MCP 2026-07-28, server/utilities/caching]
 
 The rules that live here, and only here:
 
-* A result is fresh while less time has passed since it came than its `ttlMs`, and never for
-  longer than a day: a server that names an age of the world is not believed.
-* Word of a change makes what was kept stale at once, and what is on its way, too: it may
+* A result is fresh for `ttlMs`, and for at most one day.
+* A notification of a change drops the cached results at once, and those still in flight: they may
   have been written before the change.
 """
 
@@ -19,19 +18,19 @@ from typing import Final, NamedTuple, TypeAlias
 
 __all__ = ["Cache", "Key", "fresh_until"]
 
-# A server decides how much it has to list: this is a few thousand tools, or some large texts.
-ENTRIES_KEPT: Final = 256
-BYTES_KEPT: Final = 8 * 1024 * 1024
-LONGEST_MS: Final = 24 * 60 * 60 * 1000
+# Enough for a few thousand tools, or some large texts.
+MAX_ENTRIES: Final = 256
+MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_TTL_MS: Final = 24 * 60 * 60 * 1000
 
-# The method, and the cursor or URI it was asked with.
+# The method, and the cursor or URI of the request.
 Key: TypeAlias = tuple[str, str | None]
 
 
 def fresh_until(now: float, ttl_ms: int) -> float:
-    """Return until when a result may be used that came `now`."""
-    # Compared before it is divided: an integer of JSON may be too large for a float.
-    return now + min(ttl_ms, LONGEST_MS) / 1000
+    """Return until when a result received `now` is fresh."""
+    # Compared before it is divided: a JSON integer may be too large for a float.
+    return now + min(ttl_ms, MAX_TTL_MS) / 1000
 
 
 class _CachedResult(NamedTuple):
@@ -40,14 +39,14 @@ class _CachedResult(NamedTuple):
 
 
 class Cache:
-    """Results by what was asked. The clock is the caller's."""
+    """Results by request. The caller provides the time."""
 
     __slots__ = ("_changes", "_entries", "_size")
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Key, _CachedResult] = OrderedDict()
         self._size = 0
-        # How many changes there were; a result asked for before the last is not kept.
+        # The number of changes; a result requested before the last one is not cached.
         self._changes = 0
 
     def __len__(self) -> int:
@@ -55,11 +54,11 @@ class Cache:
 
     @property
     def changes(self) -> int:
-        """How many times something was dropped because it had changed."""
+        """The number of changes so far."""
         return self._changes
 
     def get(self, key: Key, now: float) -> bytes | None:
-        """Return a result that is still fresh."""
+        """Return a result that is fresh, or None."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -70,24 +69,24 @@ class Cache:
         return entry.result
 
     def keep(self, key: Key, result: bytes, until: float, changes: int) -> None:
-        """Keep a result that was asked for when there had been so many `changes`."""
+        """Cache a result, unless there were `changes` since it was requested."""
         self._remove(key)
-        if changes != self._changes or len(result) > BYTES_KEPT:
+        if changes != self._changes or len(result) > MAX_BYTES:
             return
         self._entries[key] = _CachedResult(result, until)
         self._size += len(result)
-        while self._size > BYTES_KEPT or len(self._entries) > ENTRIES_KEPT:
+        while self._size > MAX_BYTES or len(self._entries) > MAX_ENTRIES:
             self._remove(next(iter(self._entries)))
 
     def drop(self, *methods: str, what: str | None = None) -> None:
-        """Forget the results of methods, or of these only what was asked with `what`."""
+        """Drop the results of methods, or only those with the cursor or URI `what`."""
         self._changes += 1
         for key in list(self._entries):
             if key[0] in methods and (what is None or key[1] == what):
                 self._remove(key)
 
     def clear(self) -> None:
-        """Forget everything: another server may answer from now on."""
+        """Drop all results: the next session may have another server."""
         self._changes += 1
         self._entries.clear()
         self._size = 0

@@ -1,8 +1,8 @@
-"""What a client may send in one revision, and what to say of what it may not.
+"""Which methods a client may send in a revision, and the errors for those it may not.
 
-The facts are the rows of the specification. A name that no revision has is somebody's own
-and may be sent; one that another revision has is a mistake that the server would only answer
-with "method not found".
+The facts are the rows of the specification. A method that no revision has belongs to an
+application and may be sent; one of another revision is a mistake, which the server would only
+answer with "method not found".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["check_declared", "check_method", "check_sendable", "raise_not_sendab
 
 @lru_cache(maxsize=2 * len(REVISIONS))
 def sendable(revision: str, kind: Literal["request", "notification"]) -> frozenset[str]:
-    """Return what a client may send in `revision`."""
+    """Return the methods that a client may send in `revision`."""
     return frozenset(
         row.name
         for row in lookup.methods(revision)
@@ -34,7 +34,7 @@ def sendable(revision: str, kind: Literal["request", "notification"]) -> frozens
 
 
 def check_method(method: str, revision: str, kind: Literal["request", "notification"]) -> None:
-    """Refuse a method that a client of `revision` does not send.
+    """Reject a method of the specification that a client of `revision` does not send.
 
     Raises:
         LocalProtocolError: the text says which revisions have it, and what to do instead.
@@ -46,9 +46,9 @@ def check_method(method: str, revision: str, kind: Literal["request", "notificat
 def check_sendable(
     method: str, kind: type[Struct] | None, session: Session, *, strict: bool
 ) -> None:
-    """Refuse what a session cannot send: a verb it lacks, and if `strict` what nobody declared.
+    """Reject a method that the revision lacks, and if `strict` one that the server did not declare.
 
-    A verb is a request whose params have a `kind`; of others `check_method` has judged.
+    Requests without a params type (`kind`) were checked by `check_method`.
 
     Raises:
         LocalProtocolError: the text says why.
@@ -60,7 +60,7 @@ def check_sendable(
 
 
 def raise_not_sendable(method: str, revision: str) -> NoReturn:
-    """Raise why a method of the specification cannot be sent in `revision`."""
+    """Raise the error for a method of the specification that `revision` lacks."""
     if lookup.method(method, revision) is not None:
         rule = "mcp.method.direction"
     elif lookup.method_status(method, revision) == "removed":
@@ -73,7 +73,7 @@ def raise_not_sendable(method: str, revision: str) -> NoReturn:
 
 
 def check_declared(method: str, revision: str, capabilities: Struct) -> None:
-    """Refuse a method for which the server declared no capability.
+    """Reject a method for which the server declared no capability.
 
     Raises:
         LocalProtocolError: the text names the capability.

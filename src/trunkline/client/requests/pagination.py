@@ -1,13 +1,13 @@
-"""Lists that come in pages: where they end, and when to stop asking for more.
+"""Reads all pages of a list, within bounds.
 
-A server decides how many pages a list has, how long each takes and how much is in it, so all of
-that is bounded for the list as a whole. How one page is had is not known here.
+The server decides how many pages a list has, how long each takes and how large it is, so all of
+that is bounded for the list as a whole.
 
 The rules that live here, and only here:
 
-* A list is followed to its end; a cursor may be empty, and one that comes a second time
-  would never end.                       [MCP 2026-07-28, server/utilities/pagination]
-* A cursor that the server no longer takes is of a list that has changed: start again, once.
+* A list is read to its end; a cursor may be empty, and a repeated cursor is an error, since the
+  list would never end.                  [MCP 2026-07-28, server/utilities/pagination]
+* If the server rejects a cursor the list has changed: it is read again from the start, once.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ __all__ = ["ListLimits", "Page", "read_all"]
 
 
 class ListLimits(NamedTuple):
-    """How long a list may be. No list that anybody reads is longer."""
+    """The bounds of a list."""
 
     pages: int = 10_000
     items: int = 100_000
-    # As they came; what is made of them takes a few times as much.
+    # Bytes of the results as received; decoded they take a few times as much.
     size: int = 64 * 1024 * 1024
 
 
 class Page(NamedTuple):
-    """One page: its items, the cursor of the next or UNSET, and how many bytes it came in."""
+    """One page: its items, the cursor of the next or UNSET, and its size in bytes."""
 
     items: list[Any]
     next_cursor: Any
     size: int
 
 
-# Asks for the page of a cursor, in so many seconds.
+# Requests the page of a cursor, with a timeout in seconds.
 GetPage = Callable[[str | None, float], Awaitable[Page]]
 
 
-class _Clock(NamedTuple):
-    """How long it may take to read a list."""
+class _Deadline(NamedTuple):
+    """The deadline of a whole list."""
 
     now: Callable[[], float]
     seconds: float
@@ -55,7 +55,7 @@ class _Clock(NamedTuple):
         """Return the seconds that are left.
 
         Raises:
-            RequestTimeout: none are.
+            RequestTimeout: the deadline has passed.
         """
         left = self.until - self.now()
         if left <= 0:
@@ -71,25 +71,25 @@ async def read_all(
     now: Callable[[], float],
     limits: ListLimits | None = None,
 ) -> list[Any]:
-    """Return what all pages hold; `restart` is called when they have to be asked for anew.
+    """Return the items of all pages; `restart` is called before they are read again.
 
     Raises:
-        RequestTimeout: it took longer than `seconds` in all.
-        RemoteProtocolError: the list does not end, or not soon enough.
+        RequestTimeout: it took longer than `seconds` in total.
+        RemoteProtocolError: the list does not end, or exceeds `limits`.
     """
-    clock = _Clock(now, seconds, now() + seconds)
+    deadline = _Deadline(now, seconds, now() + seconds)
     limits = limits or ListLimits()
-    found = await _follow(method, get, clock, limits, is_last=False)
+    found = await _follow(method, get, deadline, limits, is_last=False)
     if found is None:
         restart()
-        found = await _follow(method, get, clock, limits, is_last=True)
+        found = await _follow(method, get, deadline, limits, is_last=True)
     return found or []
 
 
 async def _follow(
-    method: str, get: GetPage, clock: _Clock, limits: ListLimits, *, is_last: bool
+    method: str, get: GetPage, deadline: _Deadline, limits: ListLimits, *, is_last: bool
 ) -> list[Any] | None:
-    """Return what all pages hold, or None where the server no longer takes a cursor."""
+    """Return the items of all pages, or None if the server rejected a cursor."""
     found: list[Any] = []
     seen: set[str | None] = set()
     cursor: str | None = None
@@ -97,13 +97,13 @@ async def _follow(
     while cursor not in seen and len(seen) < limits.pages:
         seen.add(cursor)
         try:
-            page = await get(cursor, clock.left(method))
+            page = await get(cursor, deadline.left(method))
         except PeerError as error:
             if is_last or cursor is None or error.kind != ErrorKind.INVALID_PARAMS:
                 raise
             return None
         except RequestTimeout:
-            clock.left(method)  # says of which time there was too little
+            deadline.left(method)  # raises if the deadline of the list has passed
             raise
         found += page.items
         size += page.size

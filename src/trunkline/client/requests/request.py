@@ -1,4 +1,4 @@
-"""What a client asks of a server: a request as its caller put it, and who waits for the answer."""
+"""A request of a client as its caller made it, and the protocol of its reply waiter."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ OnProgress: TypeAlias = Callable[[float, float | None, str | None], object]
 
 
 class OutgoingRequest(NamedTuple):
-    """A request as a caller put it, and what is particular about it."""
+    """A request, with the timeout, progress callback and `_meta` of its caller."""
 
     method: str
-    # The Struct of its params; without one `fields` are the params, as the caller wrote them.
+    # The Struct of the params; without one `fields` are the params in wire form.
     kind: type[Struct] | None
     fields: Mapping[str, Any]
     timeout: float | None = None
     on_progress: OnProgress | None = None
-    # What a caller has to say in `_meta`.
+    # Additional members of `_meta`.
     meta: Mapping[str, Any] | None = None
 
 
 class ReplyWaiter(Protocol):
-    """What takes an answer: a future, or what stands in the place of one."""
+    """Receives a reply: a future, or an object in its place."""
 
     def done(self) -> bool:
-        """Say whether nobody waits any more."""
+        """Return True if a reply is no longer needed."""
 
     def set_result(self, result: Any, /) -> object:
-        """Take the result, unread."""
+        """Receive the undecoded result."""
 
     def set_exception(self, exception: BaseException, /) -> object:
-        """Take why there is none."""
+        """Receive the error."""

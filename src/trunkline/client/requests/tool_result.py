@@ -1,15 +1,15 @@
-"""What a tool gave back, as the type that the caller asked for.
+"""`ToolResult`: the result of a tool call, with its value as the type that was requested.
 
-The result is read when it comes, apart from `structuredContent`: that is read when the value,
-or the plain content, is first asked for, and straight into the type that was wanted.
+The result is decoded when it arrives, except `structuredContent`: that is decoded on first use,
+directly into the requested type.
 
 The rules that live here, and only here:
 
-* In 2025-06-18 and 2025-11-25 structured content is an object, so a server wraps what may be
-  none as `{"result": value}`; some servers do so in every revision, which is why no revision
-  is asked here. Such an object is the value within, unless the type has a member `result`
-  itself, or may have any: then its text decides, which is that of what was meant.
-* A tool that failed has content and no value: asking for its value raises.
+* In 2025-06-18 and 2025-11-25 structured content is an object, so servers wrap any other value as
+  `{"result": value}`; some servers do so in every revision, so the revision is not considered.
+  Such an object is unwrapped, unless the type has a member `result`, or may have one: then the
+  text content decides, which is that of the intended value.
+* A tool that failed has content and no value: `value` raises.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ T = TypeVar("T")
 
 
 class _CallResult(CallToolResult, frozen=True):
-    """A result of `tools/call` whose structured content is not read yet."""
+    """A result of `tools/call` with undecoded structured content."""
 
     structured_content: Raw | UnsetType = UNSET
 
 
-# Made here and not when first used: every call of a tool goes by it.
+# Created at import: every tool call uses it.
 _read_answer: Final = Decoder(_CallResult).decode
 
 
 class ToolResult(Generic[T]):
-    """The result of a tool: its content as it came, and its value as the type asked for."""
+    """The result of a tool: its content as received, and its value as the requested type."""
 
     __slots__ = ("_answer", "_plain", "_type", "_value")
 
@@ -54,7 +54,7 @@ class ToolResult(Generic[T]):
 
     @property
     def content(self) -> list[ContentBlock]:
-        """The blocks that a model would be shown."""
+        """The content blocks, for a model."""
         return self._answer.content
 
     @property
@@ -64,19 +64,19 @@ class ToolResult(Generic[T]):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The `_meta` of the result; empty where there is none."""
+        """The `_meta` of the result; empty if it has none."""
         meta = self._answer.meta
         return {} if meta is UNSET else meta
 
     @property
     def text(self) -> str:
-        """The text blocks, one below the other; empty where there are none."""
+        """The text blocks, joined by newlines; empty if there are none."""
         blocks = self._answer.content
         return "\n".join([block.text for block in blocks if isinstance(block, TextContent)])
 
     @property
     def structured_content(self) -> Any:
-        """The structured content as plain JSON values, or None where there is none."""
+        """The structured content as plain JSON values, or None if there is none."""
         if self._plain is NOTHING:
             raw = self._answer.structured_content
             self._plain = None if raw is UNSET else _decode(raw, Any)
@@ -87,8 +87,8 @@ class ToolResult(Generic[T]):
         """What the tool returned: the structured content, else the text.
 
         Raises:
-            ToolFailed: the tool ran and failed; the text is what it said.
-            RemoteProtocolError: what came does not fit the type that was asked for.
+            ToolFailed: the tool ran and failed; the text is its error message.
+            RemoteProtocolError: the value does not match the requested type.
         """
         if self._value is NOTHING:
             if self.is_error:
@@ -122,14 +122,14 @@ class ToolResult(Generic[T]):
                 raise error from None
 
     def _plain_value(self) -> Any:
-        """Return the structured content as the tool meant it."""
+        """Return the structured content, unwrapped if necessary."""
         found = self.structured_content
         if type(found) is dict and found.keys() == {"result"} and self._says(found["result"]):
             return found["result"]
         return found
 
     def _says(self, value: Any) -> bool:
-        """Say whether the text of the result is that of `value`."""
+        """Return True if the text content is that of `value`."""
         text = self.text
         if type(value) is str:
             return text == value
@@ -144,23 +144,23 @@ class ToolResult(Generic[T]):
 
 
 def tool_result(raw: Raw, kind: type[T] | None, revision: str) -> ToolResult[T]:
-    """Return what a result of `tools/call` holds.
+    """Decode a result of `tools/call`.
 
     Raises:
-        NotComplete: it is a result of another type.
-        RemoteProtocolError: it is no such result.
+        NotComplete: it has another `resultType`.
+        RemoteProtocolError: it is not a result of `tools/call`.
     """
     try:
         answer = _read_answer(raw)
     except UNREADABLE:
-        answer = None  # looked at below, so that no decoder error hangs on what is raised
+        answer = None  # decoded again below, so that an error has no decoder error as context
     if answer is None:
         answer = look_again(raw, _CallResult, "tools/call", revision)
     return ToolResult(answer, kind)
 
 
 def _unwrapped(raw: Raw) -> Raw | None:
-    """Return the value within `{"result": value}`, or None where that is not what there is."""
+    """Return the value in `{"result": value}`, or None if it is not of that form."""
     try:
         members: dict[str, Raw] = decoder(dict[str, Raw])(raw)
     except UNREADABLE:
@@ -170,8 +170,8 @@ def _unwrapped(raw: Raw) -> Raw | None:
 
 @lru_cache(maxsize=512)
 def _may_have_result(kind: Any) -> bool:
-    """Say whether an object with the member `result` can be a value of a type."""
-    # Imported here, as below: most callers ask for no type, or get what is not wrapped.
+    """Return True if an object with the member `result` can be a value of a type."""
+    # Imported here, as below: few results are wrapped.
     from msgspec import inspect
 
     return _takes_result(inspect.type_info(kind))

@@ -1,19 +1,18 @@
-"""What a user filled in, held against the form that a server sent.
+"""Validates the answer to a form elicitation against the form that the server sent.
 
-A form is a flat JSON Schema: texts, numbers, booleans, and choices of one or several texts. It
-is a server's text, so a part of it that makes no sense asks for nothing, and no pattern of it is
-ever run.
+A form is a flat JSON Schema of strings, numbers, booleans, and single or multiple choices. It
+comes from the server, so an invalid part of it is ignored, and no pattern of it is ever run.
 
 The rules that live here, and only here:
 
-* A field that was left out has its default.       [MCP 2025-11-25, client/elicitation]
-  A default that its own field would refuse is none.
-* A field is required, or may be left out; None is left out.
-* A field that the form does not have is a mistake of whoever filled it in.
-* A choice is spelt `enum` or `oneOf`, a choice of several within `items`, there as `anyOf`.
+* An omitted field gets its default.               [MCP 2025-11-25, client/elicitation]
+  A default that its own field would reject is ignored.
+* A field is required, or optional; None counts as omitted.
+* A field that the form does not have is an error.
+* A choice is `enum` or `oneOf`, a multiple choice is inside `items`, there as `anyOf`.
   `enumNames`, and titles, are for display.        [MCP 2026-07-28, client/elicitation]
 
-An answer is a user's: what is said of it names the field, and hides what may be a secret.
+Error messages name the field, and hide values that may be secrets.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from ...redaction import HIDDEN, is_secret_name, show
 
 __all__ = ["FormMismatch", "defaults", "fit"]
 
-# What a value has to be, in words, or None where it is just that.
+# What a value must be, in words; None if it is valid.
 _Fault: TypeAlias = str | None
 
-# Of long lists of choices an error shows none: the reader has them in the form.
+# Longer lists of choices are not shown in error messages.
 _CHOICES_SHOWN: Final = 20
 
 
 class FormMismatch(ValueError):
-    """What was filled in does not fit the form; the text names the field and what it takes."""
+    """The answer does not match the form; the text names the field and what it takes."""
 
 
 def fit(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content to send for a form: what was filled in, and defaults for the rest.
+    """Return the content to send for a form: the given values, and defaults for the rest.
 
     Raises:
-        Misfit: a field is missing, unknown, or holds what the form does not take.
+        FormMismatch: a field is missing, unknown or invalid.
     """
     fields = _fields(schema)
     filled = {name: value for name, value in content.items() if value is not None}
@@ -58,12 +57,12 @@ def fit(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]
     for name in _required(schema):
         if name in fields and name not in made:
             raise FormMismatch(f"the field {show(name)} is required, and has nothing in it")
-    # In the order of the form, whichever came from where.
+    # In the order of the form.
     return {name: made[name] for name in fields if name in made}
 
 
 def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a form holds before anybody has filled it in."""
+    """Return the default values of a form."""
     return {
         name: _sent(field, field["default"])
         for name, field in _fields(schema).items()
@@ -90,12 +89,12 @@ def _fault(field: dict[str, Any], value: Any) -> _Fault:
     check = _CHECKS.get(field["type"]) if type(field.get("type")) is str else None
     if check is not None:
         return check(field, value)
-    # A kind of field that no revision has: what JSON has for a single value will do.
+    # An unknown type: any scalar is accepted.
     return None if isinstance(value, str | bool | int | float) else "a single value"
 
 
 def _choices(field: dict[str, Any], titled: str) -> list[str] | None:
-    """Return what one may choose from, or None where the field leaves it open."""
+    """Return the choices of a field, or None if it has none."""
     plain, named = field.get("enum"), field.get(titled)
     if type(plain) is list:
         return [each for each in plain if type(each) is str]
@@ -178,7 +177,7 @@ _CHECKS: Final[dict[str, Callable[[dict[str, Any], Any], _Fault]]] = {
 
 
 def _is_number(value: Any) -> bool:
-    # A boolean is an integer to Python alone, and JSON has no infinity.
+    # bool is a subclass of int in Python, and JSON has no infinity.
     return type(value) is int or (type(value) is float and isfinite(value))
 
 
@@ -188,7 +187,7 @@ def _count(field: dict[str, Any], name: str) -> int | None:
 
 
 def _sent(field: dict[str, Any], value: Any) -> Any:
-    """Return 3 for 3.0 where an integer is meant: to some readers they are not one number."""
+    """Return 3 for 3.0 in an integer field: some JSON readers distinguish them."""
     is_whole = type(value) is float and field.get("type") == "integer"
     return int(value) if is_whole else value
 

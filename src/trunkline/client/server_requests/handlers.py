@@ -1,23 +1,23 @@
-"""Answers to what a server asks: roots, a message of a model, what a user says.
+"""Runs the client's handlers for server requests: roots, sampling and elicitation.
 
-One question in, one answer out, whichever way they travel: as requests of the handshake era
-(`asked`), or within results after it (`rounds`).
+The same handlers serve requests of the handshake revisions (`incoming`) and input requests inside
+results (`input_required`).
 
 The rules that live here, and only here:
 
-* What the client did not declare is not answered: neither a mode of elicitation nor tools for
-  its model.      [MCP 2025-11-25, client/elicitation, client/sampling]
+* A request that the client did not declare is rejected: a mode of elicitation, or tools for
+  sampling.      [MCP 2025-11-25, client/elicitation, client/sampling]
 * An elicitation without a mode is a form.        [MCP 2025-11-25, client/elicitation]
-* A message with results of tools has nothing else in it, and answers all uses of tools in the
-  message before it, and no others.               [MCP 2025-11-25, client/sampling]
-* An answer that does not fit its form is not given; fields that were left out are filled in by
-  their defaults. To go to a page is consent, and has no content.
-* An address is shown to the user by the handler, or not at all: nothing is opened here.
+* A message with tool results contains nothing else, and has one result for each tool use in the
+  message before it.                              [MCP 2025-11-25, client/sampling]
+* An answer that does not match its form is not sent; omitted fields get their defaults. An
+  accepted URL elicitation has no content.
+* Only the handler shows a URL to the user; the client never opens it.
                                                   [MCP 2026-07-28, client/elicitation]
-* Such an address is one of http or https, and names a host. To open any other may run a script
-  or show a file, so no handler is called for it.
+* The URL is http or https and has a host. Any other could run a script or show a file, so no
+  handler is called for it.
 * A root is a `file://` URI; any other is not sent.              [MCP 2025-11-25, client/roots]
-* A plain function may wait for a user, so it gets a thread.
+* A synchronous handler may wait for a user, so it runs on a thread.
 """
 
 from __future__ import annotations
@@ -78,34 +78,34 @@ OnElicit: TypeAlias = Callable[[ElicitRequestParams], Elicited | Awaitable[Elici
 Visited: TypeAlias = ElicitResult | bool | Action | None
 OnElicitUrl: TypeAlias = Callable[[ElicitRequestParams], Visited | Awaitable[Visited]]
 
-# A server decides how much it asks at a time; nobody has so many users to answer.
+# The server decides how many requests are in flight; beyond this many they are rejected.
 MAX_HANDLERS: Final = 100
 
 
 class HandlerFunctions(NamedTuple):
-    """What a client can answer, and by whom."""
+    """The handlers of a client."""
 
     roots: Roots | None = None
     on_sample: OnSample | None = None
     on_elicit: OnElicit | None = None
     on_elicit_url: OnElicitUrl | None = None
-    # Whether `on_sample` lets its model use the tools that a server brings along.
+    # Whether `on_sample` supports the tools of a sampling request.
     sampling_tools: bool = False
 
 
 class ClientHandlers:
-    """Reads and answers the questions of one server, and knows what is being answered."""
+    """Decodes and handles the requests of one server, and tracks those in progress."""
 
     __slots__ = ("_handlers", "_running", "_threads")
 
     def __init__(self, handlers: HandlerFunctions, threads: Callable[[], ThreadPool]) -> None:
         self._handlers = handlers
-        # Asked for when a handler needs one: all connections of a client share them.
+        # Created on demand, and shared by all sessions of a client.
         self._threads = threads
         self._running: set[asyncio.Task[Any]] = set()
 
     def answers(self, method: str) -> bool:
-        """Say whether there is somebody to answer a method."""
+        """Return True if there is a handler for a method."""
         given = self._handlers
         if method == "elicitation/create":
             return given.on_elicit is not None or given.on_elicit_url is not None
@@ -113,13 +113,13 @@ class ClientHandlers:
         return by.get(method) is not None
 
     def read(self, method: str, raw: Raw | UnsetType, revision: str, where: str) -> Any:
-        """Return the params of a request, which are at the place `where` of a message.
+        """Return the decoded params of a request, which are at the JSON pointer `where`.
 
         Raises:
-            RemoteProtocolError: it may not be asked like this; the text says why.
+            RemoteProtocolError: the request is invalid or not allowed; the text says why.
         """
         kind = params_type(method, revision)
-        # Some servers write null for what is absent.
+        # Some servers write null for an absent member.
         given = b"{}" if raw is UNSET or bytes(raw) == b"null" else raw
         try:
             params = decoder(kind)(given)
@@ -137,13 +137,13 @@ class ClientHandlers:
         )
 
     async def answer(self, method: str, params: Any, revision: str) -> Struct:
-        """Return the answer to a question that `read` has read, for a server of `revision`.
+        """Call the handler for params that `read` returned; return the result for `revision`.
 
         Raises:
-            Misfit: it does not fit the form that was sent.
-            NoThreadFree: there are too many handlers at work.
-            TypeError: the handler gave something that is no answer.
-            Exception: what a handler raises comes out as it is.
+            FormMismatch: the answer does not match the form.
+            NoThreadFree: all handler threads are in use.
+            TypeError: the handler returned an invalid type.
+            Exception: any other exception of the handler.
         """
         answer: Struct
         if isinstance(params, ElicitRequestParams):
@@ -154,38 +154,38 @@ class ClientHandlers:
             answer = await self._list_roots()
         return narrow(answer, revision)
 
-    # -- what is under way -------------------------------------------------------------------
+    # -- handlers in progress ----------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
-        """Whether as much is being answered as may be."""
+        """Whether the maximum number of handlers is in progress."""
         return len(self._running) >= MAX_HANDLERS
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Answer in a task of its own, so that a user who thinks keeps nobody waiting."""
+        """Run a handler in a task of its own, so that it does not block other messages."""
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._forget)
         return task
 
     def stop(self) -> None:
-        """Stop all that runs: there is nobody to answer any more."""
+        """Cancel all handlers, except the one that calls this: the session has ended."""
         current = current_task()
         for task in list(self._running):
             if task is not current:
                 task.cancel()
 
     async def end(self, caller: asyncio.Task[Any] | None = None) -> None:
-        """Wait until all that was stopped has ended, apart from who waits for this."""
+        """Wait for the cancelled handlers, except `caller`."""
         await wait_cancelled(task for task in self._running if task is not caller)
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            # Looked at: whoever began it may wait no more.
+            # Retrieved, so that asyncio does not log it: its caller may have been cancelled.
             task.exception()
 
-    # -- what may be asked -------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------
 
     def _check_mode(self, params: ElicitRequestParams, revision: str, where: str) -> None:
         mode, is_declared = "form", self._handlers.on_elicit is not None
@@ -218,7 +218,7 @@ class ClientHandlers:
             )
         _check_balance(params.messages, f"{where}/messages")
 
-    # -- who answers -------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------
 
     async def _list_roots(self) -> ListRootsResult:
         roots = self._handlers.roots
@@ -243,7 +243,7 @@ class ClientHandlers:
                 given = ElicitResult("accept", content=given)
             answer = _elicited(given, "on_elicit", "a dict")
             if answer.action == "accept":
-                # Imported here: few servers have forms to fill in.
+                # Imported here: few servers send forms.
                 from .form_validation import fit
 
                 schema = {} if params.requested_schema is UNSET else params.requested_schema
@@ -252,7 +252,7 @@ class ClientHandlers:
         return ElicitResult(answer.action, answer.meta)
 
     async def _call(self, handler: Any, *args: Any) -> Any:
-        """Return what a handler gives, wherever it has to run."""
+        """Call a handler: on the event loop if it is async, else on a thread."""
         if inspect.iscoroutinefunction(handler):
             return await handler(*args)
         given = await self._threads().run(partial(_run_handler, handler, *args))
@@ -260,13 +260,13 @@ class ClientHandlers:
 
 
 def as_root(given: Root | str) -> Root:
-    """Return a root as it is sent.
+    """Return a root in wire form.
 
     Raises:
-        ValueError: it is no `file://` URI.
+        ValueError: it is not a `file://` URI.
     """
     root = given if isinstance(given, Root) else Root(given)
-    # A scheme is the same in capitals.  [RFC 3986, section 3.1]
+    # Schemes are case-insensitive.  [RFC 3986, section 3.1]
     if not isinstance(root.uri, str) or not root.uri.lower().startswith("file://"):
         raise ValueError(f"a root is a file:// URI, not {show(root.uri)}")
     return root
@@ -303,7 +303,7 @@ def _check_address(url: str | UnsetType, where: str) -> None:
 
 
 def _is_page(url: str) -> bool:
-    # Imported here: few servers send their users anywhere.
+    # Imported here: few servers use URL elicitation.
     from urllib.parse import urlsplit
 
     from ...judge.types.formats import FORMATS
@@ -313,12 +313,12 @@ def _is_page(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the host or the port is none
+    except ValueError:  # invalid host or port
         return False
 
 
 def _check_balance(messages: list[SamplingMessage], where: str) -> None:
-    """Refuse messages in which uses of tools and their results do not match."""
+    """Reject messages whose tool uses and tool results do not match."""
     used: set[str] = set()
     for place, message in enumerate(messages):
         content = message.content

@@ -1,19 +1,17 @@
-"""What a server asks by requests of its own, which is how the handshake revisions do it.
+"""Requests of the server, which only the handshake revisions have.
 
-Each question has a task of its own, so a user who thinks for an hour keeps nobody waiting, and
-a server that changes its mind can say so. Who answers, and what may be asked, is in
-`answering`.
+Each request has a task of its own, so a slow handler blocks no other message, and the server can
+cancel it. The handlers and their checks are in `handlers`.
 
 The rules that live here, and only here:
 
-* `ping` is answered at once, whatever else goes on.  [MCP 2025-11-25, basic/utilities/ping]
-* What is not handled is "method not found".                   [JSON-RPC 2.0, section 5.1]
-* What may not be asked like this is "invalid params".    [MCP 2025-11-25, client/elicitation]
-* A question that was cancelled is not answered.
-  [MCP 2025-11-25, basic/utilities/cancellation]
-* Any other is, also when its handler is cancelled by something else than the server.
-* What a handler raises stays here: the server gets a fixed text, or what `RequestError` chose. So
-  does what is wrong with an answer: the log says which field of a form it does not fit.
+* `ping` is answered at once.                         [MCP 2025-11-25, basic/utilities/ping]
+* A method without a handler is "method not found".            [JSON-RPC 2.0, section 5.1]
+* Invalid or undeclared params are "invalid params".      [MCP 2025-11-25, client/elicitation]
+* A cancelled request gets no reply.        [MCP 2025-11-25, basic/utilities/cancellation]
+* Every other request gets one, even if its handler was cancelled by something else.
+* Exceptions of a handler are logged; the server gets a fixed text, or what `RequestError` chose.
+  So is an answer that does not match its form.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ __all__ = ["ServerRequestRunner"]
 
 
 class ServerRequestRunner:
-    """Answers the requests of one server."""
+    """Runs the requests of one server."""
 
     __slots__ = ("_handlers", "_on_busy", "_server_log", "_tasks")
 
@@ -55,14 +53,14 @@ class ServerRequestRunner:
     ) -> None:
         self._handlers = answering
         self._server_log = server_log
-        # Told when the first request is being answered, and when none is any more.
+        # Called with True when the first request begins, and with False when the last has ended.
         self._on_busy = on_busy
         self._tasks: dict[IncomingRequest, asyncio.Task[None]] = {}
 
     def take(
         self, asked: IncomingRequest, peer: Peer, policy: Policy, *, is_busy: bool = False
     ) -> None:
-        """Answer a request, now or later; no handler is called while the line `is_busy`."""
+        """Reply to a request, now or later; reject it if the transport `is_busy`."""
         if asked.method == "ping":
             peer.answer(asked, {})
             return
@@ -76,7 +74,7 @@ class ServerRequestRunner:
         try:
             params = answering.read(method, asked.params, revision, "/params")
         except RemoteProtocolError as error:
-            self._server_log.warning("the server asked what it may not: %s", error)
+            self._server_log.warning("request of the server rejected: %s", error)
             text = f"Invalid params: expected {error.expected}"
             peer.fail(asked, named_error(ErrorKind.INVALID_PARAMS, policy=policy, message=text))
             return
@@ -92,11 +90,11 @@ class ServerRequestRunner:
             self._on_busy(False)
 
     def cancel(self, params: Any, peer: Peer) -> None:
-        """Stop answering what the server no longer wants to know."""
+        """Cancel the request that a `notifications/cancelled` names."""
         try:
             note = decoder(CancelledNotificationParams)(b"{}" if params is UNSET else params)
         except UNREADABLE:
-            return  # a cancel that cannot be read cancels nothing
+            return  # invalid params cancel nothing
         asked = None if note.request_id is UNSET else peer.incoming.find(note.request_id)
         if asked is not None:
             peer.drop(asked)
@@ -121,7 +119,7 @@ class ServerRequestRunner:
             if task is None or task.cancelling():
                 raise  # by us: the server said so, or the connection has ended
             self._fail(asked, peer, policy, error, f"the handler of {asked.method}")
-        except Exception as error:  # noqa: BLE001  # somebody else's code
+        except Exception as error:  # noqa: BLE001  # application code
             self._fail(asked, peer, policy, error, f"the handler of {asked.method}")
 
     def _fail(

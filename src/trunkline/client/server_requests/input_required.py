@@ -1,30 +1,31 @@
-"""Requests that are sent again, with answers to what the server asked first.
+"""Results of type `input_required`: multi-round-trip requests (MRTR).
 
-A server of the per-request era does not send requests. It answers a request with questions, and
-the client sends the request again with their answers. To the caller it is one call.
+In the per-request era a server sends no requests. It returns input requests as a result, and the
+client sends the original request again with the answers. The caller sees one call.
 
 The rules that live here, and only here:
 
-* Only some methods may be answered like this; the rows say which.
-* All questions are answered, or the request is not sent again: there is no place for an error
-  among the answers.
-* The request is sent as it was, under a new id, with the answers by the server's own keys, and
-  with the state of this round, byte for byte, if there was one. What one round brought goes
-  into no other, and into no other request.
-* A server that asks for nothing and names a state wants to be asked again: soon, then less so.
-* Each sending has the time that the call has. The time a user takes counts for nothing.
-* Who asks on and on is left.
+* Only some methods may return `input_required`; the rows say which.
+* All input requests are answered, or the request is not sent again: there is no place for an
+  error among the answers.
+* The request is repeated unchanged, under a new id, with the answers under the server's keys and
+  the `requestState` of this round, byte for byte. Nothing of one round goes into another, or into
+  another request.
+* A result with a state and no input requests is a request to retry: after 0.05 s, up to 2 s.
+* Each repetition has the full timeout of the call. The time a user takes does not count.
+* After `max_rounds` repetitions the call fails.
                                             [MCP 2026-07-28, basic/patterns/mrtr]
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from ...concurrency.backoff import backoff
 from ...concurrency.thread_pool import NoThreadFree
 from ...errors import InputRequestFailed, RemoteProtocolError, RequestError, TooManyRoundTrips
 from ...jsonrpc.decode_errors import UNREADABLE
@@ -40,32 +41,28 @@ from .handlers import ClientHandlers
 
 __all__ = ["InputRequest", "InputRequiredResolver", "fulfil"]
 
-# Sends a request by a connection, or by the one that takes over from it.
+# Sends a request on a session, or on the one that replaces it.
 Ask: TypeAlias = Callable[[Session, OutgoingRequest], Awaitable[tuple[Raw, Session]]]
 
-# How many questions of one round are answered at a time. The server decides how many there are;
-# what a user can look at side by side is less.
-_SIDE_BY_SIDE: Final = 16
+# How many handlers of one round run at a time; the server decides how many requests there are.
+_MAX_CONCURRENT_HANDLERS: Final = 16
 
-# How long to wait before a request is sent again for which nothing was asked: the first time
-# hardly at all, and never so long that a server that is ready waits for us.
-_FIRST_WAIT: Final = 0.05
-_LONGEST_WAIT: Final = 2.0
+# The backoff of a result without input requests.
+_FIRST_DELAY_S: Final = 0.05
+_MAX_DELAY_S: Final = 2.0
 
 
 class InputRequest(Struct, frozen=True):
-    """One request, as it stands among the `inputRequests` of a result."""
+    """One of the `inputRequests` of a result."""
 
     method: str
     params: Raw | UnsetType = UNSET
 
 
 class _InputRequired(Struct, frozen=True):
-    """What a server wants before it answers."""
-
-    # Some servers write null for what is absent.
+    # Some servers write null for an absent member.
     requests: dict[str, InputRequest] | None = field(default=None, name="inputRequests")
-    # Not read: it goes back as it came.
+    # Not decoded: it is sent back byte for byte.
     state: Raw | UnsetType = field(default=UNSET, name="requestState")
 
 
@@ -79,13 +76,13 @@ class InputRequiredResolver:
         self._most = most
 
     async def resolve(self, session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
-        """Return what a request is answered with once the server has asked for nothing more.
+        """Return the first result of another type.
 
         Raises:
-            RemoteProtocolError: the server may not ask, or not this.
-            InputRequestFailed: a question could not be answered; the request was not sent again.
-            TooManyRoundTrips: the server did not stop asking.
-            RequestAborted, PeerError: of any of the requests.
+            RemoteProtocolError: the server may not request input here, or not this input.
+            InputRequestFailed: a handler failed; the request was not sent again.
+            TooManyRoundTrips: `max_rounds` was exceeded.
+            RequestAborted, PeerError: from any of the requests.
         """
         if InputRequiredResult not in result_types(request.method, session.revision):
             raise RemoteProtocolError(
@@ -94,14 +91,14 @@ class InputRequiredResolver:
                 got=INPUT_REQUIRED,
                 expected=f"a complete result: a server asks for nothing more on {request.method}",
             )
-        waits = _waits()
+        delays = backoff(_FIRST_DELAY_S, _MAX_DELAY_S)
         for _ in range(self._most):
             wanted = _read(raw)
             if wanted.requests:
                 answers = await fulfil(session, wanted.requests, request.method)
             else:
                 answers = {}
-                await session.pause(next(waits))
+                await session.pause(next(delays))
             raw, session = await self._ask(session, _again(request, answers, wanted.state))
             if result_type(raw) != INPUT_REQUIRED:
                 return raw
@@ -114,12 +111,12 @@ class InputRequiredResolver:
 async def fulfil(
     session: Session, requests: Mapping[str, InputRequest], method: str
 ) -> dict[str, Any]:
-    """Return the answers to all questions, by their keys; `method` is what they are about.
+    """Return the answers to all input requests by key; `method` is the original request.
 
     Raises:
-        RemoteProtocolError: the server may not ask this; nobody was bothered with any of it.
-        InputRequestFailed: one could not be answered; the others are not waited for.
-        ConnectionLost: there is nobody to give the answers to.
+        RemoteProtocolError: one is not allowed; no handler was called.
+        InputRequestFailed: a handler failed; the others are cancelled.
+        ConnectionLost: the session has ended.
     """
     session.check_open(method)
     answering, revision = session.handlers, session.revision
@@ -134,13 +131,13 @@ async def fulfil(
         for key, (asked, params) in left:
             answers[key] = await _answered(answering, key, asked, params, session, method)
 
-    workers = min(_SIDE_BY_SIDE, len(read))
+    workers = min(_MAX_CONCURRENT_HANDLERS, len(read))
     await _outcome(session, [answering.begin(work()) for _ in range(workers)], method)
     return {key: answers[key] for key in read}
 
 
 async def _outcome(session: Session, tasks: list[asyncio.Task[None]], method: str) -> None:
-    """Wait until all tasks have ended well, one has failed, or the connection is gone."""
+    """Wait until all tasks are done, one has failed, or the session has ended."""
     over = session.over
     waiting: set[asyncio.Future[Any]] = set(tasks)
     try:
@@ -152,13 +149,13 @@ async def _outcome(session: Session, tasks: list[asyncio.Task[None]], method: st
             waiting -= done
     finally:
         if session.is_open:
-            # Otherwise the end of the session has stopped them, but for who brought it about.
+            # The end of a session cancels them, except the one that caused it.
             for each in tasks:
                 each.cancel()
 
 
 def _params(answering: ClientHandlers, key: str, asking: InputRequest, revision: str) -> Any:
-    """Return the params of a question that this client has declared it would answer."""
+    """Return the decoded params of an input request that this client has declared."""
     where = pointer(("inputRequests", key))
     row = lookup.method(asking.method, revision)
     if row is None or row.form != "inside-result":
@@ -175,7 +172,7 @@ def _params(answering: ClientHandlers, key: str, asking: InputRequest, revision:
 async def _answered(
     answering: ClientHandlers, key: str, asked: str, params: Any, session: Session, method: str
 ) -> Any:
-    """Return an answer, or raise what the caller is told when there is none."""
+    """Return the answer of a handler, or raise `InputRequestFailed`."""
     cause: BaseException
     try:
         return await answering.answer(asked, params, session.revision)
@@ -190,7 +187,7 @@ async def _answered(
         cause, reason = error, "the handler refused to answer"
     except NoThreadFree as error:
         cause, reason = error, "too many handlers are at work"
-    except Exception as error:  # noqa: BLE001  # somebody else's code: the caller is told
+    except Exception as error:  # noqa: BLE001  # application code
         cause, reason = error, f"the handler raised {type(error).__name__}"
     raise InputRequestFailed(reason, method=method, asked=asked, key=key) from cause
 
@@ -221,8 +218,8 @@ def _read(raw: Raw) -> _InputRequired:
 def _again(
     request: OutgoingRequest, answers: dict[str, Any], state: Raw | UnsetType
 ) -> OutgoingRequest:
-    """Return a request as its caller put it, with the answers and the state of one round."""
-    # Params that a caller wrote down himself have the names of the wire.
+    """Return the original request with the answers and the state of one round."""
+    # Params without a Struct have wire names.
     is_own = request.kind is None
     responses = "inputResponses" if is_own else "input_responses"
     named_state = "requestState" if is_own else "request_state"
@@ -234,10 +231,3 @@ def _again(
     if state is not UNSET:
         fields[named_state] = state
     return request._replace(fields=fields)
-
-
-def _waits() -> Iterator[float]:
-    wait = _FIRST_WAIT
-    while True:
-        yield wait
-        wait = min(2 * wait, _LONGEST_WAIT)

@@ -1,14 +1,13 @@
-"""The plain callbacks of a client that blocks: on one thread per client, one after the other.
+"""Synchronous callbacks of a `SyncClient`: called on one thread per client, in order.
 
-What they are told is put in a queue on the event loop, which waits for none of them. What they
-are told of, and whose loop it is, is not known here.
+The event loop queues the calls and waits for none of them.
 
 The rules that live here, and only here:
 
-* The thread begins with the first that is told anything, and ends with the connection.
-* An outcome waits for the callbacks that came before it, as it does where callbacks run on the
-  loop (`after`).
-* Only so many wait; what comes beyond that is dropped, and logged.
+* The thread starts with the first call, and ends with the connection.
+* An outcome waits for the callbacks that were queued before it (`after`), as it does where
+  callbacks run on the event loop.
+* At most 1000 calls are queued; further ones are dropped and logged.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ __all__ = ["Callbacks"]
 
 P = ParamSpec("P")
 
-# A server decides how much it tells; what callbacks cannot follow is dropped from here on.
-_WAITING: Final = 1000
+# The server decides how many notifications it sends; beyond this many calls they are dropped.
+_MAX_QUEUED: Final = 1000
 
 
-class _Teller:
-    """A thread that calls one thing after the other, until it is told to end."""
+class _CallbackThread:
+    """A thread that makes one queued call after the other."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._is_ending = False
-        # Each is counted by one thread only: the loop's, and ours.
+        # Each is written by one thread only: the event loop thread, and this one.
         self._put = 0
         self._done = 0
         self._thread = threading.Thread(target=self._work, name="trunkline-told", daemon=True)
@@ -45,16 +44,16 @@ class _Teller:
 
     @property
     def behind(self) -> int:
-        """How much waits, or is being called."""
+        """How many calls are queued or in progress."""
         return self._put - self._done
 
     @property
     def is_here(self) -> bool:
-        """Whether it is what is being called that asks."""
+        """Whether this is the current thread."""
         return self._thread.ident == threading.get_ident()
 
     def put(self, item: Callable[[], object]) -> bool:
-        """Have something called, on the loop; say whether it will be."""
+        """Queue a call, from the event loop; return False if the thread is ending."""
         with self._lock:
             if self._is_ending:
                 return False
@@ -63,35 +62,35 @@ class _Teller:
             return True
 
     def end(self) -> None:
-        """End, once what waits was called."""
+        """End after the queued calls."""
         with self._lock:
             self._is_ending = True
             self._queue.put(None)
 
     def join(self) -> None:
-        """Wait a little for the end."""
+        """Wait for the end, up to `CANCEL_TIMEOUT_S`."""
         if not self.is_here:
             self._thread.join(CANCEL_TIMEOUT_S)
 
     def _work(self) -> None:
         while (item := self._queue.get()) is not None:
             item()
-            # Not kept until the next comes: it may hold a client that nobody else does.
+            # Not kept until the next call: it may hold the last reference to a client.
             del item
             self._done += 1
 
 
 class Callbacks:
-    """The plain callbacks of one client, on a thread that begins with the first."""
+    """The synchronous callbacks of one client."""
 
     def __init__(self) -> None:
-        self._teller: _Teller | None = None
+        self._runner: _CallbackThread | None = None
         self._server_log = RateLimitedLog()
-        # Waits for what a plain function returns that has to be awaited; there with a loop.
+        # Awaits what a synchronous callback returned, on the event loop; set on connecting.
         self.wait_for: Callable[[Awaitable[object]], object] | None = None
 
     def told(self, name: str, given: Callable[P, object] | None) -> Callable[P, object] | None:
-        """Return a callback as one that is called on the thread; an async one stays on the loop."""
+        """Return a callback that queues calls for the thread; an async one is returned as it is."""
         if given is None or inspect.iscoroutinefunction(given):
             return given
         callback = given
@@ -103,52 +102,54 @@ class Callbacks:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is a callback that asks."""
-        return self._teller is not None and self._teller.is_here
+        """Whether the current thread is that of the callbacks."""
+        return self._runner is not None and self._runner.is_here
 
     @property
     def is_behind(self) -> bool:
-        """Whether there are callbacks to wait for, for who is none himself."""
-        teller = self._teller
+        """Whether calls are queued, and the current thread is not that of the callbacks."""
+        teller = self._runner
         return teller is not None and teller.behind > 0 and not teller.is_here
 
     def after(self, item: Callable[[], object]) -> None:
-        """Call something now, or once all callbacks have been called that were to be before."""
-        teller = self._teller
+        """Call `item` after the queued calls, or now if there are none."""
+        teller = self._runner
         if teller is None or not teller.behind or not teller.put(item):
             item()
 
     def end(self, *, wait: bool = True) -> None:
-        """End the thread; what waits is called first, and waited for a little."""
-        teller = self._teller
+        """End the thread after the queued calls; `wait` for that up to `CANCEL_TIMEOUT_S`."""
+        teller = self._runner
         if teller is not None:
-            # First: who is interrupted in between leaves no thread.
+            # First: an interrupt in between must not leave the thread running.
             teller.end()
-            self._teller = None
+            self._runner = None
             if wait:
                 teller.join()
             self._server_log.end()
 
     def _put(self, name: str, item: Callable[[], object]) -> None:
-        if self._teller is None:
+        if self._runner is None:
             try:
-                self._teller = _Teller()
+                self._runner = _CallbackThread()
             except RuntimeError:  # the system has no more threads, or the program ends
-                self._server_log.warning("no thread could be started, so %s is not called", name)
+                self._server_log.warning(
+                    "no callback thread could be started: %s was not called", name
+                )
                 return
-        if self._teller.behind >= _WAITING:
-            text = "%s cannot follow what the server sends: one call is dropped"
+        if self._runner.behind >= _MAX_QUEUED:
+            text = "%s is too slow for the server: one call dropped"
             self._server_log.warning(text, name)
         else:
-            self._teller.put(item)
+            self._runner.put(item)
 
     def _call(self, name: str, callback: Callable[..., object], *args: Any, **kwargs: Any) -> None:
         try:
             given = callback(*args, **kwargs)
             if inspect.isawaitable(given) and self.wait_for is not None:
                 self.wait_for(given)
-        except Exception as error:  # noqa: BLE001  # somebody else's code
+        except Exception as error:  # noqa: BLE001  # application code
             self._server_log.exception(error, name)
         except BaseException as error:  # noqa: BLE001  # it would end the thread, not the program
-            text = "%s raised %s, which ends nothing here"
+            text = "%s raised %s: ignored on the callback thread"
             self._server_log.warning(text, name, type(error).__name__)

@@ -1,22 +1,20 @@
-"""The event loop of the clients that block: on a thread of its own, one for all of a process.
+"""The event loop thread of all synchronous clients of a process.
 
-A `LoopProxy` is one client's way there and back. What it runs is begun on the loop, and the thread
-that asked waits for the outcome: one wake-up of the loop, and one lock. What the client's
-verbs do is not known here.
+A `LoopProxy` starts calls on the loop, and the calling thread waits for the outcome: one wake-up
+of the loop, and one lock.
 
 The rules that live here, and only here:
 
-* The loop begins with the first client that connects and ends with the last that closes, and
-  with the program: whatever a script forgot to close is closed then, so no child is left.
-* Who is interrupted while waiting (Ctrl-C) has what he waited for cancelled, which tells the
-  server, and waits a little for that. To close goes on to its end. A second Ctrl-C gives up
-  at once; what is left goes on without him.
-* Who would wait on the loop's own thread is refused: it would wait for itself.
-* The loop is made where no signal comes. What Ctrl-C may have left half done is done again: to
-  launch it, to begin to close and to let go are done once however often they are asked for.
-* An outcome waits for the plain callbacks that came before it (`callbacks`), but not if such a
-  callback is who waits.
-* A process that was forked has no loop, and the connections of its parent are not its own.
+* The loop starts with the first client that connects, and stops with the last that closes. At
+  exit all open clients are closed, so no child process is left.
+* An interrupt (Ctrl-C) while waiting cancels the call, which notifies the server, and waits up to
+  2 s for that. `close` continues to its end. A second Ctrl-C returns at once.
+* Waiting on the loop's own thread is rejected: it would be a deadlock.
+* The loop is created on a thread that receives no signals. Steps that an interrupt may have left
+  half done are idempotent and done again: starting the loop, beginning to close, releasing.
+* An outcome waits for the synchronous callbacks queued before it (`callbacks`), unless the waiting
+  thread is that of the callbacks.
+* A forked process has no loop, and cannot use the connections of its parent.
 """
 
 from __future__ import annotations
@@ -57,33 +55,30 @@ _FORKED: Final = (
     "here: make another"
 )
 
-# Errors whose text says it all: whoever reads the trace looks for his own line, so it ends where
-# our part begins.
-_TELLING: Final = (TrunklineError, ValueError, TimeoutError)
+# Errors raised without the frames of this library: the traceback ends at the caller's line.
+_SHORT_TRACEBACK: Final = (TrunklineError, ValueError, TimeoutError)
 
-# How long whoever is interrupted waits for his call to be cancelled. That takes no time unless
-# an async handler holds it up.
-_CANCEL_WAIT: Final = 2.0
-# How long a program that ends waits for what it forgot to close: more than it takes to end
-# children that have to be killed.
-_EXIT_WAIT: Final = 15.0
-# How often whoever waits looks up. A signal that comes in the moment before a lock is waited for
-# is seen when that wait ends, so no wait is longer than this.
-_LOOK_UP: Final = 0.2
+# Seconds that an interrupted thread waits for the cancellation of its call.
+_CANCEL_WAIT_S: Final = 2.0
+# Seconds that a program waits at exit for open clients: more than it takes to kill a child.
+_EXIT_WAIT_S: Final = 15.0
+# The longest single wait for a lock, in seconds: a signal that arrives just before the wait is
+# handled when the wait ends.
+_SIGNAL_CHECK_INTERVAL_S: Final = 0.2
 
 
 class LoopCall(Generic[T]):
-    """Something to be done on the loop, and the thread that waits for it."""
+    """A call on the loop, and the thread that waits for it."""
 
     __slots__ = ("_after", "_error", "_loop_thread", "_value", "gate", "has_ended", "task")
 
     def __init__(self, loop_thread: LoopThread, after: Callbacks | None) -> None:
         self._loop_thread = loop_thread
-        # Whose callbacks are run before the outcome is told.
+        # Callbacks that are called before the outcome is released.
         self._after = after
         self._value: Any = None
         self._error: BaseException | None = None
-        # Held until the outcome is there.
+        # Held until there is an outcome.
         self.gate: LockType = allocate_lock()
         self.gate.acquire()
         self.has_ended = False
@@ -93,22 +88,22 @@ class LoopCall(Generic[T]):
         """Call a function, on the loop."""
         try:
             value = function()
-        except BaseException as error:  # noqa: BLE001  # all of it is for who waits
+        except BaseException as error:  # noqa: BLE001  # raised in the waiting thread
             self.end(None, error)
         else:
             self.end(value)
 
     def begin(self, function: Callable[[], Coroutine[Any, Any, T]]) -> None:
-        """Begin to await what a function returns, on the loop."""
-        # He may have given up before it began, or have begun it twice to be sure.
+        """Start to await a coroutine function, on the loop."""
+        # The caller may have left before it started, or have started it twice after an interrupt.
         if self.has_ended:
             self._loop_thread.forget(self)
         elif self.task is None:
             self.task = asyncio.get_running_loop().create_task(self._await(function))
 
     async def _await(self, function: Callable[[], Coroutine[Any, Any, T]]) -> None:
-        # The function is called in here: a task that is cancelled before its first step would
-        # else leave a coroutine that nobody awaits.
+        # Called in the task: a task that is cancelled before its first step would leave a
+        # coroutine that is never awaited.
         try:
             value = await function()
         except BaseException as error:  # noqa: BLE001  # as above
@@ -117,11 +112,11 @@ class LoopCall(Generic[T]):
             self.end(value)
 
     def end(self, value: Any, error: BaseException | None = None) -> None:
-        """Tell the outcome; on the loop, or when there is none any more."""
+        """Release the outcome; on the loop, or after its end."""
         if self.has_ended:
             return
         self._value, self._error, self.has_ended = value, error, True
-        # First: whoever has waited looks whether the loop ends with this.
+        # First: the waiting thread checks whether the loop ends with this call.
         self._loop_thread.forget(self)
         if self._after is None:
             self.gate.release()
@@ -129,84 +124,84 @@ class LoopCall(Generic[T]):
             self._after.after(self.gate.release)
 
     def cancel(self) -> None:
-        """Cancel it, on the loop; the outcome is that, or whatever came before."""
+        """Cancel the call, on the loop, unless it has an outcome."""
         if self.task is None:
             self.end(None, asyncio.CancelledError())
         else:
-            # Where the task never took its first step nobody else tells.
+            # A task that never took its first step does not call `end` itself.
             self.task.add_done_callback(lambda _: self.end(None, asyncio.CancelledError()))
             self.task.cancel()
 
     def drop(self) -> None:
-        """Cancel the call that came of it, on the loop: it was handed to nobody."""
+        """Cancel the `PendingCall` that was created, on the loop: the caller never received it."""
         if isinstance(self._value, PendingCall):
             self._value.cancel()
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait for the outcome, for so long or without end; say whether it is there."""
+        """Wait for the outcome; return False after `seconds`."""
         until = inf if seconds is None else monotonic() + seconds
         while (left := until - monotonic()) > 0:
-            if self.gate.acquire(timeout=min(left, _LOOK_UP)):
+            if self.gate.acquire(timeout=min(left, _SIGNAL_CHECK_INTERVAL_S)):
                 return True
         return False
 
     def outcome(self) -> T:
-        """Return or raise what came of it, for the thread that waited."""
+        """Return or raise the outcome, in the waiting thread."""
         error = self._error
         if error is None:
             return cast(T, self._value)
         try:
             if isinstance(error, asyncio.CancelledError):
                 raise ConnectionLost(CLOSED) from None
-            raise error.with_traceback(None) if isinstance(error, _TELLING) else error
+            raise error.with_traceback(None) if isinstance(error, _SHORT_TRACEBACK) else error
         finally:
-            # Or the trace would hold this frame, and this frame the trace.
+            # Or the traceback and this frame would refer to each other.
             del error
             self._error = None
 
 
 class LoopThread:
-    """An event loop on a thread, and what keeps it going: clients, and work under way."""
+    """An event loop on a thread; it runs as long as there are clients or calls."""
 
-    # Made by who launches it.
+    # Set by `_launch`.
     _loop: asyncio.AbstractEventLoop
 
     def __init__(self) -> None:
         self._thread = threading.Thread(target=self._main, name="trunkline-loop", daemon=True)
         self._launching = threading.Lock()
         self._is_launched = False
-        # Why there is no loop, although it was launched.
+        # Why the loop could not be started.
         self._failure: Exception | None = None
-        # Held until it is launched.
+        # Held until the loop was started.
         self._gate: LockType = allocate_lock()
         self._gate.acquire()
         self._works: set[LoopCall[Any]] = set()
         self._is_stopping = False
-        # Clients that have something on this loop.
+        # Clients that use this loop.
         self.clients: set[Client] = set()
-        # Whether this is the memory of a loop that another process runs.
+        # Whether this is a copy of the loop of the parent process.
         self.is_inherited = False
 
     def start(self) -> None:
-        """Make the loop and start its thread, unless that was done.
+        """Create the loop and start its thread, once.
 
         Raises:
             TrunklineError: the system has no thread or no descriptor left.
         """
-        # Whoever is interrupted in `Thread.start` cannot know whether it was started, and in the
-        # making of a loop leaves half of one. So both are done by a thread where no signal comes.
+        # An interrupt in `Thread.start`, or while a loop is created, leaves an unknown state. So
+        # both are done on a thread that receives no signals.
         if not self._is_launched:
             try:
                 start_new_thread(self._launch, ())
             except RuntimeError:
-                self._launch()  # it fails as well, unless some thread has just ended
+                self._launch()  # fails as well, unless another thread has just ended
         while not self._is_launched:
-            self._gate.acquire(timeout=_LOOK_UP)
+            self._gate.acquire(timeout=_SIGNAL_CHECK_INTERVAL_S)
         if self._failure is not None:
             raise TrunklineError(f"no event loop could be started: {self._failure}")
 
     def _launch(self) -> None:
-        # Whoever was interrupted may have begun this before.
+        # An interrupted caller may have started this before.
         with self._launching:
             if self._is_launched:
                 return
@@ -224,7 +219,7 @@ class LoopThread:
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a loop that something can be run on."""
+        """Whether calls can run on the loop."""
         return not self.is_inherited and not self._is_stopping
 
     # -- for other threads -------------------------------------------------------------------
@@ -234,18 +229,17 @@ class LoopThread:
         work: LoopCall[T],
         begin: Callable[[], object],
         *,
-        wait: float | None = _CANCEL_WAIT,
+        wait: float | None = _CANCEL_WAIT_S,
     ) -> T:
-        """Begin some work and return what comes of it.
+        """Start a call and return its outcome.
 
-        Who is interrupted meanwhile waits up to `wait` seconds until it is cancelled; None is
-        without end.
+        An interrupt cancels it, and waits up to `wait` seconds for that; None has no limit.
         """
         try:
             self._begin(work, begin)
-            while not work.gate.acquire(timeout=_LOOK_UP):
+            while not work.gate.acquire(timeout=_SIGNAL_CHECK_INTERVAL_S):
                 pass
-        except BaseException:  # what a signal handler raises is anybody's guess
+        except BaseException:  # a signal handler may raise anything
             if work in self._works:
                 self.soon(work.cancel)
                 work.wait(wait)
@@ -255,9 +249,9 @@ class LoopThread:
     def run_through(
         self, work: LoopCall[T], begin: Callable[[], object], *, wait: float | None = None
     ) -> T | None:
-        """Do the same, but go on to the end when interrupted, and then say so.
+        """Start a call and return its outcome; an interrupt is raised after its end.
 
-        Returns None where it takes longer than `wait` seconds.
+        Returns None if it takes longer than `wait` seconds.
         """
         try:
             self._begin(work, begin)
@@ -272,38 +266,38 @@ class LoopThread:
         return work.outcome() if has_ended else None
 
     def later(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Have something done without waiting for it: also where no lock may be taken."""
+        """Start a call without waiting, and without taking a lock."""
         work: LoopCall[object] = LoopCall(self, None)
         try:
             if not self.is_inherited:
                 self._works.add(work)
                 self._loop.call_soon_threadsafe(work.begin, function)
         except RuntimeError:
-            self._works.discard(work)  # the loop is closed, and nothing is left to be done
+            self._works.discard(work)  # the loop is closed
 
     def soon(self, function: Callable[[], object]) -> None:
-        """Have something called on the loop, where there still is one."""
+        """Call a function on the loop, unless it is closed."""
         try:
             self._loop.call_soon_threadsafe(function)
         except RuntimeError:
-            pass  # it is closed, and whoever closed it has ended everything
+            pass  # the loop is closed
 
     def join(self) -> None:
-        """Wait until the thread has ended, if it is about to."""
+        """Wait for the end of the thread, if it is ending."""
         if self._is_stopping and not self.is_here:
             self._thread.join(CANCEL_TIMEOUT_S * 2)
 
     @property
     def is_here(self) -> bool:
-        """Whether it is the loop's own thread that asks."""
+        """Whether the current thread is that of the loop."""
         return self._thread.ident == threading.get_ident()
 
     def _begin_surely(self, work: LoopCall[Any], begin: Callable[[], object]) -> None:
-        """Begin some work that may have been begun, or be over."""
+        """Start a call that may have been started, or have ended."""
         try:
             self._begin(work, begin)
         except TrunklineError:
-            work.end(None)  # the loop is gone, and so is what it was to be done to
+            work.end(None)  # the loop is closed, and the client with it
 
     def _begin(self, work: LoopCall[Any], begin: Callable[[], object]) -> None:
         if self.is_inherited:
@@ -312,7 +306,7 @@ class LoopThread:
             raise TrunklineError(NOT_CONNECTED)
         if self.is_here:
             raise TrunklineError(_ON_THE_LOOP)
-        # First: what is begun while the loop ends is found there, and told so.
+        # First: a call that starts while the loop stops is found there, and ended.
         self._works.add(work)
         try:
             self._loop.call_soon_threadsafe(begin)
@@ -321,7 +315,7 @@ class LoopThread:
             raise TrunklineError(NOT_CONNECTED) from None
 
     def wait_for(self, given: Awaitable[T]) -> T:
-        """Return what something comes to that is to be awaited."""
+        """Return the result of an awaitable."""
 
         async def wait() -> T:
             return await given
@@ -332,7 +326,7 @@ class LoopThread:
     # -- on the loop -------------------------------------------------------------------------
 
     def forget(self, work: LoopCall[Any]) -> None:
-        """Take note that some work has ended."""
+        """Remove a call that has ended; stop the loop if it is idle."""
         self._works.discard(work)
         if not self.clients:
             self._stop_if_idle()
@@ -347,7 +341,7 @@ class LoopThread:
         self._loop.stop()
 
     async def close_all(self) -> None:
-        """Close all clients: the program ends."""
+        """Close all clients, at exit."""
         clients = list(self.clients)
         await asyncio.gather(*(each.close() for each in clients), return_exceptions=True)
         self.clients.clear()
@@ -356,7 +350,7 @@ class LoopThread:
         loop = self._loop
         asyncio.set_event_loop(loop)
         try:
-            # Which waits until whoever has launched it is on it, or has been interrupted.
+            # Waits for the lock that the connecting client holds, unless it was interrupted.
             loop.call_soon(self._stop_if_idle)
             while not self._is_stopping:
                 self._run_until(loop.run_forever)
@@ -369,11 +363,11 @@ class LoopThread:
     def _run_until(self, run: Callable[[], object]) -> None:
         try:
             run()
-        except BaseException as error:  # noqa: BLE001  # sys.exit() in a callback; others go on
+        except BaseException as error:  # noqa: BLE001  # such as sys.exit() in a callback; the loop continues
             log.error("%s on the event loop, which ends nothing here", type(error).__name__)
 
     async def _clear_up(self) -> None:
-        """End whatever tasks others have left."""
+        """Cancel the remaining tasks."""
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -383,35 +377,35 @@ class LoopThread:
 
 
 class _Shared:
-    """The background of this process, if there is one."""
+    """The event loop thread of this process, if there is one."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.loop_thread: LoopThread | None = None
-        # What the parent's process runs, kept: to collect a loop would close its descriptors,
-        # and one of those is shared with the parent.
+        # Loops of the parent process, kept: collecting one would close its descriptors, and one of
+        # those is shared with the parent.
         self._inherited: list[LoopThread] = []
         self._is_told = False
 
     def hold(self, client: Client) -> LoopThread:
-        """Return the loop_thread, started, with a client to keep it going."""
+        """Return the running loop thread, used by `client`."""
         with self.lock:
             if self.loop_thread is not None and self.loop_thread.is_here:
                 raise TrunklineError(_ON_THE_LOOP)
             if not self._is_told:
-                # Twice does no harm, and who is interrupted does it again.
+                # Twice does no harm: an interrupted caller registers again.
                 atexit.register(self._exit)
                 os.register_at_fork(after_in_child=self._forked)
                 self._is_told = True
             if self.loop_thread is None or not self.loop_thread.is_running:
                 self.loop_thread = LoopThread()
-            # Who is interrupted here has added nobody, and the loop ends again by itself.
+            # After an interrupt here the loop has no client, and stops by itself.
             self.loop_thread.start()
             self.loop_thread.clients.add(client)
             return self.loop_thread
 
-    def let_go(self, client: Client) -> None:
-        """Undo that, where nothing came of it; the loop ends if nobody else is on it."""
+    def release(self, client: Client) -> None:
+        """Undo `hold` after a failed connect; the loop stops if it is idle."""
         loop_thread = self.loop_thread
         if loop_thread is None or loop_thread.is_here or client not in loop_thread.clients:
             return
@@ -421,7 +415,7 @@ class _Shared:
                 work, partial(work.call, partial(_release, loop_thread, client))
             )
         except TrunklineError:
-            pass  # it has ended meanwhile
+            pass  # the loop has ended meanwhile
         loop_thread.join()
 
     def _exit(self) -> None:
@@ -430,16 +424,16 @@ class _Shared:
             return
         work: LoopCall[None] = LoopCall(loop_thread, None)
         try:
-            loop_thread.start()  # it may be that who was to do so was interrupted
+            loop_thread.start()  # an interrupted caller may not have started it
             loop_thread.run_through(
-                work, partial(work.begin, loop_thread.close_all), wait=_EXIT_WAIT
+                work, partial(work.begin, loop_thread.close_all), wait=_EXIT_WAIT_S
             )
             loop_thread.join()
         except (KeyboardInterrupt, TrunklineError):
-            pass  # it was closed all the same, or is closed by somebody else
+            pass  # it was closed all the same, or is being closed
 
     def _forked(self) -> None:
-        # Somebody may have held it, and is not here to give it back.
+        # A thread of the parent may hold the lock.
         self.lock = threading.Lock()
         if self.loop_thread is not None:
             self.loop_thread.is_inherited = True
@@ -451,7 +445,7 @@ _shared: Final = _Shared()
 
 
 class LoopProxy:
-    """A client, and the way to its loop and back."""
+    """Runs the methods of a client on the event loop thread."""
 
     def __init__(self, client: Client, callbacks: Callbacks) -> None:
         self.client = client
@@ -460,11 +454,11 @@ class LoopProxy:
 
     @property
     def is_usable(self) -> bool:
-        """Whether there is a loop that the client is on."""
+        """Whether the client has a running loop."""
         return self._loop_thread is not None and self._loop_thread.is_running
 
     def connect(self) -> None:
-        """Connect; who is interrupted leaves nothing open."""
+        """Connect; an interrupt leaves nothing open."""
         client = self.client
         if self._loop_thread is not None and self._loop_thread.is_inherited:
             raise TrunklineError(_FORKED)
@@ -476,17 +470,17 @@ class LoopProxy:
             loop_thread.run(work, begin, wait=None)
         except BaseException as error:
             if not isinstance(error, Exception) and client.is_connected:
-                self.close()  # interrupted when it was done, and nobody else would know
+                self.close()  # interrupted after it was connected
             else:
-                _shared.let_go(client)
+                _shared.release(client)
                 if self._loop_thread is not None:
                     self._loop_thread.join()
-            if isinstance(error, _TELLING):
+            if isinstance(error, _SHORT_TRACEBACK):
                 error.__traceback__ = None
             raise
 
     def close(self) -> None:
-        """Close, and end the loop if nobody else is on it."""
+        """Close the client, and stop the loop if it is idle."""
         loop_thread = self._loop_thread
         if loop_thread is None or loop_thread.is_inherited:
             return
@@ -498,7 +492,7 @@ class LoopProxy:
                 begin = partial(work.begin, partial(_close, loop_thread, self.client))
                 loop_thread.run_through(work, begin)
         except TrunklineError:
-            pass  # somebody else has closed it meanwhile
+            pass  # closed by another thread meanwhile
         finally:
             self.callbacks.end()
             loop_thread.join()
@@ -506,26 +500,26 @@ class LoopProxy:
     def run(
         self, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return what a coroutine function returns, on the loop."""
+        """Run a coroutine function on the loop; return its result."""
         loop_thread = self._loop_thread
         if loop_thread is None:
             raise TrunklineError(NOT_CONNECTED)
         work: LoopCall[T] = LoopCall(loop_thread, self._after())
         try:
             return loop_thread.run(work, partial(work.begin, partial(function, *args, **kwargs)))
-        except _TELLING as error:
+        except _SHORT_TRACEBACK as error:
             error.__traceback__ = None
             raise
 
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a function returns, on the loop."""
+        """Call a function on the loop; return its result."""
         loop_thread = self._loop_thread
         if loop_thread is None:
             raise TrunklineError(NOT_CONNECTED)
         work: LoopCall[T] = LoopCall(loop_thread, None)
         try:
             return loop_thread.run(work, partial(work.call, partial(function, *args, **kwargs)))
-        except _TELLING as error:
+        except _SHORT_TRACEBACK as error:
             error.__traceback__ = None
             raise
         except BaseException:  # interrupted
@@ -533,12 +527,12 @@ class LoopProxy:
             raise
 
     def later(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Have something done on the loop without waiting for it; nothing is raised."""
+        """Start a coroutine function on the loop without waiting."""
         if self._loop_thread is not None:
             self._loop_thread.later(function)
 
     def _after(self) -> Callbacks | None:
-        # A callback that waits for what comes after it would wait for itself.
+        # A callback must not wait for the calls queued after it.
         return None if self.callbacks.is_here else self.callbacks
 
     def __del__(self) -> None:
@@ -549,13 +543,13 @@ class LoopProxy:
             or self.client not in loop_thread.clients
         ):
             return
-        # This may be any thread, with any lock in hand: nothing may be waited for.
+        # Called by the garbage collector on any thread, which may hold any lock: do not wait.
         loop_thread.later(partial(_forgotten, loop_thread, self.client, self.callbacks))
         warnings.warn(f"a client was not closed: {self.client!r}", ResourceWarning, stacklevel=2)
 
 
 async def _connect(loop_thread: LoopThread, client: Client) -> None:
-    loop_thread.clients.add(client)  # somebody may have closed it meanwhile
+    loop_thread.clients.add(client)  # another thread may have closed it meanwhile
     try:
         await client.connect()
     finally:
@@ -577,6 +571,6 @@ async def _forgotten(loop_thread: LoopThread, client: Client, callbacks: Callbac
 
 
 def _release(loop_thread: LoopThread, client: Client) -> None:
-    """Let go of a client that has nothing on the loop."""
+    """Remove a client that has no session on the loop."""
     if client._connection.is_unused:
         loop_thread.clients.discard(client)

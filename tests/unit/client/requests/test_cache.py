@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trunkline.client.requests.cache import BYTES_KEPT, ENTRIES_KEPT, LONGEST_MS, Cache, fresh_until
+from trunkline.client.requests.cache import MAX_BYTES, MAX_ENTRIES, MAX_TTL_MS, Cache, fresh_until
 
 
 def test_a_result_is_fresh_until_its_time_is_over() -> None:
@@ -16,22 +16,22 @@ def test_a_result_is_fresh_until_its_time_is_over() -> None:
 
 def test_entries_are_bounded_and_the_least_used_goes_first() -> None:
     cache = Cache()
-    for number in range(ENTRIES_KEPT):
+    for number in range(MAX_ENTRIES):
         cache.keep(("resources/read", str(number)), b"x", 10.0, 0)
     assert cache.get(("resources/read", "0"), 0.0) == b"x"
     cache.keep(("resources/read", "new"), b"x", 10.0, 0)
-    assert len(cache) == ENTRIES_KEPT
+    assert len(cache) == MAX_ENTRIES
     assert cache.get(("resources/read", "0"), 0.0) == b"x"
     assert cache.get(("resources/read", "1"), 0.0) is None
 
 
 def test_bytes_are_bounded() -> None:
     cache = Cache()
-    half = b"x" * (BYTES_KEPT // 2)
+    half = b"x" * (MAX_BYTES // 2)
     for number in range(3):
         cache.keep(("resources/read", str(number)), half, 10.0, 0)
     assert len(cache) == 2
-    cache.keep(("resources/read", "0"), b"x" * (BYTES_KEPT + 1), 10.0, 0)
+    cache.keep(("resources/read", "0"), b"x" * (MAX_BYTES + 1), 10.0, 0)
     assert cache.get(("resources/read", "0"), 0.0) is None
     cache.keep(("resources/read", "1"), b"small", 10.0, 0)
     cache.keep(("resources/read", "3"), half, 10.0, 0)
@@ -64,4 +64,4 @@ def test_what_was_asked_for_before_a_change_is_not_kept_after_it() -> None:
 
 def test_no_result_is_fresh_for_ever() -> None:
     assert fresh_until(5.0, 1500) == 6.5
-    assert fresh_until(5.0, 10**400) == 5.0 + LONGEST_MS / 1000
+    assert fresh_until(5.0, 10**400) == 5.0 + MAX_TTL_MS / 1000

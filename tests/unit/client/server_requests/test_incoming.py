@@ -489,7 +489,7 @@ def test_params_that_cannot_be_read_are_logged(caplog: pytest.LogCaptureFixture)
 def test_a_listener_that_cannot_follow_misses_some(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(noticing, "WAITING", 3)
+    monkeypatch.setattr(noticing, "MAX_WAITING_CALLBACKS", 3)
     seen: list[str] = []
 
     async def slow(method: str, params: dict[str, Any]) -> None:
@@ -498,7 +498,7 @@ def test_a_listener_that_cannot_follow_misses_some(
 
     tell([("notifications/acme", None)] * 10, on_notification=slow)
     assert len(seen) == 1
-    assert "is dropped" in caplog.text
+    assert "one notification dropped" in caplog.text
 
 
 # -- checks ----------------------------------------------------------------------------------

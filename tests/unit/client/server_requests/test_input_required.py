@@ -193,7 +193,7 @@ def test_to_decline_is_an_answer(given: Any, expected: Any) -> None:
 
 
 def test_the_questions_of_a_round_are_answered_side_by_side() -> None:
-    most = input_required._SIDE_BY_SIDE
+    most = input_required._MAX_CONCURRENT_HANDLERS
     at_work, seen = 0, []
 
     async def slow(params: Any) -> Any:
@@ -441,7 +441,7 @@ def test_a_server_that_only_names_a_state_is_asked_again_less_and_less_soon(
         use(place, lambda client: client.call_tool("book"))
     assert waits == sorted(waits)
     assert len(waits) == 16
-    assert waits[-1] == input_required._LONGEST_WAIT
+    assert waits[-1] == input_required._MAX_DELAY_S
     assert {json.dumps(own(message)) for message in sent(place)[1:]} == {
         json.dumps({"name": "book", "requestState": "s"})
     }
@@ -664,7 +664,7 @@ def test_a_connection_that_is_lost_while_a_stubborn_user_thinks_ends_the_call_to
 def test_a_connection_that_is_lost_during_a_pause_ends_the_call_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(input_required, "_FIRST_WAIT", 60.0)
+    monkeypatch.setattr(input_required, "_FIRST_DELAY_S", 60.0)
 
     async def main() -> None:
         place = Place({"tools/call": asks("s")})
@@ -676,7 +676,7 @@ def test_a_connection_that_is_lost_during_a_pause_ends_the_call_at_once(
             with pytest.raises(ConnectionLost):
                 await task
 
-    monkeypatch.setattr(input_required, "_LONGEST_WAIT", 60.0)
+    monkeypatch.setattr(input_required, "_MAX_DELAY_S", 60.0)
     run(main())
 
 

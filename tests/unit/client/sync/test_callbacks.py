@@ -66,7 +66,7 @@ def test_a_callback_that_blocks_does_not_keep_a_client_from_closing(
 def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "_WAITING", 3)
+    monkeypatch.setattr(module, "_MAX_QUEUED", 3)
     go, seen = threading.Event(), list[int]()
     with linked() as proxy:
         told = proxy.callbacks.told("on_log", lambda n: (go.wait(WAIT), seen.append(n)))
@@ -75,7 +75,7 @@ def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
             proxy.call(told, n)
         go.set()
     assert seen == [0, 1, 2]
-    dropped = "on_log cannot follow what the server sends: one call is dropped"
+    dropped = "on_log is too slow for the server: one call dropped"
     assert [record.getMessage() for record in caplog.records] == [dropped] * 2
 
 
@@ -122,5 +122,5 @@ def test_a_callback_that_raises_does_not_keep_the_next_from_being_called(
             proxy.call(told, n)
     assert seen == [0, 1]
     first, second = (record.getMessage() for record in caplog.records)
-    assert first == "on_log raised SystemExit, which ends nothing here"
+    assert first == "on_log raised SystemExit: ignored on the callback thread"
     assert second.startswith("on_log raised an exception\n")

@@ -371,7 +371,7 @@ def test_what_a_callback_raises_is_logged(app: Server, caplog: pytest.LogCapture
         assert client.call_tool("climb").text == "there"
     texts = [record.getMessage() for record in caplog.records]
     assert "on_progress raised an exception" in texts[0]
-    assert texts[1] == "on_progress raised SystemExit, which ends nothing here"
+    assert texts[1] == "on_progress raised SystemExit: ignored on the callback thread"
 
 
 def test_a_callback_may_be_async(app: Server) -> None:
