@@ -132,7 +132,9 @@ class ThreadPool:
                 error = raised
             with self._lock:
                 self._calls -= 1
-                is_last = not self._keep_idle and queue.empty()
+                # One thread for each call that is left: a thread that was started for a queued
+                # call may not have taken it yet.
+                is_last = not self._keep_idle and len(self._threads) > self._calls
                 if is_last:
                     self._threads.remove(threading.current_thread())
             try:

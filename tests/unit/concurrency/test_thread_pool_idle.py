@@ -104,3 +104,18 @@ def test_a_system_without_threads_is_busy(monkeypatch: pytest.MonkeyPatch) -> No
         assert await threads.run(lambda: 5) == 5
 
     run(main())
+
+
+def test_no_thread_is_left_however_calls_overlap() -> None:
+    """A busy thread may take the call that another thread was started for."""
+    pool = ThreadPool(2, 100, keep_idle=False, name="trunkline-overlap")
+
+    async def main() -> None:
+        for _ in range(300):
+            await asyncio.gather(*(pool.run(lambda: None) for _ in range(3)))
+
+    run(main())
+    for each in threading.enumerate():
+        if each.name.startswith("trunkline-overlap"):
+            each.join(20)
+            assert not each.is_alive()
