@@ -94,7 +94,7 @@ def _copy(
         if name in taken:
             continue
         if name in ours:
-            # An error would reach the author of the mounted server, who does not know this one.
+            # An error would be raised in code that registers with the mounted server.
             _log.warning(
                 "%r of mounted server %r is not offered: the name is taken", name, other.name
             )

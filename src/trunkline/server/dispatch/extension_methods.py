@@ -99,7 +99,7 @@ def follow(core: ServerCore, other: ServerCore) -> None:
         ours = core.extensions.get(id)
         if ours is not None:
             if not ours.extension.is_same(theirs.extension):
-                # An error would reach the author of the mounted server, who does not know this one.
+                # An error would be raised in code that extends the mounted server.
                 _log.warning(
                     "extension %s of mounted server %r is not offered: another one has its id",
                     id,

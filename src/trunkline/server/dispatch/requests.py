@@ -347,12 +347,12 @@ class RequestRunner:
             await future
 
     def drain(self) -> None:
-        """Go on with what waited: there is room again."""
+        """Serve waiting requests, since the client has read or a handler has ended."""
         room, self._room = self._room, []
         for future in room:
             if not future.done():
                 future.set_result(None)
-        if self._is_draining:  # an inline handler has ended: whoever began it goes on
+        if self._is_draining:  # an inline handler has ended; the loop below continues
             return
         self._is_draining = True
         waiting, most, transport = self.waiting, self._core.limits.in_flight, self._transport

@@ -396,27 +396,21 @@ def _reason(text: str) -> str:
     return said[:1].lower() + said[1:]
 
 
+_ALL_OBJECTS: Final = (
+    "its types are all objects in JSON and cannot be told apart: use Structs that have tags"
+)
+_ALL_ARRAYS: Final = "its types are all arrays in JSON and cannot be told apart: keep one of them"
 _REASONS: Final = {
     "If a type union contains multiple Struct": (
         "the classes of a union cannot be told apart: give each Struct a tag of its own, as in "
         'class Circle(Struct, tag="circle")'
     ),
     "Type unions may not contain Struct": "its classes cannot be told apart in JSON",
-    "Type unions may not contain more than one dict-like": (
-        "its types are all objects in JSON and cannot be told apart: use Structs that have tags"
-    ),
-    "Type unions may not contain more than one dataclass": (
-        "its types are all objects in JSON and cannot be told apart: use Structs that have tags"
-    ),
-    "Type unions may not contain more than one TypedDict": (
-        "its types are all objects in JSON and cannot be told apart: use Structs that have tags"
-    ),
-    "Type unions may not contain more than one array-like": (
-        "its types are all arrays in JSON and cannot be told apart: keep one of them"
-    ),
-    "Type unions may not contain more than one NamedTuple": (
-        "its types are all arrays in JSON and cannot be told apart: keep one of them"
-    ),
+    "Type unions may not contain more than one dict-like": _ALL_OBJECTS,
+    "Type unions may not contain more than one dataclass": _ALL_OBJECTS,
+    "Type unions may not contain more than one TypedDict": _ALL_OBJECTS,
+    "Type unions may not contain more than one array-like": _ALL_ARRAYS,
+    "Type unions may not contain more than one NamedTuple": _ALL_ARRAYS,
     "Type unions may not contain more than one str-like": (
         "its types are all strings in JSON and cannot be told apart: keep one of them"
     ),
