@@ -1,87 +1,27 @@
 """JSON-RPC 2.0: messages, codec, framing and peer, without I/O, clock or method names."""
 
-from ..errors import IdsExhausted, InvalidMessage, LocalProtocolError, RemoteProtocolError
-from .codec import Codec, decode, encode
-from .error_codes import named_error
-from .framing import (
-    BadHeader,
-    ContentLengthFraming,
-    DetectingFraming,
-    Framing,
-    LengthPrefixFraming,
-    NewlineFraming,
-    Oversize,
-    Truncated,
-    framing_named,
-)
-from .ids import IdSource
-from .incoming import IncomingRequest, IncomingRequests
-from .limits import Limits
-from .messages import (
-    Batch,
-    Call,
-    ErrorObject,
-    ExtendedCall,
-    ExtendedNotification,
-    ExtendedRequest,
-    Failure,
-    Message,
-    Notification,
-    Reply,
-    Request,
-    RequestId,
-    Success,
-)
-from .outgoing import OutgoingRequests, Pending, Replies, UnmatchedReply
-from .peer import Peer, ProtocolProblem, UnmatchedReplyEvent
-from .policy import Policy
-from .sse import Event, EventReader, encode_comment, encode_event
+from .._lazy_exports import lazy_exports
 
-__all__ = [
-    "BadHeader",
-    "Batch",
-    "Call",
-    "Codec",
-    "ContentLengthFraming",
-    "DetectingFraming",
-    "ErrorObject",
-    "Event",
-    "EventReader",
-    "ExtendedCall",
-    "ExtendedNotification",
-    "ExtendedRequest",
-    "Failure",
-    "Framing",
-    "IdSource",
-    "IdsExhausted",
-    "IncomingRequest",
-    "IncomingRequests",
-    "InvalidMessage",
-    "LengthPrefixFraming",
-    "Limits",
-    "LocalProtocolError",
-    "Message",
-    "NewlineFraming",
-    "Notification",
-    "OutgoingRequests",
-    "Oversize",
-    "Peer",
-    "Pending",
-    "Policy",
-    "ProtocolProblem",
-    "RemoteProtocolError",
-    "Replies",
-    "Reply",
-    "Request",
-    "RequestId",
-    "Success",
-    "Truncated",
-    "UnmatchedReply",
-    "UnmatchedReplyEvent",
-    "decode",
-    "encode",
-    "encode_comment",
-    "encode_event",
-    "framing_named",
-    "named_error",
-]
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".errors": "IdsExhausted InvalidMessage LocalProtocolError RemoteProtocolError",
+        "codec": "Codec decode encode",
+        "error_codes": "named_error",
+        "framing": (
+            "BadHeader ContentLengthFraming DetectingFraming Framing LengthPrefixFraming "
+            "NewlineFraming Oversize Truncated framing_named"
+        ),
+        "ids": "IdSource",
+        "incoming": "IncomingRequest IncomingRequests",
+        "limits": "Limits",
+        "messages": (
+            "Batch Call ErrorObject ExtendedCall ExtendedNotification ExtendedRequest Failure "
+            "Message Notification Reply Request RequestId Success"
+        ),
+        "outgoing": "OutgoingRequests Pending Replies UnmatchedReply",
+        "peer": "Peer ProtocolProblem UnmatchedReplyEvent",
+        "policy": "Policy",
+        "sse": "Event EventReader encode_comment encode_event",
+    },
+)
