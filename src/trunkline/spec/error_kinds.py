@@ -1,10 +1,9 @@
-"""The names errors go by inside the library.
+"""Symbolic names of errors.
 
-Code that refuses something says what happened, never a number: the number is
-looked up in a profile, for the revision being spoken, at the moment of sending.
-Here are the symbols that our own code raises and those that more than one
-profile gives a number to. A symbol that a single profile uses alone, and that
-we never raise, is a plain string in that profile's rows.
+Code raises a symbol, never a number: the number is looked up in a profile, for the
+revision of the connection, when the error is sent. Here are the symbols that this
+library raises and those with a number in more than one profile. A symbol of a single
+profile that this library never raises is a plain string in the rows of that profile.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ __all__ = ["ErrorKind"]
 
 
 class ErrorKind(StrEnum):
-    """What went wrong, before anyone gives it a number. Each value equals its name."""
+    """The kind of an error, independent of its number. Each value equals its name."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> str:
-        # StrEnum would put the name in lower case; rows and members must be equal as text.
+        # StrEnum would use the name in lower case; rows and members must be equal as text.
         return name
 
     # JSON-RPC 2.0, section 5.1.
@@ -37,7 +36,7 @@ class ErrorKind(StrEnum):
     REQUEST_ID_CONFLICT = auto()
     REQUEST_CANCELLED = auto()
 
-    # Opening a conversation, and what each side can do.
+    # Lifecycle and capabilities.
     NOT_INITIALIZED = auto()
     ALREADY_INITIALIZED = auto()
     UNSUPPORTED_PROTOCOL_VERSION = auto()
@@ -47,7 +46,7 @@ class ErrorKind(StrEnum):
     MISSING_REQUEST_META = auto()
     HEADER_MISMATCH = auto()
 
-    # Things that are not there, or not as asked for.
+    # Missing or invalid things.
     RESOURCE_NOT_FOUND = auto()
     TOOL_NOT_FOUND = auto()
     PROMPT_NOT_FOUND = auto()
@@ -62,14 +61,14 @@ class ErrorKind(StrEnum):
     INVALID_COMPLETION_REFERENCE = auto()
     INVALID_COMPLETION_ARGUMENT = auto()
 
-    # Running things.
+    # Execution.
     TOOL_EXECUTION_FAILED = auto()
     SUBSCRIPTION_FAILED = auto()
     TASK_REQUIRED = auto()
     TASK_NOT_ALLOWED = auto()
     TASK_ALREADY_COMPLETED = auto()
 
-    # Asking the user.
+    # Elicitation and multi-round-trip requests.
     USER_REJECTED = auto()
     URL_ELICITATION_REQUIRED = auto()
     INVALID_ELICITATION_MODE = auto()
@@ -78,13 +77,13 @@ class ErrorKind(StrEnum):
     TOO_MANY_ROUNDS = auto()
     REQUEST_STATE_TOO_LARGE = auto()
 
-    # Too much, too slow, not now.
+    # Load.
     RATE_LIMITED = auto()
     OVERLOADED = auto()
     SERVICE_UNAVAILABLE = auto()
     TIMEOUT = auto()
 
-    # Who is asking.
+    # Authentication, authorization and sessions.
     UNAUTHORIZED = auto()
     AUTHENTICATION_FAILED = auto()
     AUTHORIZATION_FAILED = auto()

@@ -1,7 +1,7 @@
 """The rules of JSON-RPC 2.0 and of our limits on it, as rows.
 
-A rule's id is on the error, the finding, the test vector and the docs; the row
-says which error answers it, what would have been right, and who says so.
+The id of a rule is on the error, the finding, the test vector and the docs; the row has the
+error that answers a breach, the expected form, and the source.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _ROWS: Final = (
 
 RULES: Final = {row.id: row for row in _ROWS}
 
-# What we refuse to do ourselves: `LocalProtocolError.rule` → what the caller can do about it.
+# Rules that our own side must not break: `LocalProtocolError.rule` → what the caller should pass.
 LOCAL_RULES: Final = {
     "jsonrpc.id.type": "a str or an int as id; True is not a number here",
     "jsonrpc.id.in-use": "an id that is neither open nor, where ids last a session, used before; leave it out to have one chosen",

@@ -1,4 +1,4 @@
-"""What is wrong with a key of `_meta`, in one revision of MCP.
+"""Checks the syntax and the prefix of a key of `_meta` in one revision of MCP.
 
     check_meta_key("com.example.mcp/trace", "2025-06-18")   None
     check_meta_key("mcp.dev/trace", "2025-06-18").rule      "mcp.meta.key-reserved"
@@ -6,12 +6,12 @@
 The rules, whose rows are in `mcp/meta.py`:
 
 * Before 2025-06-18 a key is any text.
-* From then on a key is a name, with a prefix of labels and a slash before it if one likes.
-* Some prefixes are the specification's: in 2025-06-18 those where `mcp` or
-  `modelcontextprotocol` comes before another label, later those where it is the second.
-  A key that the revision itself defines under such a prefix is in order.
+* From then on a key is a name, optionally after a prefix of labels and a slash.
+* Some prefixes are reserved: in 2025-06-18 those where `mcp` or `modelcontextprotocol` precedes
+  another label, later those where it is the second label. Keys that the revision itself defines
+  under such a prefix are valid.
 
-Labels compare letter by letter: the specification does not say that case is ignored.
+Labels are case-sensitive: the specification does not say otherwise.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["KEY_RESERVED", "KEY_SYNTAX", "MetaProblem", "check_meta_key", "meta_
 KEY_SYNTAX: Final = "mcp.meta.key-syntax"
 KEY_RESERVED: Final = "mcp.meta.key-reserved"
 
-# Neither can match a text in two ways, so that a long key costs what its length does.
+# Neither pattern can match a text in two ways, so matching takes linear time.
 _LABEL: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
 _NAME: Final = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 
 
 class MetaProblem(NamedTuple):
-    """Why a key is not in order."""
+    """Why a key is invalid."""
 
     rule: str
     says: str
@@ -51,7 +51,7 @@ _GRAMMARS: Final = {
 
 
 def meta_grammar(revision: str = LATEST) -> MetaGrammar:
-    """Return what keys may look like in `revision`.
+    """Return the grammar of keys in `revision`.
 
     Raises:
         UnknownRevision: no such revision was released; the text lists the released ones.
@@ -61,7 +61,7 @@ def meta_grammar(revision: str = LATEST) -> MetaGrammar:
 
 
 def check_meta_key(key: str, revision: str = LATEST) -> MetaProblem | None:
-    """Return what is wrong with `key`, or None.
+    """Return why `key` is invalid, or None.
 
     Raises:
         UnknownRevision: no such revision was released; the text lists the released ones.
@@ -75,13 +75,12 @@ def check_meta_key(key: str, revision: str = LATEST) -> MetaProblem | None:
     if fault:
         return MetaProblem(KEY_SYNTAX, fault, grammar.anchor)
     if _is_reserved(labels, grammar) and meta_key(key, revision) is None:
-        says = f"this prefix is kept for the specification, and {revision} does not define the key"
+        says = f"another prefix: this one is reserved, and {revision} does not define the key"
         return MetaProblem(KEY_RESERVED, says, grammar.anchor)
     return None
 
 
 def _misspelt(labels: list[str], name: str) -> str:
-    """Return the rule of form that a key breaks, or nothing."""
     if not all(_LABEL.fullmatch(label) for label in labels):
         return "a label starts with a letter, ends with a letter or digit, and has only those and hyphens"
     if not _NAME.fullmatch(name):
@@ -90,7 +89,6 @@ def _misspelt(labels: list[str], name: str) -> str:
 
 
 def _is_reserved(labels: list[str], grammar: MetaGrammar) -> bool:
-    """Say whether a prefix is the specification's own."""
     if grammar.reserved == "before-another":
         return any(label in grammar.labels for label in labels[:-1])
     return len(labels) > 1 and labels[1] in grammar.labels

@@ -56,7 +56,7 @@ __all__ = [
 
 # -- errors and types ------------------------------------------------------------------------
 
-# One vocabulary for the three that the described systems use.
+# One vocabulary for those of the described systems.
 Severity: TypeAlias = Literal["critical", "error", "warning", "info"]
 Retry: TypeAlias = Literal["retry", "abort", "fallback"]
 
@@ -64,7 +64,7 @@ ALWAYS = Window()
 
 
 class ErrorCode(NamedTuple):
-    """One error number of one profile: what it is called and what it means."""
+    """One error code of one profile."""
 
     number: int
     symbol: str
@@ -72,14 +72,14 @@ class ErrorCode(NamedTuple):
     category: str
     severity: Severity = "error"
     retry: Retry = "abort"
-    # The HTTP status a server answers with, where the profile knows one.
+    # The HTTP status of the reply, if the profile defines one.
     http: int | None = None
     # The members of `data` that a named constructor fills, in order.
     data: tuple[str, ...] = ()
     when: Window = ALWAYS
-    # False for a number that is understood when read but may not be sent.
+    # False for a number that may be received but must not be sent.
     sent: bool = True
-    # The row of the list this was taken from, where it has a name of its own.
+    # The id of the entry in the list that this row was taken from.
     ref: str = ""
 
 
@@ -88,18 +88,18 @@ class ErrorCode(NamedTuple):
 # `trunkline.spec.types.parse` reads it.
 TypeKind: TypeAlias = Literal["object", "union", "enum", "alias"]
 
-# What else a value must be: keywords of JSON Schema and their values.
+# Further conditions on a value: keywords of JSON Schema and their values.
 Limits: TypeAlias = tuple[tuple[str, object], ...]
 
 
 class Field(NamedTuple):
-    """One member of an object type. One whose type changes has a row for each type."""
+    """One member of an object type. A member whose type changes has a row for each type."""
 
     name: str
     type: str
-    # A window where the field is required in some of the revisions that have it.
+    # A window if the field is required only in some of the revisions that have it.
     required: bool | Window = False
-    # Within the window of its type: the default is "as long as the type".
+    # Within the window of its type; by default the same.
     when: Window = ALWAYS
     limits: Limits = ()
     # Why this differs from the official schema file, in every revision of its window.
@@ -107,14 +107,14 @@ class Field(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One thing that a union, an enum or an alias may be."""
+    """One alternative of a union, constant of an enum, or target of an alias."""
 
     type: str
     when: Window = ALWAYS
 
 
 class Type(NamedTuple):
-    """One type of a specification. One whose kind changes has a row for each kind."""
+    """One type of a specification. A type whose kind changes has a row for each kind."""
 
     name: str
     kind: TypeKind
@@ -123,8 +123,8 @@ class Type(NamedTuple):
     # The types of a union, the constants of an enum, the one type of an alias.
     of: tuple[Member, ...] = ()
     when: Window = ALWAYS
-    # Whether it invites members that it does not list (True), or forbids them (False).
-    # None is the usual case: they are neither expected nor wrong.
+    # True if members that are not listed are expected, False if they are forbidden, None (the
+    # usual case) if they are neither.
     open: bool | Window | None = None
     limits: Limits = ()
     doc: str = ""
@@ -137,12 +137,12 @@ class Type(NamedTuple):
 Role: TypeAlias = Literal["client", "server"]
 Sender: TypeAlias = Literal["client", "server", "both"]
 MessageKind: TypeAlias = Literal["request", "notification"]
-# No row says "removed": it is what a lookup answers beyond the last window of a name.
+# No row is "removed": a lookup returns it after the last window of a name.
 Status: TypeAlias = Literal["stable", "experimental", "deprecated", "removed"]
-# Whether a message is one of JSON-RPC, or a value in the result of another request.
+# A JSON-RPC message, or a value inside the result of another request.
 Form: TypeAlias = Literal["wire", "inside-result"]
 Replies: TypeAlias = Literal["one", "many"]
-# Which side of a message has to have declared the capability that opens it.
+# The side that must have declared the capability.
 Holder: TypeAlias = Literal["sender", "receiver", "both"]
 Level: TypeAlias = Literal["no", "should", "must"]
 
@@ -150,7 +150,7 @@ _BOTH: tuple[Role, ...] = ("client", "server")
 
 
 class Method(NamedTuple):
-    """One method or notification, in the revisions where nothing about it changes."""
+    """One method or notification, in revisions between which it does not change."""
 
     name: str
     kind: MessageKind
@@ -161,16 +161,16 @@ class Method(NamedTuple):
     result: str | None
     when: Window = ALWAYS
     params_required: bool = False
-    # Whether a peer on the sending or the receiving end must implement it.
+    # True if peers must implement it.
     required: bool = False
-    # How many replies a request draws; a notification draws none.
+    # The number of replies to a request; a notification has none.
     replies: Replies = "one"
-    # The reply may be as far off as the sender wishes: a timeout would be wrong.
+    # True if the reply may take arbitrarily long, so that a timeout would be wrong.
     lasting: bool = False
-    # The capability without which it may not be sent, and whose that is.
+    # The capability without which it must not be sent, and the side that declares it.
     capability: str = ""
     holder: Holder = "receiver"
-    # The request on whose stream, and nowhere else, a notification travels.
+    # The request on whose stream alone a notification is sent.
     stream: str = ""
     form: Form = "wire"
     status: Status = "stable"
@@ -197,23 +197,23 @@ class Method(NamedTuple):
         return ("server",) if sender == "client" else ("client",)
 
 
-# A flag is true or absent; an object is present (and may be empty) or absent; a map takes
-# names that the specification does not list.
+# A flag is true or absent; an object is present (possibly empty) or absent; a map has names
+# that the specification does not list.
 CapabilityKind: TypeAlias = Literal["flag", "object", "map"]
 
 _EXTENSIONS = "extensions."
 
 
 class Capability(NamedTuple):
-    """One thing a side can declare, by its place: `resources.subscribe`."""
+    """One capability that a side can declare, by its path: `resources.subscribe`."""
 
     name: str
     role: Role
     kind: CapabilityKind
     when: Window = ALWAYS
-    # What the same side has to declare as well.
+    # Further capabilities that the same side has to declare.
     depends: tuple[str, ...] = ()
-    # What follows from declaring it, a sentence each.
+    # The consequences of declaring it, a sentence each.
     rules: tuple[str, ...] = ()
     status: Status = "stable"
     extension: str = ""
@@ -226,32 +226,32 @@ class Capability(NamedTuple):
     @property
     def path(self) -> tuple[str, ...]:
         """The keys that lead to it from the capabilities object."""
-        # The id of an extension has dots of its own and is one key.
+        # The id of an extension contains dots and is one key.
         if self.name.startswith(_EXTENSIONS):
             return ("extensions", self.name.removeprefix(_EXTENSIONS))
         return tuple(self.name.split("."))
 
 
-# Whether the medium carries bytes, so that framing has to cut them, or whole messages.
+# A byte stream, which needs framing, or a transport of whole messages.
 TransportKind: TypeAlias = Literal["stream", "message"]
 
 
 class TransportRow(NamedTuple):
-    """One way for messages to travel."""
+    """One transport."""
 
     name: str
     kind: TransportKind
-    # Where one message ends and the next begins.
+    # How messages are delimited.
     framing: str
-    # Whether the peers stay connected between messages.
+    # True if the peers stay connected between messages.
     connection_oriented: bool
-    # Whether each request has a channel of its own, which can be closed by itself.
+    # True if each request has a channel of its own that can be closed separately.
     multiplexing: bool
-    # What an implementation must and may have, a phrase each.
+    # Required and optional features, a phrase each.
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     when: Window = ALWAYS
-    # Ours, as the specification allows, not one of its own.
+    # True for a transport of this library, which the specification allows.
     custom: bool = False
     status: Status = "stable"
     doc: str = ""
@@ -262,9 +262,9 @@ class TransportRow(NamedTuple):
 
 
 class Mirror(NamedTuple):
-    """A place of the message body that a header repeats."""
+    """A value of the message body that a header repeats."""
 
-    # "*" is every request.
+    # "*" means every request.
     method: str
     # A JSON pointer into the message.
     pointer: str
@@ -272,15 +272,15 @@ class Mirror(NamedTuple):
 
 
 class Header(NamedTuple):
-    """One HTTP header that the specification gives a meaning or a rule."""
+    """One HTTP header that the specification defines or restricts."""
 
-    # `{Name}` at the end stands for any name. Header names compare without case.
+    # A final `{Name}` matches any name. Header names are case-insensitive.
     name: str
     by: Sender
-    # On what it has to be, as a phrase; empty where nothing demands it.
+    # The messages that must have it, as a phrase; empty if it is optional.
     required_on: str = ""
     mirrors: tuple[Mirror, ...] = ()
-    # Whether a value that HTTP cannot carry as it is may travel in Base64.
+    # True if a value that HTTP cannot carry as it is may be sent in Base64.
     base64: bool = False
     when: Window = ALWAYS
     status: Status = "stable"
@@ -295,13 +295,13 @@ Place: TypeAlias = Literal["request", "notification", "result"]
 
 
 class MetaKey(NamedTuple):
-    """One key of `_meta` that the specification gives a meaning."""
+    """One key of `_meta` that the specification defines."""
 
     key: str
     on: tuple[Place, ...]
     type: str
     required: Level = "no"
-    # Which of those messages carry it, as a phrase, where not all do.
+    # The messages that carry it, as a phrase, if not all do.
     only: str = ""
     when: Window = ALWAYS
     status: Status = "stable"
@@ -313,28 +313,28 @@ class MetaKey(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The key, under the word that other rows use."""
+        """The key, as the other rows call it."""
         return self.key
 
 
-# Which prefixes belong to the specification: none, those with one of its labels before
-# another label, or those with one of its labels in second place.
+# The reserved prefixes: none, those with a reserved label before another label, or those with
+# a reserved label in second place.
 Reserved: TypeAlias = Literal["nothing", "before-another", "second"]
 
 
 class MetaGrammar(NamedTuple):
-    """What a key of `_meta` may look like."""
+    """The grammar of the keys of `_meta`."""
 
     when: Window
-    # Whether keys have a form at all.
+    # False if a key is any text.
     formed: bool
     reserved: Reserved
-    # The labels that mark a prefix as the specification's own.
+    # The labels that mark a prefix as reserved.
     labels: tuple[str, ...] = ()
     anchor: str = ""
 
 
-# What a difference between two revisions is about, and what has become of it.
+# The subject of a difference between two revisions, and the kind of change.
 Subject: TypeAlias = Literal[
     "method", "capability", "transport", "header", "meta key", "error", "type", "field"
 ]
@@ -342,13 +342,13 @@ How: TypeAlias = Literal["added", "removed", "renamed", "changed"]
 
 
 class Advice(NamedTuple):
-    """What to do about a change, where the changing row has no place to say it."""
+    """Advice on a change, for rows that have no column for it."""
 
     subject: Subject
     how: How
-    # `Type.field` for a field; after `*` comes the end of the names that are meant.
+    # `Type.field` for a field; `*` matches any beginning.
     name: str
-    # The revision that brought the change.
+    # The revision with the change.
     since: str
     says: str = ""
     renamed_to: str = ""

@@ -1,8 +1,8 @@
-"""A JSON Schema document for any type of any revision, made from its rows.
+"""Generates a JSON Schema document for any type of any revision from its rows.
 
-The document stands alone: what the type refers to is under `$defs`. A type that is only
-known by its place (`Tool.inputSchema`) is written where it is used, as the official
-files do; so every name under `$defs` is a name of the specification.
+The document is self-contained: referenced types are under `$defs`. A type without a name of its
+own (`Tool.inputSchema`) is inlined, as in the official files; so every name under `$defs` is a
+name of the specification.
 """
 
 from __future__ import annotations
@@ -31,15 +31,12 @@ def json_schema(type_name: str, revision: str = LATEST) -> Schema:
 
 
 class _SchemaBuilder:
-    """Collects the definitions that one document needs."""
-
     def __init__(self, revision: str) -> None:
         self._revision = revision
         self._definitions: dict[str, Schema] = {}
         self._waiting: list[str] = []
 
     def of(self, name: str) -> Schema:
-        """Return the whole document for one type."""
         document = {"$schema": DIALECT, "title": name, **self._type(need(name, self._revision))}
         while self._waiting:
             waiting = self._waiting.pop()
@@ -49,13 +46,11 @@ class _SchemaBuilder:
         return document
 
     def _type(self, view: TypeView) -> Schema:
-        """Return the schema of a type."""
         schema = self._object(view) if view.kind == "object" else self._expr(view.expr)
         described = {"description": view.doc} if view.doc else {}
         return {**described, **schema, **dict(view.limits)}
 
     def _object(self, view: TypeView) -> Schema:
-        """Return the schema of an object type."""
         schema: Schema = {"type": "object"}
         if view.fields:
             schema["properties"] = {f.name: self._field(f) for f in view.fields.values()}
@@ -67,11 +62,9 @@ class _SchemaBuilder:
         return schema
 
     def _field(self, field: FieldView) -> Schema:
-        """Return the schema of a field."""
         return {**self._expr(field.expr), **dict(field.limits)}
 
     def _expr(self, expr: Expr) -> Schema:
-        """Return the schema of a type expression."""
         if expr.kind == "primitive":
             return {} if expr.name == "any" else {"type": expr.name}
         if expr.kind == "constant":
@@ -83,17 +76,15 @@ class _SchemaBuilder:
         return self._union(expr.of) if expr.kind == "union" else self._named(expr.name)
 
     def _union(self, members: Iterable[Expr]) -> Schema:
-        """Return the schema of a union; constants alone are an enum."""
         if all(member.kind == "constant" for member in members):
             return {"enum": [member.value for member in members]}
         return {"anyOf": [self._expr(member) for member in members]}
 
     def _named(self, name: str) -> Schema:
-        """Return a reference to a type, or the type itself where it is known by its place."""
         if "." in name:
             return self._type(need(name, self._revision))
         if name not in self._definitions:
-            # The place is taken now, so that a type which contains itself is read once.
+            # Reserved now, so that a recursive type is built once.
             self._definitions[name] = {}
             self._waiting.append(name)
         return {"$ref": f"#/$defs/{name}"}

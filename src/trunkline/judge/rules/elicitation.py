@@ -19,7 +19,7 @@ def is_declared(params: Members, declared: Members) -> bool:
     """Return True if the client declared the mode of an elicitation."""
     if params.get("mode") == "url":
         return declares(declared, "elicitation.url")
-    # An empty object means forms and nothing else.    [MCP 2025-11-25, client/elicitation]
+    # An empty object means forms only.           [MCP 2025-11-25, client/elicitation]
     has_forms = declares(declared, "elicitation.form")
     return has_forms or (
         declares(declared, "elicitation") and not object_at(declared, "elicitation")

@@ -1,7 +1,7 @@
-"""What to do about changes of errors, types and fields, and which of them are renamings.
+"""Advice on changes of errors, types and fields, and which of them are renamings.
 
-Other rows say this themselves, with `adopt`, `instead` and `renamed_to`. Most changes of
-types concern nobody who has a library for them: there is advice where somebody must act.
+Other rows have the columns `adopt`, `instead` and `renamed_to`. A library handles most changes
+of types: there is advice only where an author has to act.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Names under which other systems send methods of MCP.
+"""Other spellings of MCP methods, as other systems send them.
 
-A notification without `notifications/` before its name is not listed: that is a rule, not
-a name. Whether other names are taken at all is a choice of the connection's policy.
+A notification without the prefix `notifications/` is not listed: that is a rule, not a name. The
+policy of a connection decides whether other spellings are accepted.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Final, NamedTuple
 
 __all__ = ["ALIASES", "NOTIFICATION", "Alias"]
 
-# What the names of notifications begin with.
+# The prefix of the names of notifications.
 NOTIFICATION: Final = "notifications/"
 
 
 class Alias(NamedTuple):
-    """One other name of a method."""
+    """Another spelling of a method."""
 
     spelling: str
     official: str
-    # The contradiction it was found in.
+    # The entry in the list of contradictions.
     ref: str
 
 

@@ -1,4 +1,4 @@
-"""What a server does differently from revision to revision, where no other row says so."""
+"""Behaviour of a server that differs between revisions and is in no other row."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from ..rows import ALWAYS
 
 __all__ = ["ASKING_NEEDS", "BAD_ARGUMENTS_ARE_RESULTS", "IMPLIED", "AskingNeed"]
 
-# Arguments that do not fit a tool are told to the model, as a result marked `isError`; before,
-# they were an error of the protocol.       [MCP 2025-11-25, server/tools#error-handling; K-68]
+# Invalid arguments of a tool give a result with `isError`, which the model can read; before, they
+# were a protocol error.                    [MCP 2025-11-25, server/tools#error-handling; K-68]
 BAD_ARGUMENTS_ARE_RESULTS: Final = Window(V2025_11_25)
 
 
 class AskingNeed(NamedTuple):
-    """A member of a question that a client must have said it can deal with."""
+    """A member of a request to the client that needs a further capability."""
 
     method: str
     member: str
-    # Only with this value; None is any.
+    # None means any value.
     value: str | None
     capability: str
     when: Window
 
 
-# Beside the capability of the method itself. What a revision does not have counts as not declared,
-# and so cannot be asked.                              [MCP 2025-11-25, client/sampling, client/elicitation]
+# In addition to the capability of the method itself. A capability that a revision does not have
+# counts as not declared.                              [MCP 2025-11-25, client/sampling, client/elicitation]
 ASKING_NEEDS: Final = (
     AskingNeed("sampling/createMessage", "tools", None, "sampling.tools", ALWAYS),
     AskingNeed("sampling/createMessage", "toolChoice", None, "sampling.tools", ALWAYS),
@@ -48,5 +48,5 @@ ASKING_NEEDS: Final = (
     AskingNeed("elicitation/create", "mode", "url", "elicitation.url", ALWAYS),
 )
 
-# Capabilities that an empty one above them declares.      [MCP 2025-11-25, client/elicitation]
+# Capabilities that an empty parent object declares.       [MCP 2025-11-25, client/elicitation]
 IMPLIED: Final = frozenset(("elicitation.form",))

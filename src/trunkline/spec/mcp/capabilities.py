@@ -3,8 +3,8 @@
 Up to 2025-11-25 both sides declare once, in `initialize`. In 2026-07-28 a client declares
 in the `_meta` of every request, and a server in the result of `server/discover`.
 
-Both sets are open: a name that is not here is somebody's own and no mistake. What a
-capability opens is said by the methods that name it.
+Both sets are open: a name that is not listed is allowed. The rows of methods name the
+capability that they need.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CAPABILITIES"]
 
 HANDSHAKE: Final = Window(until=V2026_07_28)
 PER_REQUEST: Final = Window(V2026_07_28)
-# What came with 2025-11-25 and went with it.
+# Only in 2025-11-25.
 ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
 
 NO_TASKS: Final = f"Declare the extension {EXTENSION}; a client no longer runs tasks."

@@ -1,8 +1,8 @@
-"""The HTTP headers to which MCP revisions give a meaning or a rule.
+"""The HTTP headers that MCP revisions define or restrict.
 
-2024-11-05 has one rule, about Origin. Sessions and resumption come with 2025-03-26 and go
-with 2026-07-28, which repeats parts of the body in headers instead, so that those on the
-way need not read it; whoever does read it refuses a message whose two halves differ.
+2024-11-05 has one rule, about Origin. Sessions and resumption are in 2025-03-26 to 2025-11-25.
+2026-07-28 repeats parts of the body in headers, so that proxies need not read it; a server
+refuses a message whose headers differ from its body.
 """
 
 from __future__ import annotations
@@ -52,5 +52,5 @@ HEADERS: Final[tuple[Header, ...]] = (
 )
 # fmt: on
 
-# The headers whose name ends in one that somebody else chooses.
+# The headers whose name ends in one that a tool chooses.
 FAMILIES: Final = tuple(row for row in HEADERS if row.name.endswith("{Name}"))

@@ -1,7 +1,7 @@
 """How each MCP revision narrows plain JSON-RPC 2.0, one fact per line.
 
-The codec reads these through `Policy.mcp(revision)`; nothing else asks which
-revision a rule of the envelope belongs to.
+The codec reads these through `Policy.mcp(revision)`; nothing else decides which revision a rule
+of the envelope belongs to.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = [
     "UNREADABLE_ID_OMITTED",
 ]
 
-# 2024-11-05 says nothing of batches and so inherits them from JSON-RPC 2.0; 2025-03-26
-# requires receivers to take them; 2025-06-18 removed them.         [MCP 2025-03-26, basic]
+# 2024-11-05 does not mention batches and so inherits them from JSON-RPC 2.0; 2025-03-26
+# requires receivers to accept them; 2025-06-18 removed them.       [MCP 2025-03-26, basic]
 BATCHES_RECEIVED: Final = Window(V2024_11_05, V2025_06_18)
 BATCHES_SENT: Final = Window(V2025_03_26, V2025_06_18)
 

@@ -1,4 +1,4 @@
-"""How severe a line of a log is, as MCP has it: the eight levels of RFC 5424."""
+"""Log levels of MCP: the eight severities of RFC 5424."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `_meta` keys to which MCP revisions give a meaning, and what other keys may look like.
+"""The `_meta` keys that MCP revisions define, and the grammar of other keys.
 
 `trunkline.spec.meta_key_check` applies the grammar.
 """
@@ -26,7 +26,7 @@ __all__ = [
 ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
 PER_REQUEST: Final = Window(V2026_07_28)
 
-# The keys that code asks for by name.
+# Keys that code uses by name.
 PROGRESS_TOKEN: Final = "progressToken"
 PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
@@ -51,7 +51,7 @@ META_KEYS: Final[tuple[MetaKey, ...]] = (
     MetaKey(LOG_LEVEL, ("request",), "LoggingLevel", when=PER_REQUEST, status="deprecated", doc="Asks for the log of this request, from this level upwards.", anchor="2026-07-28 · server/utilities/logging", adopt="Use it instead of logging/setLevel, or better not at all: logging is deprecated."),
     MetaKey(SERVER_INFO, ("result",), "Implementation", "should", when=PER_REQUEST, doc="The name and version of the server, for display and logs.", anchor="2026-07-28 · basic#meta", adopt="Send it with every result; do not make decisions based on it."),
     MetaKey(SUBSCRIPTION_ID, ("notification", "result"), "RequestId", "must", only="messages of a subscriptions/listen stream, and its result", when=PER_REQUEST, doc="The id of the subscriptions/listen request on whose stream a message travels.", anchor="2026-07-28 · basic/patterns/subscriptions#receiving-notifications", adopt="Send it with every message of a subscriptions/listen stream; it identifies the stream."),
-    # Like progressToken these have no prefix, as an exception: tracing had them before MCP did.
+    # Like progressToken these have no prefix, as an exception: they are older than MCP.
     MetaKey("traceparent", ANYWHERE, "string", when=PER_REQUEST, doc="The span that a message belongs to, as in W3C Trace Context.", anchor="2026-07-28 · basic#meta", adopt=TRACING),
     MetaKey("tracestate", ANYWHERE, "string", when=PER_REQUEST, doc="What tracing systems add to the span, as in W3C Trace Context.", anchor="2026-07-28 · basic#meta", adopt=TRACING),
     MetaKey("baggage", ANYWHERE, "string", when=PER_REQUEST, doc="Application data of a trace, as in W3C Baggage.", anchor="2026-07-28 · basic#meta", adopt=TRACING),

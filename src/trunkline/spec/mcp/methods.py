@@ -22,12 +22,12 @@ __all__ = ["METHODS"]
 
 HANDSHAKE: Final = Window(until=V2026_07_28)
 PER_REQUEST: Final = Window(V2026_07_28)
-# What came with 2025-11-25 and went with it, tasks above all.
+# Only in 2025-11-25, mainly tasks.
 ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
 
 TASKS_DECLARED: Final = f"extensions.{EXTENSION}"
 
-# What to do, where several methods ask for the same.
+# Advice that several methods share.
 META: Final = "Send the protocol version and the client's capabilities in _meta, on every request."
 CACHED: Final = (
     f"{META} A server adds ttlMs and cacheScope to the result; a client may cache it that long."

@@ -1,17 +1,17 @@
-"""What the MCP specification asks, statement by statement, with the means to judge each.
+"""The requirements of the MCP specification, statement by statement.
 
 `ref` numbers the statements: BP-nnn for the base protocol, SEC-nn for security. They are in
-that order, and numbers are never reused, so gaps stay gaps. A statement that asks for
-several things, or for different things in different revisions, has a row for each.
+that order, and numbers are never reused. A statement with several requirements, or with
+different ones in different revisions, has a row for each.
 
-`says` is what holds when the requirement is kept. `judge` is the least that shows a breach
-(`requirement.py` defines the five); it is chosen for a stranger's implementation, of which
-only the wire can be seen. Two things decide most doubtful cases:
+`says` is what holds if the requirement is kept. `judge` is the simplest means that shows a
+breach (`spec/requirements.py` defines the five), for an implementation of which only the wire
+can be observed. Two facts decide most doubtful cases:
 
-* What one side does with what it received (shows it, caches it, hands it on) is not on the
-  wire. It is `unit`, or `probe-client` where it changes what is sent next.
-* Order is only certain in one direction. Where two messages may have crossed, a recording
-  proves nothing, and a probe has to wait before it accuses anybody.
+* What a peer does with a received message (display, cache, forward) is not on the wire. It is
+  `unit`, or `probe-client` if it changes what is sent next.
+* Order is certain in one direction only. If two messages may have crossed, a recording proves
+  nothing, and a probe has to wait before it reports a breach.
 """
 
 from __future__ import annotations
@@ -42,15 +42,17 @@ SESSIONS_TO_2025_06: Final = Window(V2025_03_26, V2025_11_25)
 # The revisions in which every request carries its own metadata.
 PER_REQUEST: Final = Window(V2026_07_28)
 
-# Why nobody outside can judge a row, where several share the reason.
-PERMISSION: Final = "It is a permission: using it and leaving it are both right."
+# Why a breach cannot be shown from outside, for reasons that several rows share.
+PERMISSION: Final = "It is a permission: using it or not are both correct."
 ON_SCREEN: Final = "It is about what a person sees and decides; no message shows that."
 MEANING: Final = "Whether text is sensitive or harmful is a question of meaning, which no rule on its form decides."
-CACHE: Final = "A client that answers from its cache sends nothing, so the wire does not show what it answered."
+CACHE: Final = (
+    "A client that answers from its cache sends nothing, so its answer is not on the wire."
+)
 NO_NUMBER: Final = "No number is given, so no observed rate proves a missing limit."
-INSIDE: Final = "What the server ties its stored state to is not visible from outside."
+INSIDE: Final = "What the server binds its stored state to is not visible from outside."
 POLICY: Final = "Who may see or do what is known only to the server."
-TIMER: Final = "No length is given: silence during a probe may be a long limit as well as none."
+TIMER: Final = "No duration is given: silence during a probe may mean a long limit or none."
 
 # fmt: off
 REQUIREMENTS: Final[tuple[Row, ...]] = (

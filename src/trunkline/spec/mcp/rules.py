@@ -1,12 +1,11 @@
 """The rules that a single MCP message can break, beyond those of JSON-RPC, as rows.
 
-A rule's id is on the finding, the test vector and the docs; the row says how bad it is to
-break it, what would have been right, and which page says so. The rules of the envelope are
-in `spec/jsonrpc.py`, and are errors all.
+The id of a rule is on the finding, the test vector and the docs; the row has the level of a
+breach, the expected form, and the page of the specification. The rules of the envelope are in
+`spec/jsonrpc.py`; all of them are errors.
 
-Levels: an *error* is what the specification forbids, or what a receiver will refuse. A
-*warning* is what it advises against, or what a receiver of this revision will not
-understand. An *info* is worth knowing and breaks nothing.
+Levels: an *error* is forbidden by the specification, or a receiver will reject it. A *warning*
+is discouraged, or a receiver of this revision will not understand it. An *info* breaks nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ class McpRule(NamedTuple):
 
     id: str
     level: Level
-    # What would have been right. A finding says more where it knows more.
+    # The expected form; a finding may be more specific.
     expected: str
-    # The page, without the revision: it goes by the revision that a message is judged by.
+    # The page, without the revision: that is the one a message is checked against.
     anchor: str
     when: Window = ALWAYS
     # Rows of other lists that state the same rule.

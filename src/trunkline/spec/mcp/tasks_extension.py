@@ -1,11 +1,11 @@
 """The types of the tasks extension of 2026-07-28, which the official schema file lacks.
 
-Tasks were part of the core in 2025-11-25; those rows are in `types.py`. The extension
-spells them anew: a task is created by the server alone, its result comes back inside
-`tasks/get`, and its fields have other names (`ttlMs`, `pollIntervalMs`).
+Tasks were part of the core in 2025-11-25; those rows are in `types.py`. The extension redefines
+them: only the server creates tasks, the result is inside `tasks/get`, and fields have other
+names (`ttlMs`, `pollIntervalMs`).
 
-What a task carries depends on its status, so every type that shows a whole task is a
-union of five, one for each status.          [MCP extension io.modelcontextprotocol/tasks]
+The members of a task depend on its status, so every type of a whole task is a union of five
+types, one for each status.                  [MCP extension io.modelcontextprotocol/tasks]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SINCE: Final = Window(V2026_07_28)
 
 # fmt: off
 
-# What a task in some status carries beside what every task does.
+# The additional fields of a task in each status.
 _CARRIES: Final[dict[str, tuple[Field, ...]]] = {
     "working": (),
     "input_required": (Field("inputRequests", "InputRequests", required=True),),
@@ -39,7 +39,7 @@ _TASK: Final = (
     Field("pollIntervalMs", "integer"),
     Field("statusMessage", "string"),
     Field("taskId", "string", required=True),
-    # Null is a task that is kept for ever.
+    # Null: the task is kept without limit.
     Field("ttlMs", "integer | null", required=True),
 )
 _ANY_STATUS: Final = Field("status", "TaskStatus", required=True)
@@ -120,7 +120,7 @@ TYPES: Final[tuple[Type, ...]] = (
     Type("UpdateTaskResult", "object", when=_SINCE, fields=_ACKNOWLEDGED),
 )
 
-# What the extension adds to types of the core: the type, and its new field.
+# Fields that the extension adds to types of the core.
 ADDED_FIELDS: Final[tuple[tuple[str, Field], ...]] = (
     ("SubscriptionFilter", Field("taskIds", "list<string>", when=_SINCE)),
 )

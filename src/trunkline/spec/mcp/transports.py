@@ -1,7 +1,7 @@
-"""The transports of every MCP revision, and those of our own.
+"""The transports of every MCP revision, and the custom ones of this library.
 
-The specification has stdio and one or two over HTTP, and lets anybody add more. Ours are
-marked `custom`: they carry any revision, in the way that it asks of custom transports.
+The specification defines stdio and one or two over HTTP, and allows custom transports. Ours are
+marked `custom`: they carry any revision and follow the rules for custom transports.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The types of every MCP revision: one row per name, one field per line.
 
 Rows and fields are in the order of the official schema files, so that the two can be
-read side by side; `tools/import_schema.py` says how names were chosen where the files
-have none. Envelope members (`jsonrpc`, `id`) are on the `JSONRPC...` types only.
+read side by side; `tools/import_schema.py` documents how anonymous types were named.
+Envelope members (`jsonrpc`, `id`) are on the `JSONRPC...` types only.
 
 Where a row differs from the files on purpose, `departs` says why. The files are
-generated from TypeScript and lose some of it on the way.
+generated from TypeScript, which loses some information.
 """
 
 from __future__ import annotations

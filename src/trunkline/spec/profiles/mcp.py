@@ -1,11 +1,11 @@
 """The error numbers of the Model Context Protocol itself, revision by revision.
 
-The specification numbers few things and lets everything else be one of the five
-codes of JSON-RPC. So most symbols here share a number: the first row of a number
-that holds in a revision is what that number means when it is read, the others
-only say under which number a more exact refusal is sent.
+The specification defines few codes; everything else is one of the five codes of
+JSON-RPC. So most symbols here share a number: the first row of a number in a
+revision is its meaning when it is read, the others only say under which number a
+more specific error is sent.
 
-Numbers change hands between revisions:
+Numbers change between revisions:
 
 * -32002 is a missing resource up to 2025-11-25. In 2026-07-28 a missing resource
   is -32602; -32002 is still read, never sent.
@@ -38,7 +38,7 @@ HANDSHAKE: Final = Window(until=V2026_07_28)
 PER_REQUEST: Final = Window(V2026_07_28)
 # Tasks are part of the core in 2025-11-25 and an extension in the next revision.
 TASKS: Final = Window(V2025_11_25)
-# What came with 2025-11-25 and went with it.
+# Only in 2025-11-25.
 ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
 
 # One row per line, so that the tables can be read beside the specification.
@@ -133,7 +133,7 @@ _CASES: Final = (
     Row(-32603, Kind.SERVICE_UNAVAILABLE, "Service unavailable", "load", "warning", http=503),
 )
 
-# What `data` carries goes by symbol and is the same in every revision that has the symbol.
+# The members of `data` by symbol, the same in every revision that has the symbol.
 _DATA: Final[dict[str, tuple[str, ...]]] = {
     Kind.RESOURCE_NOT_FOUND: ("uri",),
     Kind.URL_ELICITATION_REQUIRED: ("elicitations",),
@@ -146,7 +146,7 @@ _DATA: Final[dict[str, tuple[str, ...]]] = {
     Kind.SERVICE_UNAVAILABLE: ("retryAfterMs",),
 }
 
-# Whether asking again can help, by symbol; where nothing is said it cannot.
+# By symbol, whether a retry can help; "abort" if not listed.
 _RETRY: Final[dict[str, Retry]] = {
     Kind.UNSUPPORTED_PROTOCOL_VERSION: "fallback",
     Kind.PROTOCOL_VERSION_MISMATCH: "fallback",

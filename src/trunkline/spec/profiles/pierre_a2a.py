@@ -1,7 +1,7 @@
 """The error numbers of Pierre's agent-to-agent side.
 
-It uses the envelope of its MCP side but numbers -32000 to -32010 anew: -32001 is a
-failed authentication here and a failed resource there. Its "invalid request" is sent
+It uses the envelope of its MCP side but other meanings of -32000 to -32010: -32001 is
+a failed authentication here and a failed resource there. Its "invalid request" is sent
 as invalid params.  [R-PI-31, R-PI-32]
 
 The HTTP statuses are those of the classes Pierre sorts its errors into; where the

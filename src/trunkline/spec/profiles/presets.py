@@ -1,7 +1,7 @@
-"""Policy presets and size limits of the systems we speak like, as rows.
+"""Policy presets and size limits of the described systems, as rows.
 
-Keys are fields of `trunkline.jsonrpc.Policy` and `trunkline.jsonrpc.Limits`;
-what a row leaves out is that field's default, which is the official position.
+Keys are fields of `trunkline.jsonrpc.Policy` and `trunkline.jsonrpc.Limits`; a missing
+key means the default of that field, which is the official position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMITS: Final[dict[str, dict[str, Any]]] = {
         "websocket": 50 * _MIB,
         "sse": 10 * _MIB,
     },
-    # One body limit for every way in.                                          R-PI-19, K-39
+    # One body limit for every transport.                                       R-PI-19, K-39
     "pierre-5m": dict.fromkeys(
         ("default", "stdio", "tcp", "unix", "http", "websocket", "sse"), 5 * _MIB
     ),
