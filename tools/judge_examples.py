@@ -1,10 +1,10 @@
-"""Judge the official examples, and a spoilt copy of each.
+"""Check the official examples, and a copy of each with one fault.
 
     python tools/judge_examples.py DIR [--revision 2026-07-28]
 
 DIR has a folder per type with JSON files in it, as the specification publishes them. Every
-file must be judged valid, by its type and, where it is a whole message, as a message; and a
-copy with one member taken away or made wrong must not. Exit 1 if either fails.
+file must be valid as its type and, if it is a whole message, as a message; a copy with one
+member removed or made invalid must not be. Exit 1 if either fails.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Write the vectors of the message judge that follow from the rows.
 
-For every method of every revision: messages that are in order, and messages that break one
-rule each: a member missing or of a wrong type, the wrong sender, an id too many or too few;
-and the methods of other revisions. What the judge should find is worked out here from how a
-message was spoilt, never by asking the judge.
+For every method of every revision: valid messages, and messages that break one rule each: a
+member missing or of a wrong type, the wrong sender, a superfluous or missing id; and the methods
+of other revisions. The expected findings follow from the fault that was put into a message; the
+judge itself is not consulted.
 
     python tools/judge_vectors.py           write the files
     python tools/judge_vectors.py --check   exit 1 if a file is not what the rows say

@@ -1,8 +1,7 @@
-"""Print what the specification asks, and by what means a breach of each can be shown.
+"""Print the requirements of the specification, and the means by which a breach can be shown.
 
-The rows live in `src/trunkline/spec/mcp/requirements.py`. Nobody has passed a requirement
-in the columns `unit` and `none` by being looked at from outside: their number is part of
-the answer.
+The rows live in `src/trunkline/spec/mcp/requirements.py`. Requirements in the columns `unit`
+and `none` cannot be tested from outside, so their number belongs in the table.
 """
 
 from __future__ import annotations
