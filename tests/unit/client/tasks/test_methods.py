@@ -600,7 +600,7 @@ def test_closing_a_client_ends_the_tasks_that_nobody_else_knows() -> None:
 def test_a_server_that_does_not_answer_last_words_is_left_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(session, "_PARTING", 0.01)
+    monkeypatch.setattr(session, "_CLOSING_TIMEOUT_S", 0.01)
     shop = Shop(task("working"), **{"tasks/cancel": SILENT})
 
     async def main() -> None:
