@@ -16,10 +16,11 @@ DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 60
-# Processes that run tests. Some tests mostly wait: twice as many of those run at once.
+# Cores that tests use. What mostly waits runs in two processes for each.
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
-PYTEST = $(BIN)/python -m pytest --terse $(EFFORT) -n $(JOBS)
-PYTEST_WAITING = $(BIN)/python -m pytest --terse $(EFFORT) -n $(shell expr 2 \* $(JOBS))
+PYTEST = $(BIN)/python -m pytest --terse $(EFFORT)
+# Unit tests wait now and then: one process more keeps every core busy.
+UNIT = $(PYTEST) -n $(shell expr $(JOBS) + 1) tests/unit tests/tables
 TOGETHER = $(BIN)/python tools/side_by_side.py
 # Folders of tests that mostly wait: for processes, terminals and time.
 WAITING := faults terminal transports
@@ -49,14 +50,14 @@ dist: $(READY) ## Build the sdist and the wheel into dist/
 
 test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, conversations, faults and the rest
 	@$(TOGETHER) \
-		"$(PYTEST) tests $(addprefix --ignore=tests/,unit tables $(WAITING))" \
-		"$(PYTEST_WAITING) $(addprefix tests/,$(WAITING))"
+		"$(PYTEST) -n $(JOBS) tests $(addprefix --ignore=tests/,unit tables $(WAITING))" \
+		"$(PYTEST) -n $(shell expr 2 \* $(JOBS)) $(addprefix tests/,$(WAITING))"
 
 test-all: EFFORT := --full
 test-all: test ## The same with every transport in every revision, and every example
 
 check: lint ## Format, lint, types, tables and unit tests, in a minute
-	@$(TOGETHER) "$(PYTEST) tests/unit tests/tables" "$(BIN)/mypy"
+	@$(TOGETHER) "$(UNIT)" "$(BIN)/mypy"
 
 lint: $(READY)
 	@$(BIN)/ruff format --check .
@@ -66,7 +67,7 @@ types: $(READY)
 	@$(BIN)/mypy
 
 unit: $(READY)
-	@$(PYTEST) tests/unit tests/tables
+	@$(UNIT)
 
 format: $(READY) ## Format the code and sort its imports
 	@$(BIN)/ruff check --select I --fix .

@@ -483,7 +483,7 @@ def test_nothing_of_a_process_is_lost_whose_client_reads_late(
         running = asyncio.create_task(Relay(near, far).run())
         while getattr(far, "exit_status", None) is None:
             await asyncio.sleep(0.05)
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(0.5)
         data = await client.rest()
         assert len(data) == size + 4
         assert data.endswith(b"x\nend\n")

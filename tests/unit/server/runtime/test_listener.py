@@ -538,15 +538,18 @@ def test_who_does_not_begin_as_a_client_runs_no_tool(framing: Any, shape: Any) -
     async def script() -> None:
         scene = Scene(policy=Policy(framing=framing))
         async with scene.app.listen("tcp://127.0.0.1:0") as listening:
-            for split in (None, 1, 4, 6, 17, 40):
+
+            async def begin(split: int) -> None:
                 async with raw(listening.address) as (reader, writer):
                     with contextlib.suppress(ConnectionError):
-                        for part in (whole,) if split is None else (whole[:split], whole[split:]):
+                        for part in (whole[:split], whole[split:]):
                             writer.write(part)
                             await writer.drain()
                             await asyncio.sleep(0.01)
                         writer.write_eof()
                     assert b"from a page" not in await rest(reader)
+
+            await asyncio.gather(*map(begin, (len(whole), 1, 4, 6, 17, 40)))
             await until_async(lambda: listening.connections == 0)
         assert scene.ran == []
 
