@@ -147,7 +147,7 @@ def test_one_request_too_many_that_waits_ends_the_connection_and_the_log_says_wh
         assert all(is_refusal(each) for each in rest)
         assert len(rest) == 7
         assert server.wait() == 0
-        assert "the client has 5 requests waiting" in server.log()
+        assert "the client has 5 waiting requests" in server.log()
         assert marker.read_text() == "cleaned up"
 
 

@@ -200,7 +200,7 @@ def test_ping_and_subscriptions_belong_to_the_handshake() -> None:
         (LATEST, lambda c: c.ping(), "mcp.method.no-longer", "last in 2025-11-25"),
         (LATEST, lambda c: c.list_tasks(), "mcp.method.no-longer", "tasks"),
         (LATEST, lambda c: c.request("ping"), "mcp.method.no-longer", "ping"),
-        (NEWEST_HANDSHAKE, lambda c: c.discover(), "mcp.method.not-yet", "comes with 2026-07-28"),
+        (NEWEST_HANDSHAKE, lambda c: c.discover(), "mcp.method.not-yet", "added in 2026-07-28"),
         (NEWEST_HANDSHAKE, lambda c: c.request("roots/list"), "mcp.method.direction", "server"),
     ],
 )

@@ -50,7 +50,7 @@ def test_what_is_declared_does_not_change_with_what_was_given() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"stars": {}}, "no id of an extension"),
+        ({"stars": {}}, "is not an extension id"),
         ([ClientExtension(STARS), ClientExtension(STARS)], "declared twice"),
         (
             [
@@ -81,7 +81,7 @@ def test_what_is_no_extension_is_refused(given: Any, why: str) -> None:
 
 
 def test_an_extension_is_looked_at_when_it_is_made() -> None:
-    with pytest.raises(ValueError, match="no id of an extension"):
+    with pytest.raises(ValueError, match="is not an extension id"):
         ClientExtension("stars")
     with pytest.raises(TypeError, match="cannot be sent"):
         ClientExtension(STARS, {"most": object()})

@@ -22,7 +22,7 @@ from trunkline.server.extensions import declared
 
 
 def test_an_extension_with_a_bad_id_settings_or_type_is_refused_when_it_is_made() -> None:
-    with pytest.raises(ValueError, match="no id of an extension"):
+    with pytest.raises(ValueError, match="is not an extension id"):
         Extension("stars")
     with pytest.raises(TypeError, match="cannot be sent"):
         Extension(STARS, settings={"most": object()})

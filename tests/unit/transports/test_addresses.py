@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.certificates import PASSWORD
-from trunkline.client.connect.targets import forget, remember, remembered, target_of
+from trunkline.client.connect.targets import forget_era, remember_era, remembered_era, target_of
 from trunkline.transports.addresses import Tcp, Tls, Unix, parse_address
 
 
@@ -216,22 +216,22 @@ def test_two_equal_addresses_are_the_same_server() -> None:
         (Unix("/era"), Unix("/era", mode=0o660), Unix("/era2")),
         (Tcp("era", 1, tls=Tls(ca="x")), Tcp("era", 1, tls=Tls(ca="x")), Tcp("era", 1, tls=True)),
     ):
-        remember(first, "handshake")
-        assert remembered(second) == "handshake"
-        assert remembered(other) is None
-        remember(second, "per-request")
-        assert remembered(first) == "per-request"
-        forget(second)
-        assert remembered(first) is None
+        remember_era(first, "handshake")
+        assert remembered_era(second) == "handshake"
+        assert remembered_era(other) is None
+        remember_era(second, "per-request")
+        assert remembered_era(first) == "per-request"
+        forget_era(second)
+        assert remembered_era(first) is None
 
 
 def test_what_is_remembered_of_an_address_does_not_outlive_it() -> None:
     first = Tcp("brief", 1)
-    remember(first, "handshake")
-    assert remembered(Tcp("brief", 1)) == "handshake"
+    remember_era(first, "handshake")
+    assert remembered_era(Tcp("brief", 1)) == "handshake"
     del first
     gc.collect()
-    assert remembered(Tcp("brief", 1)) is None
+    assert remembered_era(Tcp("brief", 1)) is None
 
 
 def test_an_address_costs_no_import_until_it_is_used() -> None:

@@ -65,8 +65,8 @@ def test_what_is_sent_is_what_the_revision_says_it_is(revision: str, facts: Any)
 
 def test_the_names_of_one_form_are_not_in_the_other() -> None:
     made = record()
-    core = told(forms.get_task_result(made, APP.rev(CORE)))
-    extension = told(forms.get_task_result(made, APP.rev(PER_REQUEST)))
+    core = told(forms.get_task_result(made, APP._core.revision(CORE)))
+    extension = told(forms.get_task_result(made, APP._core.revision(PER_REQUEST)))
     assert (core["ttl"], core["pollInterval"]) == (60_000, 1000)
     assert (extension["ttlMs"], extension["pollIntervalMs"]) == (60_000, 1000)
     assert {"ttlMs", "pollIntervalMs", "resultType", "_meta"}.isdisjoint(core)
@@ -121,14 +121,14 @@ def test_an_outcome_that_cannot_be_written_is_a_failure() -> None:
 
 def test_a_payload_names_its_task_where_the_revision_has_that() -> None:
     made = record(status="completed", result=Raw(b'{"content":[],"_meta":{"com.example/a":1}}'))
-    core = forms.task_payload(made, APP.rev(CORE))
+    core = forms.task_payload(made, APP._core.revision(CORE))
     assert core["_meta"] == {"com.example/a": 1, RELATED: {"taskId": made.id}}
-    assert "_meta" in forms.task_payload(made, APP.rev(PER_REQUEST))
-    assert RELATED not in forms.task_payload(made, APP.rev(PER_REQUEST))["_meta"]
+    assert "_meta" in forms.task_payload(made, APP._core.revision(PER_REQUEST))
+    assert RELATED not in forms.task_payload(made, APP._core.revision(PER_REQUEST))["_meta"]
 
 
 def test_a_message_of_a_task_keeps_its_own_meta() -> None:
     params = ProgressNotificationParams(1, "t", meta={"com.example/a": 1})
-    named = forms.with_related_task(params, "id", APP.rev(CORE))
+    named = forms.with_related_task(params, "id", APP._core.revision(CORE))
     assert to_builtins(named)["_meta"] == {"com.example/a": 1, RELATED: {"taskId": "id"}}
-    assert forms.with_related_task(params, "id", APP.rev(PER_REQUEST)) is params
+    assert forms.with_related_task(params, "id", APP._core.revision(PER_REQUEST)) is params
