@@ -215,6 +215,71 @@ LOG_OPTIONS: Hints = {
 }
 
 
+# -- Client ------------------------------------------------------------------------------------
+
+_AUTOMATIC = "`async with Client(...)` connects and negotiates the revision; nothing to call"
+_AT_CONSTRUCTION = "handlers are given when the client is made: Client(..., {}=...)"
+_RAW = "the method without `_mcp` returns the typed result; request(method, params) the raw one"
+
+CLIENT_ATTRIBUTES: Hints = {
+    "call_tool_mcp": ("call_tool", _RAW),
+    "cancel": ("submit_tool", "use submit_tool(...), whose PendingCall has cancel()"),
+    "complete_mcp": ("complete", _RAW),
+    "discover_result": ("discover", "use discover(), or server_info and server_capabilities"),
+    "get_prompt_mcp": ("get_prompt", _RAW),
+    "initialize": ("connect", _AUTOMATIC),
+    "list_prompts_mcp": ("list_prompts", _RAW),
+    "list_resource_templates_mcp": ("list_resource_templates", _RAW),
+    "list_resources_mcp": ("list_resources", _RAW),
+    "list_tools_mcp": ("list_tools", _RAW),
+    "new": ("", "make another Client of the same target"),
+    "progress": (
+        "notify",
+        "clients do not report progress; notify(method, params) sends any other",
+    ),
+    "protocol_version": ("revision", "use revision"),
+    "read_resource_mcp": ("read_resource", _RAW),
+    "send_discover": ("discover", "use discover()"),
+    "send_notification": ("notify", "use notify(method, params)"),
+    "send_ping": ("ping", "use ping()"),
+    "send_request": ("request", "use request(method, params, result_type=...)"),
+    "session": ("", "a client is its own session; call its methods"),
+    "set_elicitation_callback": ("", _AT_CONSTRUCTION.format("on_elicit")),
+    "set_roots": (
+        "send_roots_list_changed",
+        "give Client(..., roots=...) a function, then call this",
+    ),
+    "set_sampling_callback": ("", _AT_CONSTRUCTION.format("on_sample")),
+    "subscribe_resource": ("subscribe", "use subscribe(uri)"),
+    "unsubscribe_resource": ("unsubscribe", "use unsubscribe(uri)"),
+}
+
+CLIENT_OPTIONS: Hints = {
+    "auth": ("", _AUTH),
+    "auto_initialize": ("", _AUTOMATIC),
+    "client_info": ("name", "use name=, version= and title="),
+    "elicitation_callback": ("on_elicit", "use on_elicit="),
+    "elicitation_handler": ("on_elicit", "use on_elicit="),
+    "init_timeout": ("connect_timeout", "use connect_timeout="),
+    "input_required_max_rounds": ("max_rounds", "use max_rounds="),
+    "list_roots_callback": ("roots", "use roots=, a list or a function"),
+    "log_handler": ("on_log", "use on_log="),
+    "log_level": ("logging_level", "use logging_level="),
+    "logging_callback": ("on_log", "use on_log="),
+    "message_handler": ("on_notification", "use on_notification="),
+    "mode": ("revision", "use revision= to pin one; by default the newest is negotiated"),
+    "progress_handler": ("on_progress", "use on_progress="),
+    "raise_exceptions": (
+        "validate",
+        "use validate='raise' to reject what breaks the specification",
+    ),
+    "read_timeout_seconds": ("timeout", "use timeout=, in seconds"),
+    "sampling_callback": ("on_sample", "use on_sample="),
+    "sampling_capabilities": ("sampling_tools", "use sampling_tools=True if on_sample takes tools"),
+    "sampling_handler": ("on_sample", "use on_sample="),
+}
+
+
 def missing_attribute(owner: str, name: str, hints: Hints) -> AttributeError:
     """Return the error for an attribute that a class does not have, with advice if there is any."""
     text = f"{owner!r} object has no attribute {name!r}"

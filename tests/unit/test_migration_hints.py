@@ -20,6 +20,7 @@ OPTIONS: list[tuple[Callable[..., Any], dict[str, tuple[str, str]]]] = [
     (Server.add_prompt, dict(migration_hints.PROMPT_OPTIONS)),
     (Server.mount, dict(migration_hints.MOUNT_OPTIONS)),
     (Server.run, dict(migration_hints.RUN_OPTIONS)),
+    (Client.__init__, dict(migration_hints.CLIENT_OPTIONS)),
     (Context.elicit, dict(migration_hints.ELICIT_OPTIONS)),
     (Context.debug, dict(migration_hints.LOG_OPTIONS)),
     (Context.info, dict(migration_hints.LOG_OPTIONS)),
@@ -34,17 +35,27 @@ OPTION_ROWS = [
 ]
 
 
-@pytest.mark.parametrize("name", migration_hints.SERVER_ATTRIBUTES)
-def test_an_attribute_of_another_server_raises_an_error_that_names_ours(name: str) -> None:
-    ours, advice = migration_hints.SERVER_ATTRIBUTES[name]
-    app = Server("a")
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        *((Server, name) for name in migration_hints.SERVER_ATTRIBUTES),
+        *((Client, name) for name in migration_hints.CLIENT_ATTRIBUTES),
+    ],
+)
+def test_an_attribute_of_another_library_raises_an_error_that_names_ours(
+    owner: type[Any], name: str
+) -> None:
+    is_server = owner is Server
+    hints = migration_hints.SERVER_ATTRIBUTES if is_server else migration_hints.CLIENT_ATTRIBUTES
+    ours, advice = hints[name]
+    made = Server("a") if is_server else Client(Server("a"))
     with pytest.raises(AttributeError) as caught:
-        getattr(app, name)
-    assert str(caught.value) == f"'Server' object has no attribute {name!r}; {advice}"
+        getattr(made, name)
+    assert str(caught.value) == f"{owner.__name__!r} object has no attribute {name!r}; {advice}"
     assert caught.value.name == name
-    assert not hasattr(app, name)
+    assert not hasattr(made, name)
     # Or the advice would send its reader to something that is not there.
-    assert not ours or hasattr(app, ours)
+    assert not ours or hasattr(owner, ours)
 
 
 @pytest.mark.parametrize("name", migration_hints.CONTEXT_ATTRIBUTES)

@@ -57,10 +57,11 @@ from ..mcp.types import (
     Task,
     Tool,
 )
+from ..migration_hints import CLIENT_ATTRIBUTES, CLIENT_OPTIONS, missing_attribute, with_hints
 from ..redaction import show
 from ..spec.revisions import LATEST, REVISIONS
 from .connect.capabilities import capabilities, extended
-from .connect.connection import Connection, ConnectionOptions
+from .connect.connection import ClientConnection, ConnectionOptions
 from .connect.negotiation import ClientHello
 from .connect.targets import TargetLike, target_of
 from .options import LEVELS, Validate, check_choice, check_count, check_seconds
@@ -125,6 +126,7 @@ class Client(SubmitMethods):
         TypeError: `target` is not something to connect to.
     """
 
+    @with_hints(CLIENT_OPTIONS)
     def __init__(
         self,
         target: TargetLike,
@@ -174,7 +176,7 @@ class Client(SubmitMethods):
         handlers = HandlerFunctions(
             fixed_roots(roots), on_sample, on_elicit, on_elicit_url, sampling_tools
         )
-        self._connection = Connection(
+        self._connection = ClientConnection(
             target_of(target),
             ClientHello(
                 revision,
@@ -198,12 +200,18 @@ class Client(SubmitMethods):
         self._sender = RequestSender(self._connection, resolvers, max_rounds=max_rounds)
         self._tasks = TaskRequests(self._sender, enabled=tasks)
         self._subscriptions = ClientSubscriptions(self._sender)
+
         self._connection.log_level = logging_level
         self._connection.on_tools_changed = self._tasks.forget_tools
         self._connection.on_open = self._subscriptions.begin
         self._connection.on_renewed = self._subscriptions.move
         # Whether a call without arguments of its own needs no `RequestWatch` and no checks.
         self._is_plain = on_progress is None and not strict
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute("Client", name, CLIENT_ATTRIBUTES)
 
     def __repr__(self) -> str:
         state = f"{self.revision}" if self.is_connected else "not connected"

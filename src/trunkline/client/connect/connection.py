@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
     from ..validation import MessageValidator
 
-__all__ = ["Connection", "ConnectionOptions"]
+__all__ = ["ClientConnection", "ConnectionOptions"]
 
 
 class _ClosedBeforeNegotiation(TransportError):
@@ -59,7 +59,7 @@ class ConnectionOptions(NamedTuple):
     on_progress: OnProgress | None
 
 
-class Connection:
+class ClientConnection:
     """The current session of a client, and the sessions that are about to begin or end."""
 
     # Called with each new session before it is used, and with the old and the new one after a

@@ -29,7 +29,7 @@ from .method_checks import check_sendable
 from .request import OutgoingRequest
 
 if TYPE_CHECKING:
-    from ..connect.connection import Connection
+    from ..connect.connection import ClientConnection
 
 __all__ = ["RequestSender", "StartCall"]
 
@@ -44,7 +44,7 @@ class RequestSender:
     """Sends requests on the current session of a connection."""
 
     def __init__(
-        self, connection: Connection, resolvers: dict[str, Resolver], *, max_rounds: int
+        self, connection: ClientConnection, resolvers: dict[str, Resolver], *, max_rounds: int
     ) -> None:
         self.connection = connection
         # By result type: completes a result that is not complete.
