@@ -19,10 +19,10 @@ from ..spec.rows import Role
 from ..spec.types import types
 from .finding import Finding
 from .messages.calls import judge_call
-from .messages.collector import Path, Sink
 from .messages.context import MessageContext, answered_request
 from .messages.envelope import Members, reader_for_policy, reader_for_revision
 from .messages.replies import judge_reply
+from .types.collector import Path, Sink
 from .types.hints import near
 
 __all__ = ["judge"]

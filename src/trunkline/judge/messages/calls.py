@@ -11,9 +11,9 @@ from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.mcp.methods import METHODS
 from ...spec.revisions import REVISIONS
 from ...spec.rows import MetaKey, Method, Place
+from ..types.collector import Path, Sink
 from ..types.hints import near, other_revision
 from ..types.type_checks import compiled
-from .collector import Path, Sink
 from .context import MessageContext
 from .envelope import Members
 

@@ -20,7 +20,7 @@ from ...jsonrpc.limits import MAX_STRICT_DEPTH
 from ...jsonrpc.messages import Batch
 from ...jsonrpc.policy import Policy
 from ..finding import Finding, as_shown
-from .collector import Path, Sink
+from ..types.collector import Path, Sink
 
 __all__ = ["EnvelopeReader", "Members", "reader_for_policy", "reader_for_revision"]
 

@@ -10,9 +10,9 @@ from ...spec.mcp.rules import RULES
 from ...spec.mcp.tasks_extension import EXTENSION
 from ...spec.rows import Method
 from ...spec.types import TypeView, types
+from ..types.collector import Path, Sink
 from ..types.type_checks import compiled
 from .calls import judge_meta
-from .collector import Path, Sink
 from .context import AnsweredRequest, MessageContext
 from .envelope import Members
 

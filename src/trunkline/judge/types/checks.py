@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
-from ..messages.collector import Path, Sink
+from .collector import Path, Sink
 from .formats import FORMATS
 from .hints import elsewhere, near
 

@@ -15,8 +15,8 @@ from ...spec.mcp.meta import META_KEYS
 from ...spec.meta_key_check import KEY_SYNTAX, check_meta_key
 from ...spec.revisions import REVISIONS
 from ...spec.rows import MetaKey
-from ..messages.collector import Path, Sink
 from .checks import Check
+from .collector import Path, Sink
 from .formats import is_traceparent
 from .hints import other_revision
 

@@ -15,9 +15,9 @@ from ...spec.mcp.capabilities import CAPABILITIES
 from ...spec.revisions import LATEST
 from ...spec.types import Expr, FieldView, TypeView, need, parse, types
 from ..finding import Finding
-from ..messages.collector import Path, Sink
 from . import checks
 from .checks import Check, ObjectFacts
+from .collector import Path, Sink
 from .hints import constants_elsewhere
 from .prose_checks import EXTRAS, is_capabilities, side_of
 from .unions import Option, union

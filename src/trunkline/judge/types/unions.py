@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from ..messages.collector import Path, Sink
 from .checks import Check, kind_of
+from .collector import Path, Sink
 from .hints import near
 
 __all__ = ["Option", "union"]

@@ -19,7 +19,6 @@ from ...mcp.types import Annotations, Icon, ToolAnnotations
 from ...redaction import show
 from ...spec.lookup import method_status
 from ...spec.revisions import REVISIONS
-from ..dispatch.connection import Connection
 from ..errors import as_redacted
 from ..handlers.arguments import Arguments, arguments_of, raw_arguments
 from ..handlers.output import output_of
@@ -29,6 +28,7 @@ from .paged_list import PagedList
 
 if TYPE_CHECKING:
     from ..core import ServerCore
+    from ..dispatch.connection import Connection
     from ..dispatch.methods import NotificationHandler
 
 __all__ = [
