@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import HANDSHAKE, MIB, address, piped, run, until_async
+from tests.faults.scene import HANDSHAKE, MIB, WAIT, address, piped, run, until_async
 from trunkline import Client
 from trunkline.jsonrpc import Limits, Policy
 
@@ -72,6 +72,7 @@ def test_a_client_takes_100_000_notifications_in_bounded_memory() -> None:
             on_log=count("log"),
             on_notification=count("other"),
             on_list_changed=count("changed"),
+            timeout=WAIT,
         )
         tracemalloc.start()
         try:
@@ -98,9 +99,8 @@ def test_a_client_whose_callback_cannot_follow_a_flood_drops_what_is_too_much(
             heard += 1
             await go_on.wait()
 
-        client = Client(
-            address("peer.py", "floods", str(MANY), "20"), revision=HANDSHAKE, on_log=on_log
-        )
+        flood = address("peer.py", "floods", str(MANY), "20")
+        client = Client(flood, revision=HANDSHAKE, on_log=on_log, timeout=WAIT)
         await client.connect()
         tracemalloc.start()
         try:
@@ -133,7 +133,7 @@ def test_a_server_that_writes_garbage_does_not_fill_the_log_of_its_client(
 ) -> None:
     async def script() -> None:
         target = address("peer.py", "strays", json.dumps(["garbage"] * 5000))
-        async with Client(target, revision=HANDSHAKE) as client:
+        async with Client(target, revision=HANDSHAKE, timeout=WAIT) as client:
             assert (await client.call_tool("echo", {"text": "on"})).text == "on"
 
     run(script)
