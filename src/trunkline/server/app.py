@@ -73,7 +73,35 @@ def _options_of(function: Callable[..., Any]) -> Callable[[F], F]:
 
 
 class Server:
-    """An MCP server: what it offers, to any client, in any revision, on any transport."""
+    """An MCP server: what it offers, to any client, in any revision, on any transport.
+
+        app = Server("weather", version="1.0.0")
+
+    Args:
+        name: how the server is called, in its introduction and in logs.
+        version: the version of the server, not of a protocol.
+        title: a name for people.
+        description: what the server does, in a sentence.
+        website_url: where people read more.
+        icons: addresses of icons, or `Icon`s.
+        instructions: how a model should use the server, as a text for its prompt.
+        revisions: the revisions of MCP to serve; all five by default.
+        policy: how messages are written and read, for peers with quirks.
+        page_size: entries on one page of a list.
+        cache: how long clients may cache lists and results, unless an entry has its own.
+        lifespan: a function of the server that returns an async context manager, entered
+            before the first connection; what it yields is `ctx.state`.
+        limits: bounds on requests, threads and waiting times.
+        state_keys: keys for the state that clients carry between round trips; give the same
+            keys to all processes that serve the same clients.
+        experimental: experimental capabilities to declare.
+        extensions: extensions to add, as `add_extension` does.
+        store: where tasks are kept; memory by default.
+        tasks: how long tasks are kept and how many may run.
+
+    Raises:
+        ValueError: an unknown revision, or an extension that cannot be added.
+    """
 
     @with_hints(SERVER_OPTIONS)
     def __init__(
@@ -98,28 +126,6 @@ class Server:
         store: Store | None = None,
         tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
     ) -> None:
-        """Make a server: `Server("weather", version="1.0.0")`.
-
-        Options:
-            version, title, description, website_url, icons: how the server introduces itself.
-            instructions: how a model should use the server, as a text for its prompt.
-            revisions: the revisions of MCP to serve; all five by default.
-            policy: how messages are written and read, for peers with quirks.
-            page_size: entries on one page of a list.
-            cache: how long clients may cache lists and results, unless an entry has its own.
-            lifespan: a function of the server that returns an async context manager, entered
-                before the first connection; what it yields is `ctx.state`.
-            limits: bounds on requests, threads and waiting times.
-            state_keys: keys for the state that clients carry between round trips; give the same
-                keys to all processes that serve the same clients.
-            experimental: experimental capabilities to declare.
-            extensions: extensions to add, as `add_extension` does.
-            store: where tasks are kept; memory by default.
-            tasks: how long tasks are kept and how many may run.
-
-        Raises:
-            ValueError: an unknown revision, or an extension that cannot be added.
-        """
         info = Implementation(
             name,
             version,
@@ -213,7 +219,7 @@ class Server:
             @app.tool(title="Weather forecast", annotations={"readOnlyHint": True}, timeout=10)
             async def forecast(city: str, days: int = 3) -> Forecast: ...
 
-        Options:
+        Args:
             name: the tool's name; the function's by default.
             title: a name for people.
             description: what the tool does; the docstring by default.
@@ -331,7 +337,7 @@ class Server:
             @app.resource("city://{name}", mime_type="text/plain")
             def city(name: str) -> str: ...
 
-        Options:
+        Args:
             name: the resource's name in lists; the function's by default.
             title: a name for people.
             description: what the resource holds; the docstring by default.
@@ -449,7 +455,7 @@ class Server:
             @app.prompt(title="Compare two cities")
             def compare(one: str, other: str) -> str: ...
 
-        Options:
+        Args:
             name: the prompt's name; the function's by default.
             title: a name for people.
             description: what the prompt is for; the docstring by default.
@@ -529,7 +535,7 @@ class Server:
         The function gets the text typed so far and, if it has a second parameter, a dict of the
         arguments that are filled in already. It returns any number of texts.
 
-        Options:
+        Args:
             argument: the argument to complete.
             prompt, resource: the name of the prompt, or the URI template, that has the argument.
             inline: run a plain function on the event loop, not on a thread; it must be quick.
