@@ -96,8 +96,8 @@ async def test_a_deprecated_tool_says_so_and_still_works(talk: Talk) -> None:
     assert (await rows(raw))["parrot"]["description"].startswith("Deprecated: use echo.")
     assert await raw.text("parrot", text="hi") == "hi"
     assert await raw.text("parrot", text="hi") == "hi"
-    log = await raw.logged("'parrot' is deprecated")
-    assert log.count("'parrot' is deprecated") == 1
+    log = await raw.logged("deprecated tool 'parrot'")
+    assert log.count("deprecated tool 'parrot'") == 1
 
 
 # -- results ---------------------------------------------------------------------------------
