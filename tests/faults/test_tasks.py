@@ -1166,7 +1166,7 @@ def test_a_task_that_asks_without_end_is_left_and_ended() -> None:
         async with Client(place, on_elicit=lambda _: {}) as client:
             with pytest.raises(RequestAborted) as raised:
                 await client.call_tool("t")
-            assert "1000 questions" in str(raised.value)
+            assert "1000 input requests" in str(raised.value)
             await place.line.until("tasks/cancel")
             assert place.line.methods().count("tasks/update") <= 1000
 
