@@ -78,7 +78,7 @@ spec-check: $(READY) ## Re-check the rows against official files: make spec-chec
 	@$(BIN)/python tools/import_schema.py tests/tables/digests --schemas $(SCHEMAS) --check
 	@test -z "$(EXAMPLES)" || $(BIN)/python tools/judge_examples.py $(EXAMPLES)
 
-structs: $(READY) ## Write the wire types anew from the rows
+structs: $(READY) ## Write the wire types from the rows
 	@$(BIN)/python tools/generate_structs.py
 
 exports: $(READY) ## Write the stubs of packages that export lazily
@@ -87,7 +87,7 @@ exports: $(READY) ## Write the stubs of packages that export lazily
 sync-client: $(READY) ## Write the synchronous client from the async one
 	@$(BIN)/python tools/generate_sync_client.py
 
-vectors: $(READY) ## Write the judge's vectors anew from the rows
+vectors: $(READY) ## Write the judge's vectors from the rows
 	@$(BIN)/python tools/judge_vectors.py
 
 requirements: $(READY) ## Print which requirement is judged by what

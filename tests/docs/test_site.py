@@ -308,7 +308,7 @@ def test_a_description_has_signature_docstring_fields_and_groups(site: Path) -> 
     assert "Register a function as a tool" in plain
     # The comment above a field.
     assert 'id="trunkline.server.ServerLimits.in_flight"' in text
-    assert "Handlers at work for one connection." in plain
+    assert "Running handlers per connection." in plain
     assert '<p class="api-group rubric">Running</p>' in text
     # A name in a signature that is not exported is explained below it.
     assert re.search(r"Types: .*Lifespan = Callable", plain)

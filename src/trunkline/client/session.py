@@ -1,4 +1,4 @@
-"""One session with one server: requests, incoming messages, and its end.
+"""One session with one server: requests, cancellation, incoming messages, and its end.
 
 A `Session` connects a transport to a `Peer`. A request is a future among the outgoing requests;
 it has no task, timer or queue of its own. Timeouts are in `requests.timeouts`.

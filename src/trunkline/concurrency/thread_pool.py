@@ -1,4 +1,4 @@
-"""Bounded threads for synchronous handlers.
+"""Thread pool for synchronous handlers, with a bound on threads and on waiting calls.
 
 The default executor of asyncio has an unbounded queue and delays interpreter exit until every
 call returns. A `ThreadPool` refuses a call beyond its bound at once, starts threads on demand, and

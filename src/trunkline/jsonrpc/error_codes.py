@@ -1,4 +1,7 @@
-"""Error codes by name: a symbol becomes the code that the policy's profile gives it, and back."""
+"""Error codes by name: a symbol becomes the code that the policy's profile gives it, and back.
+
+The codes themselves are rows in `spec/profiles/`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Narrow a value to one revision.
+"""Shape results for a revision: narrow a value to the members that the revision has.
 
     narrow(result, "2024-11-05")
 

@@ -21,7 +21,8 @@ framing and I/O, and does not read the content of frames. The rules, which
   process is left. Cancelling a caller of `close` does not stop it.
 * A transport may also have `pause`, `resume`, `finish` and `is_abandoned`, as those of `framed`
   do: a relay between a fast and a slow side needs them.
-* `connect` is called once. If it raises TransportError, nothing is left open.
+* `connect` is called once; a second call raises TransportError and changes nothing. If the first
+  raises TransportError, nothing is left open.
 """
 
 from __future__ import annotations

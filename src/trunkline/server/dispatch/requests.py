@@ -1,4 +1,4 @@
-"""Running the handlers of one connection: concurrency limit, queue, cancellation, answers.
+"""Running the handlers of one connection: concurrency limit, queue, timeout, cancellation.
 
 Each request that a `RequestRunner` takes is answered with the outcome of its handler, or with
 an error because the server stops, or it was cancelled and is not answered.

@@ -1,4 +1,4 @@
-"""The arguments of a handler: input schema, decoding, and the call.
+"""The arguments of a handler: input schema, decoding and validation, and the call.
 
 `arguments_of(function)` reads a signature once and returns an `Arguments`: the names on the
 wire, the input schema, a decoder from raw JSON to a Struct in one pass of C, and a call that
