@@ -97,7 +97,7 @@ parity: $(READY) ## Count, per system, what works here already and what the rest
 	@$(BIN)/python tools/parity.py
 
 prose: $(READY) ## Count turns of phrase in docstrings, comments and docs that have a plainer wording
-	@$(BIN)/python -m tools.prose
+	@$(BIN)/python -m tools.prose --check
 
 census: $(READY) ## Count folders, modules, lines and names of the source: make census AGAINST=COMMIT
 	@$(BIN)/python -m tools.census $(addprefix --against ,$(AGAINST))
