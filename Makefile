@@ -50,7 +50,8 @@ dist: $(READY) ## Build the sdist and the wheel into dist/
 
 test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, conversations, faults and the rest
 	@$(TOGETHER) \
-		"$(PYTEST) -n $(JOBS) tests $(addprefix --ignore=tests/,unit tables $(WAITING))" \
+		"$(PYTEST) -n $(JOBS) tests $(addprefix --ignore=tests/,unit tables docs $(WAITING))" \
+		"$(PYTEST) tests/docs" \
 		"$(PYTEST) -n $(shell expr 2 \* $(JOBS)) $(addprefix tests/,$(WAITING))"
 
 test-all: EFFORT := --full

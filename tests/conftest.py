@@ -20,11 +20,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full",
         action="store_true",
-        help="play every script over every transport in every revision, and try every example",
+        help="run tests marked `full`, play every script over every transport in every revision,"
+        " and try every example",
     )
     parser.addoption(
         "--terse", action="store_true", help=f"print one dot for {_PER_DOT} tests that pass"
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only a full run has."""
+    if config.option.full:
+        return
+    left_out = [item for item in items if item.get_closest_marker("full")]
+    items[:] = [item for item in items if not item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_collection_finish() -> None:

@@ -25,6 +25,7 @@ SECONDS = 300
 
 # They share one environment, and each installs more into it.
 pytestmark = pytest.mark.xdist_group("install")
+fetches_packages = pytest.mark.full
 
 
 def run(*command: str, binaries: Path | None = None) -> str:
@@ -55,18 +56,21 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return binaries
 
 
+@fetches_packages
 def test_a_bare_install_brings_one_dependency_and_the_command(installed: Path) -> None:
     names = {line.partition("=")[0] for line in run(str(installed / "pip"), "freeze").splitlines()}
     assert {name.partition(" ")[0] for name in names} == {"msgspec", "trunkline"}
     assert run(str(installed / "trunkline"), "--version").startswith("trunkline ")
 
 
+@fetches_packages
 def test_the_wheel_is_typed(installed: Path) -> None:
     folder = run(str(installed / "python"), "-c", "import trunkline; print(trunkline.__path__[0])")
     assert (Path(folder.strip()) / "py.typed").exists()
     assert (Path(folder.strip()) / "__init__.pyi").exists()
 
 
+@fetches_packages
 def test_the_readme_works_there(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +78,7 @@ def test_the_readme_works_there(
     follow(README, tmp_path, with_needs=True)
 
 
+@fetches_packages
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_can_be_installed_and_used(extra: str, installed: Path) -> None:
     (wheel,) = ROOT.glob("dist/*.whl")
