@@ -317,7 +317,7 @@ def test_garbage_for_an_answer_ends_the_call_with_an_answer(tool: str, what: str
             # It is asked no more, and a better answer is late.
             wire.send(answer(asked["id"]))
             await server.still_serves(wire)
-            assert server.app._core.in_flight == 0
+            await until_async(lambda: server.app._core.in_flight == 0)
 
     run(script, timers_too=True)
 
