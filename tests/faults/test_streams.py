@@ -687,6 +687,27 @@ def test_changes_for_streams_that_nobody_has_reach_nobody_and_fill_no_log(
     assert len(caplog.text) < 20_000
 
 
+def test_a_buffer_that_is_full_before_the_subscription_is_entered_ends_it_on_the_server() -> None:
+    class Flood(Hub):
+        def acknowledge(self, message: dict[str, Any]) -> Any:
+            super().acknowledge(message)
+            # In one read with the acknowledgement, before the client has resumed.
+            for n in range(1001):
+                self.tell("resources/updated", message["id"], uri=f"note://{n}")
+            return SILENT
+
+    async def script() -> None:
+        hub = Flood()
+        async with Client(hub) as client, client.listen(uris=["note://1"]) as changes:
+            assert len([await anext(changes) for _ in range(1000)]) == 1000
+            with pytest.raises(Cancelled, match="changes were not read"):
+                await anext(changes)
+            assert hub.line.methods().count("notifications/cancelled") == 1
+            assert hub.line.last("notifications/cancelled")["params"]["requestId"] == hub.ids[0]
+
+    run(script, timers_too=True)
+
+
 @pytest.mark.parametrize("whose", ["ours", "nobody's"])
 def test_a_hundred_thousand_changes_that_nobody_reads_do_not_grow_a_client(whose: str) -> None:
     async def script() -> None:

@@ -171,6 +171,12 @@ class Workshop:
     def is_idle(self) -> bool:
         return not self.app._core.tasks.running and not len(self.app._core.tasks.result_waiters)
 
+    def is_closed(self) -> bool:
+        """Return True if the lifespan was exited, to its last step."""
+        life = self.app._core._life
+        is_exiting = life._opening is not None and life._opening[1].locked()
+        return not life.is_held and not is_exiting
+
     async def still_serves(self, talk: Talk) -> None:
         result = await talk.ask("tools/call", name="echo", arguments={"text": "on"})
         assert result["content"][0]["text"] == "on"
@@ -357,7 +363,7 @@ def test_a_store_that_hangs_when_a_task_ends_does_not_hold_up_the_end_of_the_ser
             await until_async(lambda: shop.store.failed)
             shop.app.stop(at_once=at_once)
             await until_async(lambda: talk.wire.ended)
-        await until_async(lambda: not shop.app._core.is_open)
+        await until_async(shop.is_closed)
 
     run(script, timers_too=True)
 
@@ -385,7 +391,7 @@ def test_a_store_that_hangs_when_a_task_is_made_keeps_nobody(
             elif how == "stop":
                 shop.app.stop()
                 assert is_temporary((await talk.wire.answer(id))["error"])
-        await until_async(lambda: not shop.app._core.is_open)
+        await until_async(shop.is_closed)
         assert shop.begun == 0
         assert shop.is_idle()
         assert await shop.store.names() == []
@@ -655,7 +661,7 @@ def test_a_server_that_was_stopped_takes_tasks_when_it_is_served_again(revision:
                 task = await talk.begin("work")
                 shop.app.stop()
                 await until_async(lambda talk=talk: talk.wire.ended)  # type: ignore[misc]  # bound to this one
-            await until_async(lambda: not shop.app._core.is_open)
+            await until_async(shop.is_closed)
             async with talking(shop.app, revision) as talk:
                 found = await talk.ask("tasks/get", taskId=task["taskId"])
                 assert found["status"] == "failed"
@@ -815,7 +821,7 @@ def test_a_task_that_never_ends_does_not_hold_up_the_end_of_its_server(
                 task = await talk.begin("stubborn")
                 shop.app.stop(at_once=at_once)
                 await until_async(lambda: talk.wire.ended)
-            await until_async(lambda: not shop.app._core.is_open)
+            await until_async(shop.is_closed)
             stored = await shop.store.get(Key("", "task", task["taskId"]))
             assert b'"failed"' in stored.value
             assert {kind for kind, _ in await shop.store.names()} <= {"task", "task-of"}
@@ -841,7 +847,7 @@ def test_a_server_may_be_stopped_at_the_very_moment_when_its_last_task_ends(
             for _ in range(ticks):
                 await asyncio.sleep(0)
             shop.app.stop()
-            await until_async(lambda shop=shop: not shop.app._core.is_open)  # type: ignore[misc]  # bound to this one
+            await until_async(shop.is_closed)
 
     run(script, timers_too=True)
     gc.collect()
@@ -1030,7 +1036,7 @@ def test_in_whatever_order_tasks_are_begun_looked_at_and_cancelled_nothing_is_le
                 shop.app.stop(at_once=how != "stop")
                 await until_async(lambda: talk.wire.ended)
         shop.app.stop()
-        await until_async(lambda: not shop.app._core.is_open)
+        await until_async(shop.is_closed)
         answered = [each["id"] for each in talk.wire.got if "method" not in each]
         assert len(answered) == len(set(answered))
         assert shop.is_idle()

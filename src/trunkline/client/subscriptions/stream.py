@@ -74,6 +74,12 @@ class _ChangeBuffer:
         self._bytes = 0
         self._changed = asyncio.Event()
 
+    def opened(self, leave: Callable[[str], object]) -> None:
+        """Use `leave` to end the subscription; at once if the buffer was full before this."""
+        self.leave = leave
+        if self.error is not None:
+            self.stop(str(self.error))
+
     def on_change(self, change: ServerChange, size: int) -> None:
         """Buffer a change, or end the subscription if the buffer is full."""
         if self.has_ended:
@@ -164,7 +170,8 @@ class Subscription:
             raise TrunklineError("a subscription is entered once: call `listen` again")
         self._is_entered = True
         opened = await self._subscriptions._open(self.wanted, self._buffer, self._timeout)
-        self._honoured, self._buffer.leave = opened
+        self._honoured, leave = opened
+        self._buffer.opened(leave)
         return self
 
     async def __aexit__(

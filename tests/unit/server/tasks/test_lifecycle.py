@@ -808,7 +808,7 @@ def test_a_task_that_ends_in_the_grace_of_a_stop_has_completed() -> None:
         await until(lambda: not bench.app._core.is_open)
         async with talking(Bench(store=store).app, PER_REQUEST) as talk:
             assert (await talk.until(task))["status"] == "completed"
-        assert others() == set()
+        await until(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -913,7 +913,8 @@ def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
             assert result["content"][0]["text"] == "False"
         assert refused == ["RequestError"]
         await until(lambda: not bench.app._core.is_open)
-        assert not bench.app._core.tasks.is_stopping
+        # Reset when the exit of the lifespan has finished.
+        await until(lambda: not bench.app._core.tasks.is_stopping)
 
     asyncio.run(main())
 
