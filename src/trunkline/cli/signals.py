@@ -7,6 +7,8 @@ The rules that live here, and only here:
 
 * A signal that was ignored at the start stays ignored, as under `nohup`.
 * SIGTERM and SIGHUP call the current handler of SIGINT.
+* During an import they are deferred: the import system drops exceptions that are raised in its
+  callbacks, and C modules may crash when their initialisation is interrupted.
 * While a child is started or ended, signals are deferred: an interrupted start would leave a
   child that cannot be ended.
 """
@@ -14,6 +16,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
@@ -27,6 +30,9 @@ _ENDING: Final = tuple(
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", None))
     if isinstance(number, signal.Signals)
 )
+
+# Of a signal that arrived during an import.
+_RETRY_DELAY_S: Final = 0.01
 
 
 class Terminated(KeyboardInterrupt):
@@ -47,6 +53,9 @@ def clean_termination() -> Iterator[None]:
     came: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
+        if _is_importing(frame):
+            _repeat_soon(number)
+            return
         came.append(number)
         ctrl_c = signal.getsignal(signal.SIGINT)
         if ctrl_c is signal.default_int_handler or not callable(ctrl_c):
@@ -64,6 +73,24 @@ def clean_termination() -> Iterator[None]:
         raise
     finally:
         _set(dict.fromkeys(taken, signal.SIG_DFL))
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return True if a frame runs inside an `import` statement."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _repeat_soon(number: int) -> None:
+    """Send this process a signal again after a moment."""
+    main = threading.main_thread().ident
+    if main is not None:
+        timer = threading.Timer(_RETRY_DELAY_S, signal.pthread_kill, (main, number))
+        timer.daemon = True  # a process that ends does not wait for it
+        timer.start()
 
 
 @contextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +32,23 @@ def test_a_signal_ends_with_a_status_of_its_own(number: int, status: int) -> Non
     with pytest.raises(Terminated) as caught, clean_termination():
         signal.raise_signal(number)
     assert caught.value.status == status
+
+
+@pytest.mark.parametrize("number", BOTH)
+def test_a_signal_during_an_import_comes_after_it(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"imported_under_{number.name.lower()}"
+    body = f"import signal\nsignal.raise_signal({int(number)})\nis_complete = True\n"
+    (tmp_path / f"{name}.py").write_text(body)
+    monkeypatch.syspath_prepend(tmp_path)
+    found: list[bool] = []
+    with pytest.raises(Terminated), clean_termination():
+        found.append(importlib.import_module(name).is_complete)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert found == [True]
 
 
 def test_ctrl_c_stays_what_it_was() -> None:
