@@ -21,7 +21,7 @@ import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import (
@@ -372,7 +372,12 @@ def talk(options: argparse.Namespace, work: Work) -> int:
         try:
             # Everything loaded so far lives until the end: collecting would find no garbage.
             gc.disable()
-            return asyncio.run(_talk(options, work, console, on_frame, process))
+            runner = asyncio.Runner()
+            with signals_deferred():
+                runner.get_loop()  # half made, it would complain when it is collected
+            talking = _talk(options, work, console, on_frame, process)
+            with closing(talking), runner:
+                return runner.run(talking)
         except TrunklineError as error:
             console.note(f"{options.prog}: {_sentence(error, options)}")
             return _status(error)
