@@ -160,6 +160,13 @@ for message in messages():
         )
         note({"waits": id})
         continue
+    if name == "logs":
+        params = {"level": "info", "data": "x" * message["params"]["arguments"]["size"]}
+        log = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+        for _ in range(message["params"]["arguments"]["messages"]):
+            write_all(json.dumps(log).encode() + b"\n")
+        reply(id, result={"content": [{"type": "text", "text": "logged"}]})
+        continue
     if name == "pid":
         reply(id, result={"content": [{"type": "text", "text": str(os.getpid())}]})
         continue

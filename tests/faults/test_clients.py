@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from tests.faults.scene import HANDSHAKE, MIB, address, children, command, run, until_async
+from tests.faults.scene import HANDSHAKE, MIB, WAIT, address, children, command, run, until_async
 from trunkline import (
     Client,
     ConnectionLost,
@@ -463,3 +464,20 @@ def test_a_server_that_pings_and_does_not_read_does_not_grow_its_client() -> Non
         assert most[0] < 20 * MIB
 
     run(script)
+
+
+# Notifications
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_slow_callbacks_hold_so_many_bytes_of_notifications_and_no_more(kind: str) -> None:
+    # 256 MiB of log messages, to a callback that does not return.
+    given = command("slow_client.py", kind, "64", "4")
+    done = subprocess.run(given, capture_output=True, text=True, timeout=WAIT, check=False)
+    assert done.returncode == 0, done.stderr
+    said, grown, dropped = done.stdout.split()
+    assert said == "logged"
+    # 32 MiB wait. A message that is being read is there two or three times.
+    assert int(grown) < 128
+    assert int(dropped) == 64 - 32 // 4 + 1
+    assert done.stderr.count("too slow") == 10

@@ -257,6 +257,11 @@ class Client(SubmitMethods):
         return self._connection.is_open
 
     @property
+    def dropped_notifications(self) -> int:
+        """How many notifications were dropped because callbacks or subscriptions were too slow."""
+        return self._connection.budget.dropped
+
+    @property
     def revision(self) -> str:
         """The negotiated revision of MCP, such as "2025-11-25"."""
         return self._connection.current().revision

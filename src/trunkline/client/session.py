@@ -640,7 +640,7 @@ class Session:
         if on_progress is not None:
             total = None if note.total is UNSET else note.total
             message = None if note.message is UNSET else note.message
-            self._callbacks.call("on_progress", on_progress, note.progress, total, message)
+            self._callbacks.call("on_progress", on_progress, params, note.progress, total, message)
 
     def _problem(self, problem: ProtocolProblem, route: Any) -> None:
         if not isinstance(problem, UnmatchedReplyEvent):

@@ -32,6 +32,7 @@ from ..requests.decode import read
 from ..requests.request import OnProgress, OutgoingRequest
 from ..server_requests.handlers import MAX_HANDLERS, ClientHandlers, HandlerFunctions
 from ..session import CLOSED, Session
+from ..subscriptions.budget import NotificationBudget
 from ..subscriptions.notifications import NotificationCallbacks, NotificationListeners
 from .negotiation import ClientHello, negotiate
 from .targets import ConnectTarget, forget_era, outlives, remember_era, remembered_era
@@ -83,6 +84,8 @@ class ClientConnection:
         self.listeners = listeners
         self.cache = cache
         self.options = options
+        # Of notifications that wait for callbacks and subscriptions, on all sessions.
+        self.budget = NotificationBudget(options.policy.limits)
         self.log_level: LoggingLevel | None = None
         self._target = target
         self._handlers = handlers
@@ -198,7 +201,7 @@ class ClientConnection:
             max_timeout=options.max_timeout,
             handlers=ClientHandlers(self._handlers, lambda: self.threads),
             callbacks=NotificationCallbacks(
-                self.listeners, server_log, self.cache, self.on_tools_changed
+                self.listeners, server_log, self.cache, self.on_tools_changed, self.budget
             ),
             server_log=server_log,
             on_progress=options.on_progress,

@@ -52,6 +52,7 @@ from ...redaction import show
 from ...spec import lookup
 from ..diagnostics import RateLimitedLog
 from ..requests.decode import decoder
+from .budget import weigh
 from .notifications import NotificationCallbacks
 
 if TYPE_CHECKING:
@@ -177,8 +178,8 @@ class SubscriptionTopics(NamedTuple):
 class ChangeListener(Protocol):
     """Receives the changes of a subscription."""
 
-    def on_change(self, change: ServerChange, size: int) -> None:
-        """Receive a change, whose params had `size` bytes."""
+    def on_change(self, change: ServerChange, weight: int) -> None:
+        """Receive a change; `weight` is what its params count in the budget."""
 
     def on_end(self, error: TrunklineError | None, reason: str | None) -> None:
         """Receive the end: with an error, or with the reason of the server."""
@@ -500,7 +501,7 @@ class SubscriptionRouter:
             # The callbacks have their own subscription; the cache is shared.
             self._callbacks.drop_cached(method, change.uri)
             if stream.wanted.takes(change):
-                listener.on_change(change, _size(params))
+                listener.on_change(change, weigh(params))
             else:
                 self._server_log.warning(
                     "%s was not requested by this subscription: ignored", show(method)
@@ -516,7 +517,7 @@ class SubscriptionRouter:
         for listener, wanted in list(self._shared.items()):
             if wanted.takes(change) and (change.uri is None or wanted.names(change.uri)):
                 is_wanted = True
-                listener.on_change(change, _size(params))
+                listener.on_change(change, weigh(params))
         if not is_wanted or change.uri is None or _names(self._callback_uris, change.uri):
             return False
         # Requested by `listen` only, so the callbacks do not receive it, as since 2026-07-28.
@@ -536,7 +537,3 @@ class SubscriptionRouter:
 
 def _names(uris: Collection[str], uri: str) -> bool:
     return any(uri == each or uri.startswith(each.rstrip("/") + "/") for each in uris)
-
-
-def _size(params: Any) -> int:
-    return 0 if params is UNSET else memoryview(params).nbytes

@@ -1,7 +1,8 @@
 """Calls the user's callbacks for notifications of the server.
 
 A synchronous callback runs where the message is read, so it is in order with the replies.
-Awaitables of async callbacks are awaited by one task, one after the other, and at most 1000 wait.
+Awaitables of async callbacks are awaited by one task, one after the other. At most 1000 wait,
+within the byte budget of the client; further notifications are dropped, counted and logged.
 
 An exception of a callback is logged; it does not end the connection.
 """
@@ -22,6 +23,7 @@ from ...redaction import show
 from ..diagnostics import RateLimitedLog, current_task, wait_cancelled
 from ..requests.cache import Cache
 from ..requests.decode import decoder
+from .budget import NotificationBudget, WeighedCallback, weigh
 
 __all__ = ["NotificationCallbacks", "NotificationListeners"]
 
@@ -59,7 +61,15 @@ class NotificationListeners(NamedTuple):
 class NotificationCallbacks:
     """Calls the callbacks of a client for one session."""
 
-    __slots__ = ("_cache", "_listeners", "_on_tools_changed", "_server_log", "_task", "_waiting")
+    __slots__ = (
+        "_budget",
+        "_cache",
+        "_listeners",
+        "_on_tools_changed",
+        "_server_log",
+        "_task",
+        "_waiting",
+    )
 
     def __init__(
         self,
@@ -67,14 +77,16 @@ class NotificationCallbacks:
         server_log: RateLimitedLog,
         cache: Cache | None,
         on_tools_changed: Callable[[], object],
+        budget: NotificationBudget,
     ) -> None:
         self._listeners = listeners
         self._server_log = server_log
         self._cache = cache
         # Called when the tool list has changed, before any callback.
         self._on_tools_changed = on_tools_changed
+        self._budget = budget
         # Created on demand: most servers send nothing, and an empty deque is not small.
-        self._waiting: deque[tuple[str, Awaitable[Any]]] | None = None
+        self._waiting: deque[tuple[str, Awaitable[Any], int]] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def take(self, method: str, params: Any) -> None:
@@ -85,7 +97,7 @@ class NotificationCallbacks:
         if method in _LISTS:
             self.drop_cached(method)
             if listeners.on_list_changed is not None:
-                self.call("on_list_changed", listeners.on_list_changed, _LISTS[method][0])
+                self.call("on_list_changed", listeners.on_list_changed, params, _LISTS[method][0])
                 return
         elif method == "notifications/resources/updated":
             if self._updated(params):
@@ -93,12 +105,12 @@ class NotificationCallbacks:
         elif method == "notifications/message" and listeners.on_log is not None:
             message = self.read(method, params, LoggingMessageNotificationParams)
             if message is not None:
-                self.call("on_log", listeners.on_log, message)
+                self.call("on_log", listeners.on_log, params, message)
             return
         if listeners.on_notification is not None:
             given = self.read(method, params, dict[str, Any]) if params is not UNSET else {}
             if given is not None:
-                self.call("on_notification", listeners.on_notification, method, given)
+                self.call("on_notification", listeners.on_notification, params, method, given)
 
     def _updated(self, params: Any) -> bool:
         method, listener = "notifications/resources/updated", self._listeners.on_resource_updated
@@ -106,7 +118,7 @@ class NotificationCallbacks:
         if note is not None:
             self.drop_cached(method, note.uri)
         if note is not None and listener is not None:
-            self.call("on_resource_updated", listener, note.uri)
+            self.call("on_resource_updated", listener, params, note.uri)
         return listener is not None
 
     def drop_cached(self, method: str, uri: str | None = None) -> None:
@@ -129,31 +141,41 @@ class NotificationCallbacks:
             self._server_log.warning(text, show(method), show(str(error)))
             return None
 
-    def call(self, name: str, listener: Callable[..., object], *args: Any) -> None:
-        """Call a callback; what it raises is logged."""
+    def call(self, name: str, listener: Callable[..., object], params: Any, *args: Any) -> None:
+        """Call a callback for a notification with `params`; what it raises is logged."""
         try:
+            if isinstance(listener, WeighedCallback):
+                listener.call_weighed(weigh(params), *args)
+                return
             given = listener(*args)
         except Exception as error:  # noqa: BLE001  # application code
             self._server_log.exception(error, name)
             return
         if inspect.isawaitable(given):
-            self._await(name, given)
+            self._await(name, given, weigh(params))
 
-    def _await(self, name: str, given: Awaitable[Any]) -> None:
+    def _await(self, name: str, given: Awaitable[Any], weight: int) -> None:
         if self._waiting is None:
             self._waiting = deque()
-        if len(self._waiting) >= MAX_WAITING_CALLBACKS:
+        is_idle = self._task is None or self._task.done()
+        if not self._admit(weight, is_empty=is_idle and not self._waiting):
             text = "%s is too slow for the server: one notification dropped"
             self._server_log.warning(text, name)
             _discard(given)
             return
-        self._waiting.append((name, given))
-        if self._task is None or self._task.done():
+        self._waiting.append((name, given, weight))
+        if is_idle:
             self._task = asyncio.get_running_loop().create_task(self._run(self._waiting))
 
-    async def _run(self, waiting: deque[tuple[str, Awaitable[Any]]]) -> None:
+    def _admit(self, weight: int, *, is_empty: bool) -> bool:
+        if self._waiting is not None and len(self._waiting) >= MAX_WAITING_CALLBACKS:
+            self._budget.drop()
+            return False
+        return self._budget.take(weight, is_empty=is_empty)
+
+    async def _run(self, waiting: deque[tuple[str, Awaitable[Any], int]]) -> None:
         while waiting:
-            name, given = waiting.popleft()
+            name, given, weight = waiting.popleft()
             try:
                 await given
             except asyncio.CancelledError as error:
@@ -165,11 +187,16 @@ class NotificationCallbacks:
                 )  # raised by the callback itself; others still wait
             except Exception as error:  # noqa: BLE001  # application code
                 self._server_log.exception(error, name)
+            finally:
+                del given
+                self._budget.release(weight)
 
     async def end(self, caller: asyncio.Task[Any] | None = None) -> None:
         """Stop the callbacks, except the one that calls this."""
         while self._waiting:
-            _discard(self._waiting.popleft()[1])
+            _, given, weight = self._waiting.popleft()
+            _discard(given)
+            self._budget.release(weight)
         task = self._task
         if task is None or task is caller:
             return

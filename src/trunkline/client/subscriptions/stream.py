@@ -42,6 +42,7 @@ from ..options import check_seconds
 from ..requests.request import OutgoingRequest
 from ..requests.sender import RequestSender
 from ..session import NOT_SENT, Session
+from .budget import NotificationBudget
 from .dispatch import LISTEN, ListenStream, ServerChange, SubscribeTurn, SubscriptionTopics
 
 if TYPE_CHECKING:
@@ -53,25 +54,24 @@ _SUBSCRIBE: Final = "resources/subscribe"
 _UNSUBSCRIBE: Final = "resources/unsubscribe"
 _NOT_ENTERED: Final = "enter the subscription first: `async with client.listen(...)`"
 
-# Bounds of the buffer of a subscription, since the server decides how many changes it sends. The
-# bytes count too: a task may carry its result.
+# Bound of the buffer of a subscription, since the server decides how many changes it sends. Their
+# bytes count in the budget of the client: a task may carry its result.
 MAX_BUFFERED_CHANGES: Final = 1000
-MAX_BUFFERED_BYTES: Final = 16 * 1024 * 1024
 
 
 class _ChangeBuffer:
     """The changes of a subscription that were not read yet, and how the subscription ended."""
 
-    __slots__ = ("_bytes", "_changed", "changes", "error", "has_ended", "leave", "reason")
+    __slots__ = ("_budget", "_changed", "changes", "error", "has_ended", "leave", "reason")
 
-    def __init__(self) -> None:
+    def __init__(self, budget: NotificationBudget) -> None:
         self.changes: deque[tuple[ServerChange, int]] = deque()
         self.has_ended = False
         self.error: TrunklineError | None = None
         self.reason: str | None = None
         # Ends the subscription on the server, with a reason.
         self.leave: Callable[[str], object] | None = None
-        self._bytes = 0
+        self._budget = budget
         self._changed = asyncio.Event()
 
     def opened(self, leave: Callable[[str], object]) -> None:
@@ -80,21 +80,23 @@ class _ChangeBuffer:
         if self.error is not None:
             self.stop(str(self.error))
 
-    def on_change(self, change: ServerChange, size: int) -> None:
+    def on_change(self, change: ServerChange, weight: int) -> None:
         """Buffer a change, or end the subscription if the buffer is full."""
         if self.has_ended:
             return
-        is_full = (
-            len(self.changes) >= MAX_BUFFERED_CHANGES or self._bytes + size > MAX_BUFFERED_BYTES
-        )
-        if is_full and self.changes:
+        if not self._admit(weight):
             reason = f"the buffer is full: {len(self.changes)} changes were not read"
             self.stop(reason)
             self.on_end(Cancelled(reason, method=LISTEN), None)
             return
-        self.changes.append((change, size))
-        self._bytes += size
+        self.changes.append((change, weight))
         self._changed.set()
+
+    def _admit(self, weight: int) -> bool:
+        if len(self.changes) >= MAX_BUFFERED_CHANGES:
+            self._budget.drop()
+            return False
+        return self._budget.take(weight, is_empty=not self.changes)
 
     def on_end(self, error: TrunklineError | None, reason: str | None) -> None:
         """End the iteration once the buffer is empty."""
@@ -104,7 +106,8 @@ class _ChangeBuffer:
 
     def close(self) -> None:
         """Drop all changes, and end the subscription."""
-        self.changes.clear()
+        while self.changes:
+            self._budget.release(self.changes.popleft()[1])
         self.on_end(None, None)
         self.stop("the subscription was closed")
 
@@ -123,8 +126,8 @@ class _ChangeBuffer:
                 raise StopAsyncIteration
             self._changed.clear()
             await self._changed.wait()
-        change, size = self.changes.popleft()
-        self._bytes -= size
+        change, weight = self.changes.popleft()
+        self._budget.release(weight)
         return change
 
 
@@ -137,7 +140,8 @@ class Subscription:
     Raises, from the iteration:
         ConnectionLost: the connection is lost.
         PeerError: the server ended the subscription with an error.
-        Cancelled: 1000 changes were buffered and not read; those are returned first.
+        Cancelled: 1000 changes were buffered and not read, or the client's budget of bytes for
+            notifications was used up; buffered changes are returned first.
     """
 
     def __init__(
@@ -150,7 +154,7 @@ class Subscription:
         self._subscriptions = subscriptions
         self._timeout = timeout
         self._honoured: SubscriptionTopics | None = None
-        self._buffer = _ChangeBuffer()
+        self._buffer = _ChangeBuffer(subscriptions.budget)
         self._is_entered = False
 
     @property
@@ -205,6 +209,7 @@ class ClientSubscriptions:
         self.uris: dict[str, None] = {}
         self._sender = sender
         self._connection = sender.connection
+        self.budget = sender.connection.budget
         self._strict = sender.connection.options.strict
 
     def listen(self, wanted: SubscriptionTopics, timeout: float | None) -> Subscription:

@@ -58,6 +58,7 @@ class SyncClientBase:
             if name in options:
                 options[name] = callbacks.told(name, options[name])
         self._client = Client(target, **options)
+        callbacks.budget = self._client._connection.budget
         self._proxy = LoopProxy(self._client, callbacks)
 
     def __repr__(self) -> str:

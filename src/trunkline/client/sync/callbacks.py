@@ -7,7 +7,8 @@ The rules that live here, and only here:
 * The thread starts with the first call, and ends with the connection.
 * An outcome waits for the callbacks that were queued before it (`after`), as it does where
   callbacks run on the event loop.
-* At most 1000 calls are queued; further ones are dropped and logged.
+* At most 1000 notifications are queued, within the byte budget of the client; further ones are
+  dropped, counted and logged. Callbacks of calls are never dropped: a call has one outcome.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Final, ParamSpec
+from typing import Any, Final, Generic, ParamSpec
 
+from ...jsonrpc.limits import Limits
 from ..diagnostics import CANCEL_TIMEOUT_S, RateLimitedLog
+from ..subscriptions.budget import NotificationBudget, WeighedCallback
 
 __all__ = ["Callbacks"]
 
 P = ParamSpec("P")
 
-# The server decides how many notifications it sends; beyond this many calls they are dropped.
+# The server decides how many notifications it sends; beyond this many they are dropped.
 _MAX_QUEUED: Final = 1000
 
 
@@ -86,6 +89,8 @@ class Callbacks:
     def __init__(self) -> None:
         self._runner: _CallbackThread | None = None
         self._server_log = RateLimitedLog()
+        # That of the client; set when the client is made.
+        self.budget = NotificationBudget(Limits())
         # Awaits what a synchronous callback returned, on the event loop; set on connecting.
         self.wait_for: Callable[[Awaitable[object]], object] | None = None
 
@@ -93,12 +98,7 @@ class Callbacks:
         """Return a callback that queues calls for the thread; an async one is returned as it is."""
         if given is None or inspect.iscoroutinefunction(given):
             return given
-        callback = given
-
-        def tell(*args: P.args, **kwargs: P.kwargs) -> None:
-            self._put(name, partial(self._call, name, callback, *args, **kwargs))
-
-        return tell
+        return _QueuedCallback(self, name, given)
 
     @property
     def is_here(self) -> bool:
@@ -128,7 +128,28 @@ class Callbacks:
                 teller.join()
             self._server_log.end()
 
-    def _put(self, name: str, item: Callable[[], object]) -> None:
+    def put(self, name: str, item: Callable[[], object]) -> None:
+        """Queue a call for the thread."""
+        runner = self._started(name)
+        if runner is not None:
+            runner.put(partial(self._call, name, item))
+
+    def put_notification(self, name: str, item: Callable[[], object], weight: int) -> None:
+        """Queue a call for a notification, or drop it if too many or too large ones wait."""
+        runner = self._started(name)
+        if runner is None:
+            self.budget.drop()
+            return
+        if runner.behind >= _MAX_QUEUED:
+            self.budget.drop()
+        elif self.budget.take(weight, is_empty=not runner.behind):
+            if not runner.put(partial(self._call, name, item, weight)):
+                self.budget.release(weight)
+            return
+        text = "%s is too slow for the server: one notification dropped"
+        self._server_log.warning(text, name)
+
+    def _started(self, name: str) -> _CallbackThread | None:
         if self._runner is None:
             try:
                 self._runner = _CallbackThread()
@@ -136,16 +157,11 @@ class Callbacks:
                 self._server_log.warning(
                     "no callback thread could be started: %s was not called", name
                 )
-                return
-        if self._runner.behind >= _MAX_QUEUED:
-            text = "%s is too slow for the server: one call dropped"
-            self._server_log.warning(text, name)
-        else:
-            self._runner.put(item)
+        return self._runner
 
-    def _call(self, name: str, callback: Callable[..., object], *args: Any, **kwargs: Any) -> None:
+    def _call(self, name: str, item: Callable[[], object], weight: int = 0) -> None:
         try:
-            given = callback(*args, **kwargs)
+            given = item()
             if inspect.isawaitable(given) and self.wait_for is not None:
                 self.wait_for(given)
         except Exception as error:  # noqa: BLE001  # application code
@@ -153,3 +169,22 @@ class Callbacks:
         except BaseException as error:  # noqa: BLE001  # it would end the thread, not the program
             text = "%s raised %s: ignored on the callback thread"
             self._server_log.warning(text, name, type(error).__name__)
+        finally:
+            self.budget.release(weight)
+
+
+class _QueuedCallback(WeighedCallback, Generic[P]):
+    """A synchronous callback that is called on the thread."""
+
+    def __init__(self, callbacks: Callbacks, name: str, given: Callable[P, object]) -> None:
+        self._callbacks = callbacks
+        self._name = name
+        self._given = given
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        self._callbacks.put(self._name, partial(self._given, *args, **kwargs))
+
+    def call_weighed(self, weight: int, *args: Any) -> None:
+        """Queue a call for a notification, or drop it if the budget is used up."""
+        given: Callable[..., object] = self._given
+        self._callbacks.put_notification(self._name, partial(given, *args), weight)

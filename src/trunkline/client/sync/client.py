@@ -123,6 +123,11 @@ class SyncClient(SyncClientBase):
         return self._proxy.is_usable and self._client.is_connected
 
     @property
+    def dropped_notifications(self) -> int:
+        """How many notifications were dropped because callbacks or subscriptions were too slow."""
+        return self._connected().dropped_notifications
+
+    @property
     def revision(self) -> str:
         """The negotiated revision of MCP, such as "2025-11-25"."""
         return self._connected().revision

@@ -163,7 +163,8 @@ class SyncSubscription(SubscriptionBase):
     Raises, from the iteration:
         ConnectionLost: the connection is lost.
         PeerError: the server ended the subscription with an error.
-        Cancelled: 1000 changes were buffered and not read; those are returned first.
+        Cancelled: 1000 changes were buffered and not read, or the client's budget of bytes for
+            notifications was used up; buffered changes are returned first.
     """
 
     __slots__ = ()

@@ -439,9 +439,9 @@ class TaskPoller:
         if stream is not None and self._router is not None:
             self._router.close(stream)
 
-    def on_change(self, change: ServerChange, size: int) -> None:
-        """Take the state of the task from a notification."""
-        del size
+    def on_change(self, change: ServerChange, weight: int) -> None:
+        """Take the state of the task from a notification; none is queued, so none is dropped."""
+        del weight
         task = change.task
         if task is not None:
             message = None if task.status_message is UNSET else task.status_message

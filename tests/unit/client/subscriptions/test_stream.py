@@ -371,8 +371,7 @@ def test_a_listener_that_does_not_read_loses_its_stream_and_nothing_it_was_told(
     run(main())
 
 
-def test_what_waits_is_bounded_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "MAX_BUFFERED_BYTES", 500)
+def test_what_waits_is_bounded_in_bytes_too() -> None:
     hub = Hub()
 
     async def main() -> None:
@@ -380,6 +379,7 @@ def test_what_waits_is_bounded_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> 
             Client(hub) as client,
             client.listen(uris=["x:a"]) as stream,
         ):
+            client._connection.budget.max_bytes = 500
             id = hub.listens()[0]["id"]
             # One by itself may be as long as any message.
             for letter in "abc":

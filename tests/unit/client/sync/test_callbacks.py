@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from trunkline import Client, Server
+from trunkline.client.subscriptions.budget import WeighedCallback
 from trunkline.client.sync import callbacks as module
 from trunkline.client.sync.callbacks import Callbacks
 from trunkline.client.sync.event_loop_thread import LoopProxy
@@ -70,13 +71,42 @@ def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
     go, seen = threading.Event(), list[int]()
     with linked() as proxy:
         told = proxy.callbacks.told("on_log", lambda n: (go.wait(WAIT), seen.append(n)))
+        assert isinstance(told, WeighedCallback)
+        for n in range(5):
+            proxy.call(told.call_weighed, 0, n)
+        go.set()
+    assert seen == [0, 1, 2]
+    dropped = "on_log is too slow for the server: one notification dropped"
+    assert [record.getMessage() for record in caplog.records] == [dropped] * 2
+    assert proxy.callbacks.budget.dropped == 2
+
+
+def test_notifications_that_wait_are_bounded_in_bytes() -> None:
+    go, seen = threading.Event(), list[int]()
+    with linked() as proxy:
+        budget = proxy.callbacks.budget
+        budget.max_bytes = 1000
+        told = proxy.callbacks.told("on_log", lambda n: (go.wait(WAIT), seen.append(n)))
+        assert isinstance(told, WeighedCallback)
+        for n, weight in enumerate((2000, 1, 0)):
+            proxy.call(told.call_weighed, weight, n)
+        assert (budget.held, budget.dropped) == (2000, 2)
+        go.set()
+    assert seen == [0]
+    assert budget.held == 0
+
+
+def test_callbacks_of_calls_are_never_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_QUEUED", 3)
+    go, seen = threading.Event(), list[int]()
+    with linked() as proxy:
+        proxy.callbacks.budget.max_bytes = 0
+        told = proxy.callbacks.told("on_success", lambda n: (go.wait(WAIT), seen.append(n)))
         assert told is not None
         for n in range(5):
             proxy.call(told, n)
         go.set()
-    assert seen == [0, 1, 2]
-    dropped = "on_log is too slow for the server: one call dropped"
-    assert [record.getMessage() for record in caplog.records] == [dropped] * 2
+    assert seen == [0, 1, 2, 3, 4]
 
 
 def test_async_callbacks_stay_on_the_loop() -> None:
