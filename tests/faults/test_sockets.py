@@ -340,6 +340,48 @@ def test_one_too_many_is_told_so_by_a_process_too(path: Path) -> None:
             each.socket.close()
 
 
+def test_connections_that_send_nothing_keep_out_no_client(path: Path) -> None:
+    with listening(f"unix:{path}", connections=20) as (server, address):
+        silent = [Raw(address) for _ in range(100)]
+        for _ in range(30):
+            assert serves(address)
+        assert server.log().count("gave way to a new connection") == 10
+        for each in silent:
+            each.socket.close()
+
+
+def test_connections_that_send_nothing_do_not_use_up_the_descriptors(path: Path) -> None:
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+
+    with piped("socket_server.py", f"unix:{path}", preexec_fn=few) as server:
+        address = parse_address(server.line().decode())
+        silent = [Raw(address) for _ in range(100)]
+        for _ in range(10):
+            assert serves(address)
+        assert "accepting paused" not in server.log()
+        for each in silent:
+            each.socket.close()
+
+
+def test_clients_that_connect_again_and_again_do_not_fill_the_log(path: Path) -> None:
+    with listening(f"unix:{path}") as (server, address):
+        for n in range(300):
+            with Raw(address) as raw:
+                raw.socket.sendall(b'{"cut' if n % 2 else b"nonsense\n{}\n")
+                raw.socket.shutdown(socket.SHUT_WR)
+                while raw.line():
+                    pass
+        os.kill(server.pid, signal.SIGTERM)
+        assert server.wait() == 0
+        log = server.log()
+        # Ten of each kind, then how many more there were.
+        assert log.count("invalid message from the client") == 10 + 1
+        assert log.count("connection closed: ") == 10 + 1
+        assert "140 more warnings suppressed: connection closed: %s" in log
+        assert "290 more warnings suppressed: invalid message from the client: %s" in log
+
+
 @pytest.fixture
 def many_descriptors() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

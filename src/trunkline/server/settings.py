@@ -90,7 +90,8 @@ class SocketLimits(Struct, frozen=True, kw_only=True):
     """
 
     # Open connections. Each costs a descriptor and some kilobytes; the default leaves most
-    # systems enough descriptors for everything else.
+    # systems enough descriptors for everything else. When all are in use, the oldest that has not
+    # sent a message yet gives way to a new one.
     connections: int = 1024
     # Idle timeout of a client without open requests that does not support `ping`, and of any
     # client that does not read what it is sent.
@@ -100,11 +101,14 @@ class SocketLimits(Struct, frozen=True, kw_only=True):
     keep_alive: float | None = 30.0
     # Timeout of the TLS handshake.
     tls_handshake: float = 10.0
+    # Unfinished TLS handshakes, which do not count as connections. The oldest gives way to a new
+    # one: a client that finishes its handshake at once is not kept out by those that send nothing.
+    tls_handshakes: int = 256
     # Connections that the system queues until they are accepted.
     backlog: int = 128
 
     def __post_init__(self) -> None:
-        for name in ("connections", "backlog"):
+        for name in ("connections", "tls_handshakes", "backlog"):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value < 10**9:
                 raise ValueError(f"SocketLimits.{name} is an integer above 0, not {value!r}")

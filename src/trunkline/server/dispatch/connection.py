@@ -47,6 +47,7 @@ from ...redaction import redact, show
 from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER, Frame, Transport
 from ..errors import as_redacted
+from .log_limit import LogLimit
 from .params import UNREADABLE, ToolCall
 from .requests import RequestRunner
 from .revision import ServerRevision
@@ -61,8 +62,6 @@ _log: Final = logging.getLogger("trunkline.server")
 # Answers to a client that sends and does not read are held in memory. Requests wait from
 # HIGH_WATER on; answers without a handler, such as to malformed messages, stop here.
 MAX_BACKLOG_BYTES: Final = 4 * HIGH_WATER
-# Problems of one client logged as warnings; a hostile client could fill the disk.
-_MAX_WARNINGS: Final = 10
 # For handlers that were cancelled to clean up.
 _CLEANUP_TIMEOUT_S: Final = 1.0
 
@@ -109,9 +108,9 @@ class Connection:
         "_ended",
         "_hears",
         "_policy",
-        "_problems",
         "_rev",
         "core",
+        "log_limit",
         "loop",
         "peer",
         "runner",
@@ -129,7 +128,8 @@ class Connection:
         self._rev: ServerRevision | None = None
         # For errors before the revision of a message is known.
         self._policy: Policy = core.newest_revision.policy
-        self._problems = 0
+        # A listener sets its own, which all of its connections share.
+        self.log_limit = LogLimit(self.loop)
         # Whether the client can still send something.
         self._hears = True
         self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
@@ -162,7 +162,7 @@ class Connection:
         try:
             why = await self._ended
             if why is not None:
-                _log.warning("connection closed: %s", why)
+                self.log_limit.warning("connection closed: %s", why)
             elif self._listens():
                 grace = limits.grace if self.runner.is_stopping else limits.linger
         finally:
@@ -189,6 +189,7 @@ class Connection:
             self.core.connection_ended(self)
             self._fail_requests(self.peer.close()[0])
             self.runner.drain()  # wakes handlers that wait for the client to read
+            self.log_limit.connection_ended()
             await self.transport.close()
 
     def end(self, why: TransportError | None = None) -> None:
@@ -366,7 +367,8 @@ class Connection:
                 )
                 return
             # A notification has no answer; a malformed one is ignored.
-            self._warn("malformed notification %s ignored: %s", show(method), plain(error))
+            text = "malformed notification %s ignored: %s"
+            self.log_limit.warning(text, show(method), plain(error))
 
     def _on_reply(self, pending: Pending, reply: Reply | InvalidMessage) -> None:
         future: asyncio.Future[Any] = pending.waiter
@@ -381,15 +383,11 @@ class Connection:
 
     def _on_problem(self, problem: ProtocolProblem, _route: Any) -> None:
         if isinstance(problem, InvalidMessage):
-            self._warn("invalid message from the client: %s", problem)
+            self.log_limit.warning("invalid message from the client: %s", problem)
         elif problem.why is not UnmatchedReply.LATE:  # or it crossed our cancellation
             id = show(problem.reply.id)
-            self._warn("unexpected reply from the client to %s: %s", id, problem.why.value)
-
-    def _warn(self, text: str, *facts: object) -> None:
-        self._problems += 1
-        level = logging.WARNING if self._problems <= _MAX_WARNINGS else logging.DEBUG
-        _log.log(level, text, *facts)
+            text = "unexpected reply from the client to %s: %s"
+            self.log_limit.warning(text, id, problem.why.value)
 
     # -- answering ---------------------------------------------------------------------------
 

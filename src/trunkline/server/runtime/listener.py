@@ -6,8 +6,11 @@
 The rules that live here, and only here:
 
 * The lifespan lasts as long as the listener, so that it is not entered for each connection.
-* A connection beyond the limit gets an error and is closed. At most `_MAX_REFUSALS` of those are
+* When all connections are in use, the oldest that has not sent a message yet gives way to a new
+  one. If all have, the new one gets an error and is closed. At most `_MAX_REFUSALS` of those are
   handled at once; beyond that the socket is closed without a response.
+* A TLS handshake is not a connection yet. Unfinished handshakes have a bound of their own, and the
+  oldest gives way: clients that send nothing keep out no client that finishes its handshake.
 * Shutdown is ordered: stop accepting, finish open requests, exit the lifespan.
 * A connection whose first frame is not JSON-RPC gets one error and is closed. A web page can make
   a browser send text of its choice to a local port, by HTTP or inside a TLS ClientHello, and a line
@@ -21,8 +24,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
@@ -36,6 +40,7 @@ from ...transports.addresses import Tcp, Unix, is_exposed, parse_address
 from ...transports.base import Frame, ignore
 from ...transports.sockets.listener import Listener
 from ..dispatch.connection import Connection
+from ..dispatch.log_limit import LogLimit
 from ..dispatch.requests import RETRY_AFTER_MS
 from ..errors import as_redacted
 from ..settings import SocketLimits
@@ -51,8 +56,8 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # Connections beyond the limit that are sent an error at the same time.
 _MAX_REFUSALS: Final = 64
-# Connections that failed during setup and are logged as warnings; further ones are debug lines.
-_MAX_LOGGED_FAILURES: Final = 10
+# Connections without a message that are closed when descriptors run out: handlers need some too.
+_MADE_ROOM: Final = 8
 
 
 def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
@@ -72,17 +77,29 @@ def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
 class _UnverifiedConnection(Connection):
     """A connection that has not yet received a JSON-RPC message."""
 
-    __slots__ = ()
+    __slots__ = ("_on_first_message",)
+
+    def __init__(
+        self,
+        core: ServerCore,
+        transport: AcceptedSocket,
+        log_limit: LogLimit,
+        on_first_message: Callable[[AcceptedSocket], object],
+    ) -> None:
+        super().__init__(core, transport)
+        self.log_limit = log_limit
+        self._on_first_message = partial(on_first_message, transport)
 
     def receive(self, frame: Frame, route: Any = None) -> None:
         """Receive the first frame; accept more only if it looks like a JSON-RPC message."""
+        self._on_first_message()
         text = frame if isinstance(frame, bytes) else getattr(frame, "head", b"")
         is_known = text.lstrip()[:1] in (b"{", b"[")
         # Further frames may be in the same bytes: handle them normally, or ignore them.
         self.transport.on_message = super().receive if is_known else ignore
         super().receive(frame, route)
         if not is_known:
-            self.end(TransportError("the first frame is not JSON-RPC: connection closed"))
+            self.end(TransportError("the first frame is not JSON-RPC"))
 
 
 class ServerListener:
@@ -103,20 +120,27 @@ class ServerListener:
             self._take,
             backlog=limits.backlog,
             handshake=limits.tls_handshake,
+            make_room=self._make_room,
             sock=sock,
         )
         self._open = AsyncExitStack()
         self._is_used = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._refusing: set[asyncio.Task[None]] = set()
+        self._log_limit: LogLimit | None = None
+        # By transport, each until its socket is closed.
+        self._tasks: dict[AcceptedSocket, asyncio.Task[None]] = {}
+        # Those that count as connections; of these, oldest first, those without a message so far.
+        self._admitted: set[AcceptedSocket] = set()
+        self._silent: dict[AcceptedSocket, None] = {}
+        # Those with an unfinished TLS handshake, oldest first.
+        self._handshaking: dict[AcceptedSocket, None] = {}
+        # Those that are sent an error and closed.
+        self._refusing: set[AcceptedSocket] = set()
         self._connections: set[Connection] = set()
-        self._transports: set[AcceptedSocket] = set()
-        self._failures = 0
 
     def __repr__(self) -> str:
-        return f"<ServerListener on {self.address}, {len(self._tasks)} connections>"
+        return f"<ServerListener on {self.address}, {self.connections} connections>"
 
     @property
     def address(self) -> Tcp | Unix:
@@ -126,7 +150,7 @@ class ServerListener:
     @property
     def connections(self) -> int:
         """The number of open connections."""
-        return len(self._tasks)
+        return len(self._admitted)
 
     async def __aenter__(self) -> Self:
         """Enter the lifespan and start to listen.
@@ -139,10 +163,12 @@ class ServerListener:
         self._is_used = True
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
+        self._log_limit = LogLimit(self._loop, is_shared=True)
         async with AsyncExitStack() as opening:
             await opening.enter_async_context(self._app.opened())
             await self._listener.open()
             opening.callback(self._listener.close)
+            opening.callback(self._log_limit.end)
             self._app.listeners.add(self)
             opening.callback(self._app.listeners.discard, self)
             self._open = opening.pop_all()
@@ -188,9 +214,9 @@ class ServerListener:
         if self._stopping is None:
             return
         self._stop(at_once=False)
-        while left := self._tasks | self._refusing:
+        while self._tasks:
             # A cancelled `close` leaves them running.
-            await asyncio.wait(left)
+            await asyncio.wait(list(self._tasks.values()))
         opened, self._open = self._open, AsyncExitStack()
         await opened.aclose()
 
@@ -198,39 +224,93 @@ class ServerListener:
         self._listener.close()
         for connection in list(self._connections):
             connection.stop(at_once=at_once)
-        for transport in self._transports:
+        for transport in self._tasks:
             transport.cancel_connect()
         if self._stopping is not None:
             self._stopping.set()
 
-    @property
-    def _is_stopping(self) -> bool:
+    def _has_stopped(self) -> bool:
         return self._stopping is not None and self._stopping.is_set()
 
     # -- connections -------------------------------------------------------------------------
 
     def _take(self, transport: AcceptedSocket) -> None:
-        if self._loop is None or self._is_stopping:
+        if self._loop is None or self._has_stopped():
             transport.discard()
-        elif len(self._tasks) < self._limits.connections:
-            self._keep(self._tasks, transport, self._serve(transport))
+        elif transport.has_handshake:
+            if len(self._handshaking) >= self._limits.tls_handshakes:
+                self._drop_oldest(self._handshaking, "TLS handshake was the oldest of too many")
+            self._handshaking[transport] = None
+            self._start(transport, self._serve(transport))
+        elif self._admit(transport):
+            self._start(transport, self._serve(transport))
         elif len(self._refusing) < _MAX_REFUSALS:
-            _log.debug("connection refused: limit of %d reached", self._limits.connections)
-            self._keep(self._refusing, transport, transport.refuse(self._full()))
+            self._refusing.add(transport)
+            self._start(transport, transport.refuse(self._full()))
         else:
             transport.discard()
 
-    def _keep(
-        self,
-        tasks: set[asyncio.Task[None]],
-        transport: AcceptedSocket,
-        work: Coroutine[Any, Any, None],
-    ) -> None:
+    def _admit(self, transport: AcceptedSocket) -> bool:
+        """Admit a connection, perhaps in place of a silent one; return False if that fails."""
+        if len(self._admitted) >= self._limits.connections:
+            if not self._silent:
+                _log.debug("connection refused: limit of %d reached", self._limits.connections)
+                return False
+            self._drop_oldest(self._silent, "no message so far, gave way to a new connection")
+        self._admitted.add(transport)
+        self._silent[transport] = None
+        return True
+
+    def _drop_oldest(self, transports: dict[AcceptedSocket, None], reason: str) -> None:
+        oldest = next(iter(transports))
+        del transports[oldest]
+        # At once: its task ends later, and another may take its place until then.
+        self._admitted.discard(oldest)
+        self._drop(oldest, reason)
+
+    def _drop(self, transport: AcceptedSocket, reason: str) -> None:
+        if self._log_limit is not None:
+            text = "connection from %s dropped: %s"
+            self._log_limit.warning(text, transport.peer or "a client", reason)
+        transport.drop(reason)
+
+    def _make_room(self) -> bool:
+        """Close some connections that were of no use so far; return False if there are none."""
+        has_room = False
+        for _ in range(_MADE_ROOM):
+            for transports in (self._handshaking, self._silent):
+                if transports:
+                    self._drop_oldest(transports, "no message so far, and descriptors ran out")
+                    has_room = True
+                    break
+        return has_room
+
+    def _first_message(self, transport: AcceptedSocket) -> None:
+        self._silent.pop(transport, None)
+
+    def _handshake_done(self, transport: AcceptedSocket, connection: Connection) -> None:
+        self._handshaking.pop(transport, None)
+        if self._admit(transport):
+            return
+        transport.on_message = ignore
+        if len(self._refusing) < _MAX_REFUSALS:
+            self._refusing.add(transport)
+            transport.send(self._full())
+            connection.end()
+        else:
+            self._drop(transport, f"limit of {self._limits.connections} connections reached")
+
+    def _start(self, transport: AcceptedSocket, work: Coroutine[Any, Any, None]) -> None:
         task = cast(asyncio.AbstractEventLoop, self._loop).create_task(work)
-        tasks.add(task)
-        self._transports.add(transport)
-        task.add_done_callback(tasks.discard)
-        task.add_done_callback(lambda _: self._transports.discard(transport))
+        self._tasks[transport] = task
+        task.add_done_callback(lambda _: self._forget(transport))
+
+    def _forget(self, transport: AcceptedSocket) -> None:
+        del self._tasks[transport]
+        self._admitted.discard(transport)
+        self._silent.pop(transport, None)
+        self._handshaking.pop(transport, None)
+        self._refusing.discard(transport)
 
     def _full(self) -> bytes:
         error = named_error(
@@ -242,25 +322,31 @@ class ServerListener:
         return encode(Failure(None, error))
 
     async def _serve(self, transport: AcceptedSocket) -> None:
-        if self._is_stopping:
+        if self._has_stopped():
             transport.discard()  # accepted just before shutdown
             return
-        app = self._app
-        connection = _UnverifiedConnection(app, transport)
+        log_limit = cast(LogLimit, self._log_limit)
+        try:
+            await self._converse(transport, log_limit)
+        except TransportError as error:
+            # Failed during setup: port scanners, untrusted certificates.
+            text, peer = "connection from %s failed: %s", transport.peer or "a client"
+            is_known = transport.is_dropped or self._has_stopped()
+            log = _log.debug if is_known else log_limit.warning
+            log(text, peer, error)
+        except Exception as error:  # noqa: BLE001  # one connection's; the others continue
+            _log.error("connection failed\n%s", as_redacted(error))
+        finally:
+            await transport.close()
+
+    async def _converse(self, transport: AcceptedSocket, log_limit: LogLimit) -> None:
+        connection = _UnverifiedConnection(self._app, transport, log_limit, self._first_message)
+        transport.on_handshake = partial(self._handshake_done, transport, connection)
         keepalive = KeepAlive(connection, transport, self._limits)
         self._connections.add(connection)
         keepalive.start()
         try:
-            await app.serve_connection(connection)
-        except TransportError as error:
-            # Failed during setup: port scanners, untrusted certificates.
-            self._failures += 1
-            is_shown = self._failures <= _MAX_LOGGED_FAILURES and not self._is_stopping
-            level = logging.WARNING if is_shown else logging.DEBUG
-            _log.log(level, "connection from %s failed: %s", transport.peer or "a client", error)
-        except Exception as error:  # noqa: BLE001  # one connection's; the others continue
-            _log.error("connection failed\n%s", as_redacted(error))
+            await self._app.serve_connection(connection)
         finally:
             keepalive.stop()
             self._connections.discard(connection)
-            await transport.close()

@@ -197,7 +197,8 @@ class SubscriptionRegistry:
             connection.end(TransportError("the client does not read its notifications"))
             return
         self._close(listener)
-        _log.warning("subscription stream %s dropped: %s", show(asked.id), _TOO_SLOW)
+        text = "subscription stream %s dropped: %s"
+        connection.log_limit.warning(text, show(asked.id), _TOO_SLOW)
         params = CancelledNotificationParams(
             request_id=UNSET if asked.id is None else asked.id,
             reason=_TOO_SLOW,

@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ...concurrency.backoff import backoff
 from ...errors import TransportError
 from ..addresses import Tcp, Tls
+from ..base import ignore
 from ..framed import FramedTransport
 from ..io.fd import FdReader, FdWriter, check_platform
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
     from ...jsonrpc.policy import Policy
     from ..addresses import Unix
@@ -57,6 +59,7 @@ class SocketTransport(FramedTransport):
         self._socket: socket.socket | None = None
         self._is_used = False
         self._connecting: asyncio.Task[None] | None = None
+        self._drop_reason = ""
         self._ended: asyncio.Future[None] | None = None  # the other side has ended its output
         self._report_timer: asyncio.TimerHandle | None = None
 
@@ -72,7 +75,7 @@ class SocketTransport(FramedTransport):
             TransportError: the address does not answer, or the TLS handshake failed.
         """
         if self._is_used or self._ending is not None:
-            raise TransportError("a transport connects once")
+            raise TransportError(self._drop_reason or "a transport connects once")
         self._is_used = True
         loop = asyncio.get_running_loop()
         self._ended = loop.create_future()
@@ -87,7 +90,7 @@ class SocketTransport(FramedTransport):
             raise
         if self._connecting.cancelled():
             self._clear_away()
-            raise TransportError("closed while connecting")
+            raise TransportError(self._drop_reason or "closed while connecting")
         error = self._connecting.exception()
         if error is not None:
             self._clear_away()
@@ -126,6 +129,7 @@ class SocketTransport(FramedTransport):
             server_name=server_name,
             on_bytes=self._receive,
             on_end=self._input_ended,
+            on_handshake=self._handshake_done,
         )
         self._writer = channel
         writer = FdWriter(loop, fd, self._drained, self._output_broke)
@@ -133,6 +137,9 @@ class SocketTransport(FramedTransport):
         await channel.handshake(writer, loop)
 
     # Events of the socket
+
+    def _handshake_done(self) -> None:
+        """Take note of the end of the TLS handshake."""
 
     def _receive(self, data: bytes) -> None:
         self.received += len(data)
@@ -258,10 +265,18 @@ class AcceptedSocket(SocketTransport):
         super().__init__(policy, address)
         # The remote address; empty for a Unix socket.
         self.peer = peer
+        self.has_handshake = context is not None
+        # Whether `drop` was called.
+        self.is_dropped = False
+        # Called when the TLS handshake is done, before any frame is delivered.
+        self.on_handshake: Callable[[], object] = ignore
         # Set before `connect`, so that `close` closes it in any case.
         self._socket = self._accepted = sock
         self._context = context
         self._handshake = handshake
+
+    def _handshake_done(self) -> None:
+        self.on_handshake()
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
@@ -284,6 +299,21 @@ class AcceptedSocket(SocketTransport):
         if not self._is_used:
             self._is_used = True
             self._accepted.close()
+
+    def drop(self, reason: str) -> None:
+        """Close the socket at once, whether it is connected or not; nothing more is written.
+
+        `connect` then raises with `reason`, or the end is reported without an error.
+        """
+        self.is_dropped, self._drop_reason = True, reason
+        if self._connecting is None:
+            self.discard()
+        elif not self._connecting.done():
+            self._connecting.cancel()
+            self._clear_away()
+        else:
+            self._clear_away()
+            self._report(None)
 
 
 async def _dial_host(loop: asyncio.AbstractEventLoop, address: Tcp) -> socket.socket:

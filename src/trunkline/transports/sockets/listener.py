@@ -7,8 +7,8 @@ The rules that live here, and only here:
 
 * A port that was closed a moment ago can be used again (SO_REUSEADDR); one that is in use cannot.
 * A host with several addresses is listened on at all of them, on one port.
-* When descriptors run out, accepting pauses for 1 s instead of spinning: connections wait in the
-  queue of the system meanwhile.
+* When descriptors run out, `make_room` may close connections that are of no use. If there are none,
+  accepting pauses for 1 s instead of spinning: connections wait in the queue of the system.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Listener:
         *,
         backlog: int = 128,
         handshake: float = 10.0,
+        make_room: Callable[[], bool] = lambda: False,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> None:
         if isinstance(sock, Sequence) and not sock:
@@ -69,6 +70,7 @@ class Listener:
         self._on_connection = on_connection
         self._backlog = backlog
         self._handshake = handshake
+        self._make_room = make_room
         self._given = [sock] if sock is not None and not isinstance(sock, Sequence) else sock
         self._context: ssl.SSLContext | None = None
         self._file: SocketFile | None = None
@@ -140,10 +142,12 @@ class Listener:
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in _NO_RESOURCES:
+                if error.errno not in _NO_RESOURCES:
+                    continue  # the client has left already
+                # With room made, accepting goes on in the next turn: others need descriptors too.
+                if not self._make_room():
                     self._pause(listening, error)
-                    return
-                continue  # the client has left already
+                return
             sock.setblocking(False)
             self._deliver(sock, peer)
 

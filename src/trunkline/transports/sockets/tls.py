@@ -93,7 +93,8 @@ def _reason(error: ssl.SSLError) -> str:
 class TlsChannel:
     """The encryption of one connection; it has the interface of a writer.
 
-    `on_bytes` is called with decrypted bytes, then `on_end` once: with the error, or None.
+    `on_handshake` is called when the handshake is done, `on_bytes` with decrypted bytes, then
+    `on_end` once: with the error, or None.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class TlsChannel:
         server_name: str | None,
         on_bytes: Callable[[bytes], object],
         on_end: Callable[[OSError | None], object],
+        on_handshake: Callable[[], object] = lambda: None,
     ) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         try:
@@ -117,6 +119,7 @@ class TlsChannel:
             raise TransportError(f"TLS cannot be used: {error}") from None
         self._on_bytes = on_bytes
         self._on_end = on_end
+        self._on_handshake = on_handshake
         self._has_ended = False  # the input
         self._is_closed = False  # the output
         self._handshake_done: asyncio.Future[None] | None = None
@@ -193,6 +196,7 @@ class TlsChannel:
             if self._handshake_done is not None and not self._handshake_done.done():
                 self._tls.do_handshake()
                 self._handshake_done.set_result(None)
+                self._on_handshake()  # before any byte is delivered
             while not self._has_ended:
                 data = self._tls.read(_READ_BYTES)
                 if not data:

@@ -219,9 +219,12 @@ def test_one_too_many_is_told_so_and_a_place_that_is_free_again_is_used(tmp_path
         async with (
             scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
             raw(listening.address) as one,
-            raw(listening.address),
+            raw(listening.address) as two,
         ):
-            await until_async(lambda: listening.connections == 2)
+            for reader, writer in (one, two):
+                writer.write(call(0, "echo", text="first"))
+                assert b"first" in await reader.readline()
+            scene.ran.clear()
             async with raw(listening.address) as (reader, writer):
                 writer.write(call(1, "echo", text="not run"))
                 answer = json.loads(await rest(reader))
@@ -253,7 +256,8 @@ def test_a_flood_of_those_who_are_too_many_is_not_looked_after_without_end(
             scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
             raw(listening.address) as (reader, writer),
         ):
-            await until_async(lambda: listening.connections == 1)
+            writer.write(call(0, "echo", text="first"))
+            assert b"first" in await reader.readline()
             crowd = []
             most = 0
             for _ in range(300):
@@ -391,7 +395,7 @@ def test_who_is_in_the_middle_of_agreeing_on_tls_does_not_hold_up_the_end(
             assert isinstance(listening.address, Tcp)
             where = (listening.address.host, listening.address.port)
             silent = [socket.create_connection(where) for _ in range(5)]
-            await until_async(lambda: len(listening._tasks | listening._refusing) == 5)
+            await until_async(lambda: len(listening._tasks) == 5)
             await asyncio.sleep(0.02)
             listening.stop()
         for each in silent:
@@ -414,14 +418,18 @@ def test_many_who_never_agree_on_tls_take_places_only_for_a_while(tmp_path: Path
             assert isinstance(listening.address, Tcp)
             where = (listening.address.host, listening.address.port)
             silent = [socket.create_connection(where) for _ in range(20)]
-            await until_async(lambda: listening.connections == 20)
-            await until_async(lambda: listening.connections == 0)
+            await until_async(lambda: len(listening._handshaking) == 20)
+            await until_async(lambda: not listening._tasks)
             async with Client(Tcp(*where, tls=Tls(ca=authority.ca))) as client:
                 assert (await client.call_tool("echo", {"text": "in"})).text == "in"
             for each in silent:
                 each.close()
 
     run(script, timers_too=True)
+
+
+def failures(listening: Any) -> int:
+    return listening._log_limit._counts.get("connection from %s failed: %s", 0)
 
 
 def test_whose_tls_fails_is_logged_and_a_flood_of_them_is_not(
@@ -438,12 +446,83 @@ def test_whose_tls_fails_is_logged_and_a_flood_of_them_is_not(
             for n in range(15):
                 with socket.create_connection(where) as nonsense:
                     nonsense.sendall(b"nonsense\n" * 100)
-                    await until_async(lambda n=n: listening._failures == n + 1)
+                    await until_async(lambda n=n: failures(listening) == n + 1)
 
     run(script)
     warned = [each for each in caplog.records if "connection from 127.0.0.1:" in each.message]
     assert len(warned) == 10
     assert "TLS handshake failed" in warned[0].message
+    assert "5 more warnings suppressed: connection from" in caplog.text
+
+
+async def spoken(address: Tcp | Unix, stack: contextlib.AsyncExitStack) -> Any:
+    """Return a connection that has sent a message."""
+    reader, writer = await stack.enter_async_context(raw(address))
+    writer.write(call(0, "echo", text="spoken"))
+    assert b"spoken" in await reader.readline()
+    return reader, writer
+
+
+def test_the_oldest_connection_without_a_message_gives_way(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script() -> None:
+        scene = Scene()
+        limits = SocketLimits(connections=4)
+        async with (
+            scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            one = await spoken(listening.address, stack)
+            silent = [await stack.enter_async_context(raw(listening.address)) for _ in range(10)]
+            two = await spoken(listening.address, stack)
+            # Half a message is none.
+            silent[-1][1].write(b'{"jsonrpc": "2.0", "id": 1, "method"')
+            three = await spoken(listening.address, stack)
+            assert listening.connections == 4
+            for reader, _ in silent[:9]:
+                assert await rest(reader) == b""
+            four = await spoken(listening.address, stack)
+            assert await rest(silent[9][0]) == b""
+            # All have sent a message, and the next is refused.
+            reader, _ = await stack.enter_async_context(raw(listening.address))
+            assert b"No more than 4 connections" in await rest(reader)
+            for reader, writer in (one, two, three, four):
+                writer.write(call(1, "echo", text="still here"))
+                assert b"still here" in await reader.readline()
+
+    run(script, timers_too=True)
+    assert caplog.text.count("no message so far, gave way to a new connection") == 10
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_handshakes_that_are_not_finished_keep_out_no_client_that_finishes_its_own(
+    tmp_path: Path, count: int
+) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.certificate("server", "127.0.0.1")
+
+    async def script() -> None:
+        scene = Scene()
+        limits = SocketLimits(tls_handshake=3600, tls_handshakes=count, connections=1)
+        address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
+        async with scene.app.listen(address, limits=limits) as listening:
+            assert isinstance(listening.address, Tcp)
+            where = (listening.address.host, listening.address.port)
+            silent = [socket.create_connection(where) for _ in range(count + 50)]
+            await until_async(lambda: len(listening._tasks) == count)
+            assert listening.connections == 0
+            async with Client(Tcp(*where, tls=Tls(ca=authority.ca))) as client:
+                assert (await client.call_tool("echo", {"text": "in"})).text == "in"
+                assert listening.connections == 1
+                # One that finishes its handshake and finds no place is told so.
+                another = Client(Tcp(*where, tls=Tls(ca=authority.ca)))
+                with pytest.raises((TransportError, PeerError), match="No more than 1 conn"):
+                    await another.connect()
+            for each in silent:
+                each.close()
+
+    run(script, timers_too=True)
 
 
 def test_one_connection_that_fails_does_not_end_the_others(
