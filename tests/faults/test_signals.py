@@ -110,6 +110,62 @@ def test_a_signal_while_the_loop_is_blocked_is_heeded_after_it() -> None:
         assert server.wait() == 0
 
 
+# After the end of input
+
+
+def test_what_finishes_soon_after_the_end_of_input_is_answered_and_the_rest_is_not(
+    tmp_path: Path,
+) -> None:
+    gate = tmp_path / "gate"
+    with piped("server.py", '{"linger": 3600}') as server:
+        soon = server.call("until_file", path=str(gate))
+        for _ in range(2):
+            server.call("forever")
+        server.send(server.request("resources/read", "read", uri="raises://ValueError"))
+        assert server.answer("read")["error"]
+        server.end_input()
+        gate.touch()
+        assert server.read()["id"] == soon
+        # A signal ends the wait; what was not finished before it is not answered either.
+        os.kill(server.pid, signal.SIGTERM)
+        assert server.rest() == []
+        assert server.wait() == 0
+        assert "2 requests unfinished after 0 s are not answered: 2 'tools/call'" in server.log()
+
+
+def test_after_linger_nothing_is_answered_any_more(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    with piped("server.py", '{"linger": 0.1}') as server:
+        server.handshake()
+        task = {"name": "long_work", "arguments": {"path": str(tmp_path / "never")}, "task": {}}
+        server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": task})
+        id = server.answer(1)["result"]["task"]["taskId"]
+        result = {"jsonrpc": "2.0", "id": 2, "method": "tasks/result", "params": {"taskId": id}}
+        server.send(result)
+        server.call("announce", path=str(marker))
+        until(lambda: marker.exists() and marker.read_text() == "begun")
+        server.end_input()
+        assert server.rest() == []
+        assert server.wait() == 0
+        assert marker.read_text() == "cleaned up"
+        log = server.log()
+        assert "2 requests unfinished after 0.1 s are not answered: " in log
+        assert "1 'tools/call'" in log
+        assert "1 'tasks/result'" in log
+
+
+def test_a_signal_before_the_end_of_input_answers_what_is_not_finished() -> None:
+    with piped("server.py", '{"grace": 0.2}') as server:
+        id = server.call("forever")
+        assert server.serves()
+        os.kill(server.pid, signal.SIGTERM)
+        until(lambda: "error" in server.answer(server.call("echo", text="too late")))
+        server.end_input()
+        (answer,) = server.rest()
+        assert (answer["id"], answer["error"]["code"]) == (id, INTERNAL_ERROR)
+        assert server.wait() == 0
+
+
 # Other kinds of standard input
 
 

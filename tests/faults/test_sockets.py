@@ -265,6 +265,19 @@ def test_clients_that_leave_in_the_middle_of_anything_leave_nothing(path: Path, 
         assert "Traceback" not in server.log()
 
 
+def test_a_client_that_has_ended_its_output_on_a_socket_still_gets_every_answer(
+    path: Path, tmp_path: Path
+) -> None:
+    with listening(f"unix:{path}") as (_, address), Raw(address) as raw:
+        raw.call(1, "until_file", path=str(tmp_path / "never"))
+        raw.call(2, "echo", text="done")
+        raw.socket.shutdown(socket.SHUT_WR)
+        assert raw.read()["id"] == 2
+        answer = raw.read()
+        assert (answer["id"], answer["error"]["code"]) == (1, -32603)
+        assert raw.line() == b""
+
+
 # Bad manners
 
 

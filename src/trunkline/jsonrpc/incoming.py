@@ -12,6 +12,7 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -59,6 +60,9 @@ class IncomingRequests:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def __iter__(self) -> Iterator[IncomingRequest]:
+        return iter(list(self._open.values()))
 
     def __contains__(self, asked: IncomingRequest) -> bool:
         return self._open.get(asked.id) is asked

@@ -10,6 +10,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+from msgspec.structs import replace
+
 from ..command import UsageError
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from ..loader import AppTarget, LoadError, load_app, parse_app_target, stdout_on_stderr
@@ -28,7 +30,7 @@ __all__ = [
     "limits_of",
     "parse_listen_address",
     "run",
-    "set_framing",
+    "set_options",
 ]
 
 EXAMPLES: Final = """\
@@ -94,6 +96,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         metavar="SECONDS",
         help="ping idle clients after this many seconds; 0 disables; default: 30",
+    )
+    parser.add_argument(
+        "--linger",
+        type=_seconds,
+        metavar="SECONDS",
+        help="time for running requests to finish after end of input; on standard streams those "
+        "that do not are not answered; default: that of the server, 1.5",
     )
     parser.add_argument(
         "--log",
@@ -208,7 +217,7 @@ def _serve(options: argparse.Namespace, target: AppTarget, address: Tcp | Unix |
             app = load_app(target)
     else:
         app = load_app(target)
-    set_framing(app, options)
+    set_options(app, options)
     begin_log(options)
     _hint_at_terminal(options, address)
     from ...server.runtime.run import run_listening, run_stdio
@@ -243,10 +252,13 @@ def _say_where(address: Tcp | Unix) -> None:
     print(f"listening on {address}", file=sys.stderr, flush=True)
 
 
-def set_framing(app: Server, options: argparse.Namespace) -> None:
-    """Set the framing in the options, before the server has read its policy."""
+def set_options(app: Server, options: argparse.Namespace) -> None:
+    """Set the framing and limits in the options, before the server has read them."""
+    core = app._core
     if options.framing is not None:
-        app._core.policy = app._core.policy.replace(framing=options.framing)
+        core.policy = core.policy.replace(framing=options.framing)
+    if options.linger is not None:
+        core.limits = replace(core.limits, linger=options.linger)
 
 
 def begin_log(options: argparse.Namespace) -> None:

@@ -71,7 +71,8 @@ _PING_TIMEOUT_S: Final = 5.0
 _DRAIN_TIMEOUT_S: Final = 1.0
 # Rounds of that timeout at shutdown, because the client may never finish reading.
 _MAX_DRAIN_ROUNDS: Final = 10
-# For a worker to end after the client has gone; its own limit is far shorter.
+# For a worker to end after the client has gone, beyond the `linger` of the command line; its own
+# limits are far shorter.
 _CLIENT_GONE_TIMEOUT_S: Final = 10.0
 # For a worker to take the rest of its input.
 _FLUSH_TIMEOUT_S: Final = 1.0
@@ -194,9 +195,10 @@ class _WorkerConnection:
 class StdioFront(WorkerFront):
     """Keeps the client connected and forwards its messages to the current worker."""
 
-    def __init__(self, framing: str | None) -> None:
+    def __init__(self, framing: str | None, linger: float | None = None) -> None:
         super().__init__()
         self._framing = framing
+        self._gone_timeout = _CLIENT_GONE_TIMEOUT_S + (linger or 0)
         # Called with an exit status when the client has gone.
         self.on_end: Callable[[int], object] = ignore
         self._host: StdioServer | None = None
@@ -211,6 +213,8 @@ class StdioFront(WorkerFront):
         self._held_size = 0
         self._is_client_paused = False
         self._is_closing = False
+        # Whether the client has ended its output: then nothing more is answered for a worker.
+        self._has_client_closed = False
         self._batches = 0
         self._last_status = SUCCESS
 
@@ -475,6 +479,7 @@ class StdioFront(WorkerFront):
     def _client_gone(self, why: TransportError | None) -> None:
         if why is not None:
             self._client_drained()  # what it did not read is dropped
+        self._has_client_closed = True
         self._spawn(self._end_with_client())
 
     async def _end_with_client(self) -> None:
@@ -484,7 +489,7 @@ class StdioFront(WorkerFront):
             connection.worker.is_stopping = True
             self._spawn(connection.pipes.finish())
             # It still answers earlier requests, then exits by itself.
-            await asyncio.wait((connection.worker.ended,), timeout=_CLIENT_GONE_TIMEOUT_S)
+            await asyncio.wait((connection.worker.ended,), timeout=self._gone_timeout)
             if connection.worker.ended.done():
                 self._last_status = connection.worker.ended.result()
         for each in self._retiring:
@@ -537,7 +542,10 @@ class StdioFront(WorkerFront):
             session.revision, session.capabilities = agreed.protocolVersion, agreed.capabilities
 
     def _fail_open_requests(self, connection: _WorkerConnection, why: str) -> None:
-        """Answer the open requests of a worker that has exited with an error."""
+        """Answer the open requests of a worker that has exited with an error.
+
+        A client that has ended its output gets no answer, as from the worker itself.
+        """
         batches: dict[int, list[dict[str, Any]]] = {}
         session = self._session
         for key, (id, batch) in connection.client_requests.items():
@@ -545,6 +553,8 @@ class StdioFront(WorkerFront):
             if session is not None and session.key == key and session.revision is None:
                 session.is_over.set()
                 self._session = None
+            if self._has_client_closed:
+                continue
             if batch is None:
                 self._send_to_client(encode(answer))
             else:

@@ -574,7 +574,7 @@ async def _supervise(
     # Imported here: only stdio needs it.
     from .stdio_front import StdioFront
 
-    front = StdioFront(options.framing)
+    front = StdioFront(options.framing, options.linger)
     supervisor = Supervisor(given, target, watch, front)
     front.on_end = supervisor.finish
     return await supervisor.run()

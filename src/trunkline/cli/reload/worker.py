@@ -91,9 +91,9 @@ def main(text: str) -> int:
 
 def _serve(app: Server, orders: WorkerOrders, options: Any, reporter: _Reporter) -> None:
     from ...server.runtime.run import run_listening, run_stdio
-    from ..commands.serve import begin_log, limits_of, parse_listen_address, set_framing
+    from ..commands.serve import begin_log, limits_of, parse_listen_address, set_options
 
-    set_framing(app, options)
+    set_options(app, options)
     begin_log(options)
     address = parse_listen_address(options)
     if address is None or orders.listen is None:

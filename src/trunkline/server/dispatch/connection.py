@@ -11,6 +11,8 @@ The rules that live here, and only here:
 * Before `initialize` only `ping` is served.           [MCP 2025-11-25, basic/lifecycle]
 * While the client reads too slowly, requests wait; replies and cancels are still processed.
   Beyond a bound the connection is closed, with a warning in the log.
+* On stdio, requests that are not finished `linger` seconds after the end of input get no answer:
+  the client has closed, and clients of the official SDK 1.x fail on an answer after that.
 """
 
 from __future__ import annotations
@@ -180,8 +182,12 @@ class Connection:
                 # Before waiting for handlers: clients that listen can reconnect elsewhere.
                 streams.finish(self)
             until = self.loop.time() + grace
-            await self.runner.finish(grace, _CLEANUP_TIMEOUT_S, self._policy)
+            await self.runner.wait(grace)
             await self.core.finish_results(self, until - self.loop.time())
+            if self._has_client_closed() and not self.runner.is_stopping:
+                streams.finish(self)
+                self.runner.abandon(grace)
+            await self.runner.finish(_CLEANUP_TIMEOUT_S, self._policy)
         finally:
             # The last changes of handlers are still sent, then the streams end.
             streams.finish(self)
@@ -191,6 +197,10 @@ class Connection:
             self.runner.drain()  # wakes handlers that wait for the client to read
             self.log_limit.connection_ended()
             await self.transport.close()
+
+    def _has_client_closed(self) -> bool:
+        """Return True if a client on stdio has ended the input; on a socket it may wait."""
+        return not self._hears and self.transport.name == "stdio"
 
     def end(self, why: TransportError | None = None) -> None:
         """Begin to close the connection; `why` is logged."""
@@ -215,6 +225,9 @@ class Connection:
         was_stopping, self.runner.is_stopping = self.runner.is_stopping, True
         if at_once or (self._ended.done() and not was_stopping):
             # A client that closed its output and then sends a signal has waited already.
+            if self._has_client_closed() and not was_stopping:
+                self.core.streams.finish(self)
+                self.runner.abandon()
             self.runner.cancel_all()
             self.core.connection_ended(self)
         self.end()

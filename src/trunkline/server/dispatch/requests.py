@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 from inspect import isawaitable
@@ -55,6 +55,8 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # `retryAfterMs` of an error because of overload.
 RETRY_AFTER_MS: Final = 1000
+# The methods of unanswered requests that the log names; extensions may have any number.
+_MAX_NAMED_METHODS: Final = 10
 
 
 class ResultRenderer(Protocol):
@@ -310,12 +312,23 @@ class RequestRunner:
         if context._asked in self.at_work:
             self._done(context, _unavailable(context._rev.policy))
 
-    async def finish(self, seconds: float, cleanup: float, policy: Policy) -> None:
-        """Wait for handlers for so many seconds, then stop the rest and answer their requests."""
-        await self._wait(seconds)
+    def abandon(self, waited: float = 0.0) -> None:
+        """Close all open requests without an answer, since the client has closed its output."""
+        left = [asked for asked in self._peer.incoming if self._peer.drop(asked)]
+        if left:
+            methods = Counter(asked.method for asked in left).most_common(_MAX_NAMED_METHODS)
+            _log.warning(
+                "end of input: %d requests unfinished after %g s are not answered: %s",
+                len(left),
+                waited,
+                ", ".join(f"{count} {show(method)}" for method, count in methods),
+            )
+
+    async def finish(self, cleanup: float, policy: Policy) -> None:
+        """Stop all handlers, wait for them for `cleanup` seconds, and answer their requests."""
         self.is_stopping = True
         self.cancel_all()
-        await self._wait(cleanup)
+        await self.wait(cleanup)
         for asked, context in self.at_work.items():
             what = show(context.name)
             _log.warning("handler of %s %s does not end after cancellation", asked.method, what)
@@ -325,7 +338,7 @@ class RequestRunner:
         self.waiting.clear()
         self._turns.clear()
 
-    async def _wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         """Wait for running handlers and waiting requests."""
         until = self._loop.time() + seconds
         while (self.at_work or self.waiting) and (left := until - self._loop.time()) > 0:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from trunkline import Server, SocketLimits, Tcp, Tls, Unix
+from trunkline import Server, ServerLimits, SocketLimits, Tcp, Tls, Unix
 from trunkline.cli import main
 from trunkline.cli.command import UsageError, parser_of
-from trunkline.cli.commands.serve import begin_log, limits_of, parse_listen_address, set_framing
+from trunkline.cli.commands.serve import begin_log, limits_of, parse_listen_address, set_options
 
 
 def options(*words: str) -> argparse.Namespace:
@@ -108,10 +108,18 @@ def test_limits_are_the_usual_ones_unless_told_otherwise() -> None:
 def test_a_framing_changes_nothing_else_of_the_policy() -> None:
     app = Server("x")
     before = app._core.policy
-    set_framing(app, options())
+    set_options(app, options())
     assert app._core.policy is before
-    set_framing(app, options("--framing", "content-length"))
+    set_options(app, options("--framing", "content-length"))
     assert app._core.policy == before.replace(framing="content-length")
+
+
+def test_linger_changes_nothing_else_of_the_limits() -> None:
+    app = Server("x", limits=ServerLimits(threads=3))
+    set_options(app, options())
+    assert app._core.limits == ServerLimits(threads=3)
+    set_options(app, options("--linger", "0"))
+    assert app._core.limits == ServerLimits(threads=3, linger=0)
 
 
 @contextmanager

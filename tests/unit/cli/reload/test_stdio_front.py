@@ -372,6 +372,22 @@ def test_a_client_that_takes_nothing_does_not_hold_up_the_end(
     run(monkeypatch, script)
 
 
+def test_a_client_that_has_ended_its_output_is_not_answered_for_a_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def script(scene: Scene) -> None:
+        worker, pipes = await scene.begin()
+        scene.call(1)
+        scene.call(2)
+        scene.host.on_error(None)
+        pipes.say(id=2, result={})
+        worker.finish(0)
+        await scene.front.close()
+        assert list(scene.host.answers) == [2]
+
+    run(monkeypatch, script)
+
+
 def test_a_client_that_takes_something_is_given_the_rest_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
