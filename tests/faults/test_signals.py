@@ -242,3 +242,15 @@ def test_a_server_without_standard_input_says_so_and_fails() -> None:
         assert server.wait() != 0
         assert server.rest() == []
         assert "standard input or output cannot be used" in server.log()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_server_whose_output_is_full_says_so_and_fails(is_open: bool) -> None:
+    with open("/dev/full", "wb") as full, piped(stdout=full) as server:
+        server.call("echo", text="lost")
+        if not is_open:
+            server.end_input()
+        assert server.wait() == 1
+        assert "faults: writing failed: No space left on device" in server.log()
+        assert "lifespan left" in server.log()
+        assert "Traceback" not in server.log()

@@ -388,7 +388,7 @@ def test_a_batch_is_one_message() -> None:
         assert await two == {}
         sent = place.line.sent[-1]
         assert [each["method"] for each in sent] == ["tools/call", "ping", "notifications/acme"]
-        with pytest.raises(TrunklineError, match="async with"):
+        with pytest.raises(TrunklineError, match="only inside its block"):
             batch.submit("ping")
 
     use(place, work, revision="2025-03-26")

@@ -84,7 +84,7 @@ class SaveFolder:
         """Save Base64 data; return a line with the path, or why it was not saved."""
         from base64 import b64decode
 
-        kind = plain(mime_type or "bytes")
+        kind = visible(mime_type or "bytes", kept="")
         try:
             raw = b64decode(data, validate=True)
         except ValueError:

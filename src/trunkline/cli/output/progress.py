@@ -75,13 +75,14 @@ class Console:
         self._drawn = cells(line)
 
     def log(self, message: LoggingMessageNotificationParams) -> None:
-        """Print a log message of the server from the chosen level on."""
+        """Print a log message of the server from the chosen level on, as one line."""
         if LOG_LEVELS.index(message.level) < self._least:
             return
         data = conceal(message.data)
         text = data if isinstance(data, str) else str(data)
         logger = f" {message.logger}" if isinstance(message.logger, str) else ""
-        self.note(visible(f"{message.level}{logger}: {text}", kept="\t\n"), is_dim=True)
+        # Newlines too: otherwise a server could print lines that look like ours.
+        self.note(visible(f"{message.level}{logger}: {text}"), is_dim=True)
 
     def server_line(self, line: str) -> None:
         """Print a line of the server's standard error."""

@@ -69,6 +69,8 @@ class ClientConnection:
     on_renewed: Callable[[Session, Session], Awaitable[None]]
     # Called when the tool list may have changed: by notification, or with a new session.
     on_tools_changed: Callable[[], None]
+    # What a call without a session is told; a synchronous client has its own words.
+    not_connected = "this client is not connected: use `async with`, or await `connect()` first"
 
     def __init__(
         self,
@@ -114,9 +116,7 @@ class ClientConnection:
             TrunklineError: the client is not connected.
         """
         if self.session is None:
-            raise TrunklineError(
-                "this client is not connected: use `async with`, or await `connect()` first"
-            )
+            raise TrunklineError(self.not_connected)
         return self.session
 
     async def connect(self) -> None:

@@ -112,7 +112,7 @@ class CallBatch(SubmitMethods):
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise TrunklineError("a batch takes calls only inside its `async with` block")
+            raise TrunklineError("a batch takes calls only inside its block")
 
     def _send_on(self, session: Session) -> None:
         # Calls that were cancelled meanwhile are not sent.

@@ -59,6 +59,8 @@ class SyncClientBase:
                 options[name] = callbacks.told(name, options[name])
         self._client = Client(target, **options)
         callbacks.budget = self._client._connection.budget
+        # A client that another thread closes is found without a session on the event loop.
+        self._client._connection.not_connected = NOT_CONNECTED
         self._proxy = LoopProxy(self._client, callbacks)
 
     def __repr__(self) -> str:

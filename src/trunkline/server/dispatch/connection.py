@@ -398,7 +398,7 @@ class Connection:
         if isinstance(problem, InvalidMessage):
             self.log_limit.warning("invalid message from the client: %s", problem)
         elif problem.why is not UnmatchedReply.LATE:  # or it crossed our cancellation
-            id = show(problem.reply.id)
+            id = "an unnamed request" if problem.reply.id is UNSET else show(problem.reply.id)
             text = "unexpected reply from the client to %s: %s"
             self.log_limit.warning(text, id, problem.why.value)
 

@@ -42,9 +42,17 @@ def run_stdio(app: Server) -> None:
 
     Raises:
         RuntimeError: an event loop is running; `await app.serve(...)` there.
-        SystemExit: the process has no standard streams.
+        SystemExit: the process has no standard streams, or stdout cannot be written: the disk is
+            full, for example. A client that has closed its end is not an error.
     """
-    _run(app, lambda: app.serve(StdioServer(app._core.policy)))
+
+    async def serve() -> None:
+        transport = StdioServer(app._core.policy)
+        await app.serve(transport)
+        if transport.write_error is not None:
+            raise transport.write_error
+
+    _run(app, serve)
 
 
 def run_listening(

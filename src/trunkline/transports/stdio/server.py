@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StdioServer"]
 
+# The client has closed its end, as it may.
+_READER_GONE: Final = (errno.EPIPE, errno.ECONNRESET)
 # How long `close` waits for a client that is connected and reads nothing.
 _CLOSE_TIMEOUT_S: Final = 5.0
 
@@ -44,6 +46,8 @@ class StdioServer(FramedTransport):
     ) -> None:
         super().__init__(policy, "stdio")
         self._given = (stdin, stdout)
+        # The error of an output that cannot be written; None if its reader is gone.
+        self.write_error: TransportError | None = None
         self._stdout = -1  # the descriptor for output
         self._standard = _StandardStreams()
         self._is_used = False
@@ -109,7 +113,11 @@ class StdioServer(FramedTransport):
 
     def _output_broke(self, error: OSError) -> None:
         self._is_open = False
-        self._report(TransportError(f"the client stopped reading: {error.strerror}"))
+        if error.errno in _READER_GONE:
+            self._report(TransportError(f"the client stopped reading: {error.strerror}"))
+        else:
+            self.write_error = TransportError(f"writing failed: {error.strerror}")
+            self._report(self.write_error)
 
     def _clear_away(self) -> None:
         # In this order: input and output may be one socket, whose flags the reader saved first.

@@ -128,6 +128,12 @@ def test_what_is_no_base64_is_not_saved(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_media_type_cannot_print_a_line_of_its_own(tmp_path: Path) -> None:
+    shelf = SaveFolder(str(tmp_path), "tool")
+    (line,) = blocks_shown([ImageContent(DATA, "image/x\nsaved all")], shelf)
+    assert line == f"saved {tmp_path}/tool-1.bin (image/x\\nsaved all, 5 bytes)"
+
+
 # Files
 
 

@@ -115,6 +115,15 @@ def test_the_log_is_shown_from_a_level_on(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err == "alert l: {'a': '\\x1b'}\n"
 
 
+def test_a_log_message_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(level="error")
+    console.log(Message("x\r\nerror l: forged", "error", logger="l\nforged"))
+    console.server_line("x\rforged\x1b[2K")
+    assert capsys.readouterr().err == (
+        "error l\\nforged: x\\r\\nerror l: forged\nx\\rforged\\x1b[2K\n"
+    )
+
+
 def test_a_secret_in_the_log_is_hidden(capsys: pytest.CaptureFixture[str]) -> None:
     console = Console()
     console.log(Message({"password": CANARY}, "error"))

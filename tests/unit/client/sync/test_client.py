@@ -499,3 +499,12 @@ def test_a_client_that_is_forgotten_is_closed_when_it_is_collected(app: Server) 
     for thread in threads():
         thread.join(WAIT)
     assert threads() == []
+
+
+def test_a_client_that_another_thread_closes_meanwhile_says_how_to_connect_it(app: Server) -> None:
+    with SyncClient(app) as client:
+        # As far as a call that is on its way to the event loop can see.
+        client._proxy.run(client._client.close)
+        with pytest.raises(TrunklineError, match="use `with`, or call `connect") as caught:
+            client.list_tools()
+    assert "async" not in str(caught.value)

@@ -552,6 +552,7 @@ def test_a_late_reply_is_no_news_and_what_a_user_said_is_in_no_log(
             answer = {"action": "accept", "content": {"diagnosis": "hunter2canary"}}
             wire.send({"jsonrpc": "2.0", "id": question["id"], "result": answer})
             wire.send({"jsonrpc": "2.0", "id": 999, "result": answer})
+            wire.send({"jsonrpc": "2.0", "error": {"code": 1, "message": "no id"}})
             wire.ask(2, "ping")
             await wire.answer(2)
 
@@ -559,7 +560,8 @@ def test_a_late_reply_is_no_news_and_what_a_user_said_is_in_no_log(
     assert "hunter2canary" not in caplog.text
     warnings = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert [each.getMessage() for each in warnings] == [
-        "unexpected reply from the client to 999: never asked"
+        "unexpected reply from the client to 999: never asked",
+        "unexpected reply from the client to an unnamed request: never asked",
     ]
 
 
