@@ -93,11 +93,15 @@ class Side:
         self.is_open()
         self.wire.append(frame)
         read = json.loads(frame)
-        answers = [
-            number_of(message)
+        named = [
+            message
             for message in (read if isinstance(read, list) else [read])
             if "method" not in message and message.get("id") is not None
         ]
+        # A frame that was cut names its request: never one that is open.
+        for message in named:
+            assert not is_cut(message) or self.peer.incoming.find(message["id"]) is None
+        answers = [number_of(message) for message in named]
         answers = [number for number in answers if number != -1]
         # A batch is numbered in request order, and its answer has that order.
         assert answers == sorted(answers)
@@ -195,10 +199,17 @@ class Side:
 
 
 def number_of(reply: dict[str, Any]) -> int:
-    """The number of the request that a reply, as we write them, answers."""
+    """The number of the request that a reply, as we write them, answers; -1 for none."""
+    if is_cut(reply):
+        return -1
     number = reply["result"]["n"] if "result" in reply else reply["error"]["data"]["n"]
     assert isinstance(number, int)
     return number
+
+
+def is_cut(reply: dict[str, Any]) -> bool:
+    """Say whether this reply is to a request that was cut on its way."""
+    return "error" in reply and reply["error"]["code"] == -32700
 
 
 class PeersMachine(RuleBasedStateMachine):

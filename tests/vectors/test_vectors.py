@@ -10,7 +10,7 @@ under which `policy`, over which `transport`, and then one of two things:
   What was written is read back: as the same message, or as `decodes`.
 
 A fault that is `deferred` is one that `Codec.envelope` leaves to whoever reads the params
-or the result: "always", or "sometimes" for bad UTF-8, which it sees where it looks again.
+or the result.
 """
 
 from __future__ import annotations
@@ -256,8 +256,7 @@ def assert_agrees(found: Json, expected: Json) -> None:
         for item, wanted in zip(found["items"], expected["items"], strict=True):
             assert_agrees(item, wanted)
     elif "fault" in expected:
-        deferred = expected.get("deferred")
-        if deferred == "always" or (deferred == "sometimes" and "fault" not in found):
+        if expected.get("deferred") == "always":
             assert "fault" not in found
         else:
             assert_same(found, expected)

@@ -22,7 +22,7 @@ from msgspec.json import Encoder
 from ..errors import NOTHING, InvalidMessage, LocalProtocolError
 from ..redaction import first_and_last
 from . import encode_errors
-from .decode_errors import UNREADABLE, Diagnosis, elements_of, kind_of
+from .decode_errors import UNREADABLE, Diagnosis, elements_of, kind_of, mended
 from .decoders import CALLS, REPLIES, Expect, MessageDecoder, Read, envelope_reader, whole_reader
 from .limits import MAX_INTEGER_DIGITS, TransportName
 from .messages import (
@@ -113,7 +113,12 @@ class Codec:
             InvalidMessage: the message is invalid; `answer()` is the reply to send.
         """
         try:
-            if type(data) is bytes and len(data) <= self._straight:
+            # The decoder does not check the encoding of what it skips or leaves raw.
+            if (
+                type(data) is bytes
+                and len(data) <= self._straight
+                and (data.isascii() or data.decode())
+            ):
                 # Through a local name: calling an attribute that is not a method is slower.
                 read = self._envelope
                 return read(data)  # type: ignore[no-any-return]  # made at run time
@@ -128,9 +133,12 @@ class Codec:
             InvalidMessage: the message is invalid; `answer()` is the reply to send.
         """
         try:
-            # Unknown members are skipped unchecked, so the encoding of text that is not ASCII
-            # is checked first.
-            if type(data) is bytes and len(data) <= self._straight and data.isascii():
+            # As above.
+            if (
+                type(data) is bytes
+                and len(data) <= self._straight
+                and (data.isascii() or data.decode())
+            ):
                 read = self._whole
                 found = read(data)
                 if type(found) is self._shape:
@@ -174,9 +182,12 @@ class Codec:
     def faults(self, fault: InvalidMessage, text: bytes) -> list[InvalidMessage]:
         """Return all errors of the envelope of a message, given the first one.
 
-        An error that prevents decoding, such as the size, hides all others.
+        An error that prevents decoding, such as the size, hides all others; a lone surrogate
+        does not.
         """
         try:
+            if fault.rule == "jsonrpc.text.surrogate":
+                return [fault, *self._faults.every(mended(text))]
             found = list(self._faults.every(text))
         except UNREADABLE:
             found = []
@@ -193,17 +204,22 @@ class Codec:
                 return reader.loose(text)
             except UNREADABLE:
                 pass
-        fault = faults.text(text)
+        fault, mark = faults.text(text), b""
+        if fault is not None and fault.rule == "jsonrpc.text.json":
+            text, mark, fault = faults.marked(text, fault)
         if fault is not None:
-            raise fault
+            replies = faults.replies_in(text, fault) if self.policy.accepts_batches else []
+            if not replies:
+                raise fault
+            return replies
         if kind_of(text) == "array":
-            return self._elements(text, reader)
-        read = self._one(text, "", reader)
+            return self._elements(text, reader, mark)
+        read = self._one(text, "", reader, mark)
         if isinstance(read, InvalidMessage):
             raise read
         return read
 
-    def _elements(self, text: bytes, reader: MessageDecoder) -> list[Any]:
+    def _elements(self, text: bytes, reader: MessageDecoder, mark: bytes) -> list[Any]:
         """Decode a batch by element, so that an invalid one does not affect the others."""
         faults, limit = self._faults, self.policy.limits.batch
         if not self.policy.accepts_batches:
@@ -219,7 +235,9 @@ class Codec:
             raise faults.fault("jsonrpc.limit.batch-length", got=f"more than {limit} elements")
         if not elements:
             raise fault
-        read = [self._one(bytes(raw), f"/{place}", reader) for place, raw in enumerate(elements)]
+        read = [
+            self._one(bytes(raw), f"/{place}", reader, mark) for place, raw in enumerate(elements)
+        ]
         if not self.policy.mixed_batches and any(isinstance(item, CALLS) for item in read):
             for place, item in enumerate(read):
                 if isinstance(item, REPLIES):
@@ -232,9 +250,13 @@ class Codec:
                     )
         return read
 
-    def _one(self, text: bytes, where: str, reader: MessageDecoder) -> Any:
+    def _one(self, text: bytes, where: str, reader: MessageDecoder, mark: bytes) -> Any:
         """Return the message, or the error."""
         try:
+            if mark and mark in text:
+                text, fault = self._faults.unmarked(text, mark, where)
+                if fault is not None:
+                    return fault
             return self._read_one(text, reader) or self._fault_of(text, where, reader)
         except RecursionError:
             # The guard counts our own frames too, so a text may be skimmed but not decoded.

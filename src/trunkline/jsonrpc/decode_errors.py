@@ -7,9 +7,12 @@ which make up the error reply.
 
 The rules that live here, and only here:
 
-* An id is taken from valid JSON at the top level, or from the first KiB of a
-  frame over a limit; never from a nested value.
+* An id is taken from valid JSON at the top level; from the first KiB of a frame
+  over the size limit; from the first 64 KiB of a frame that is not JSON. It is
+  never taken from a nested value, nor where several members could be the id.
 * Replies and notifications are not answered.
+* A lone surrogate in a text is read as U+FFFD. In an identifier or a member name,
+  and everywhere in a strict codec, the message is rejected.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from .messages import RequestId
 if TYPE_CHECKING:
     from .policy import Policy
 
-__all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of"]
+__all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of", "mended"]
 
 # All that decoding a text can raise. UnicodeDecodeError is not a DecodeError.
 UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
@@ -55,6 +58,8 @@ _KINDS: Final = {
     ord("n"): "null",
 }
 _BLANK: Final = b" \t\n\r"
+# Of a text that is not JSON: every mark in it costs a step in Python.
+_MAX_SCANNED_BYTES: Final = 65536
 _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -119,10 +124,52 @@ class Diagnosis:
         A reply is not answered. A notification cannot be recognised by its beginning, so a
         text without an id there is answered without one.
         """
-        head = text[:MAX_HEAD_BYTES]
-        names, id = tokenizer.top_level_names(head), self.trusted(tokenizer.salvage_id(head))
-        is_reply = b"method" not in names and bool(names & {b"result", b"error"})
-        return self.fault(rule, id=id, answerable=not is_reply, **facts)
+        heads = tokenizer.message_heads(text[:MAX_HEAD_BYTES])
+        head = heads[0] if heads and kind_of(text) == "object" else None
+        return self.fault(
+            rule,
+            id=None if head is None else self.trusted(head.id),
+            answerable=head is None or not head.is_reply,
+            **facts,
+        )
+
+    def _unparsed(self, rule: str, text: bytes, got: str) -> InvalidMessage:
+        """Return the error for a text that is not JSON, with the id and kind that it shows.
+
+        Without a method, result or error it may be a request or a reply: it is answered without
+        an id, which could be that of another request.
+        """
+        heads = tokenizer.message_heads(text[:_MAX_SCANNED_BYTES])
+        if len(heads) != 1 or kind_of(text.removeprefix(_BOMS[0])) != "object":
+            return self.fault(rule, got=got)
+        head = heads[0]
+        is_known = head.is_reply or b"method" in head.names
+        return self.fault(
+            rule,
+            got=got,
+            id=self.trusted(head.id) if is_known else None,
+            answerable=not (head.is_reply or self._is_notification(head)),
+        )
+
+    def _is_notification(self, head: tokenizer.MessageHead) -> bool:
+        is_message = b"jsonrpc" in head.names or self._policy.strictness == "lenient"
+        return is_message and head.is_notification
+
+    def replies_in(self, text: bytes, fault: InvalidMessage) -> list[InvalidMessage]:
+        """Return an error for each reply of a batch that is not JSON; none if it has calls."""
+        heads = tokenizer.message_heads(text[:_MAX_SCANNED_BYTES])
+        if kind_of(text) != "array" or not all(head.is_reply for head in heads):
+            return []
+        return [
+            self.fault(
+                fault.rule,
+                where=f"/{place}",
+                got=fault.got,
+                id=self.trusted(head.id),
+                answerable=False,
+            )
+            for place, head in enumerate(heads)
+        ]
 
     # -- examining a text --------------------------------------------------------------------
 
@@ -136,8 +183,8 @@ class Diagnosis:
         )
         if found is None:
             return None
-        ids = tokenizer.top_level_ids(text)
-        id = self.trusted(ids[0]) if len(ids) == 1 else None
+        heads = tokenizer.message_heads(text)
+        id = self.trusted(heads[0].id) if heads and kind_of(text) == "object" else None
         try:
             is_answered = _Members(self, self._policy, _members(text), where).answerable()
         except ValidationError:
@@ -149,11 +196,11 @@ class Diagnosis:
     def encoding(self, text: bytes) -> InvalidMessage | None:
         """Return the error for a text that is not UTF-8, or None."""
         if text.startswith(_BOMS):
-            return self.fault("jsonrpc.text.bom", got=text[:3].hex(" "))
+            return self._unparsed("jsonrpc.text.bom", text, text[:3].hex(" "))
         try:
             text.decode()
         except UnicodeDecodeError as error:
-            return self.fault("jsonrpc.text.utf8", got=f"byte {error.start}")
+            return self._unparsed("jsonrpc.text.utf8", text, f"byte {error.start}")
         return None
 
     def text(self, text: bytes) -> InvalidMessage | None:
@@ -166,8 +213,52 @@ class Diagnosis:
         except RecursionError:
             return self.too_deep(text)
         except UNREADABLE as error:
-            return self.fault("jsonrpc.text.json", got=_place(error))
+            return self._unparsed("jsonrpc.text.json", text, _place(error))
         return None
+
+    def marked(
+        self, text: bytes, fault: InvalidMessage
+    ) -> tuple[bytes, bytes, InvalidMessage | None]:
+        """Return a text that was rejected with a mark over each lone surrogate, and the mark.
+
+        If that does not make it JSON, return it with an empty mark and the error.
+        """
+        # Imported here: few texts have one.
+        from . import surrogates
+
+        found = surrogates.mark(text)
+        if found is None:
+            return text, b"", fault
+        other = self.text(found[0])
+        return (text, b"", other) if other is not None else (*found, None)
+
+    def unmarked(self, text: bytes, mark: bytes, where: str) -> tuple[bytes, InvalidMessage | None]:
+        """Return a message with U+FFFD for each mark, and the error if one cannot be replaced."""
+        # As above.
+        from . import surrogates
+
+        found = surrogates.find_in_identifier(text, mark)
+        if found is None and self._policy.strictness == "strict":
+            found = surrogates.Found(text.find(mark))
+        if found is None:
+            return surrogates.replace(text, mark), None
+        inner = ""
+        if found.offset < _MAX_SCANNED_BYTES:
+            inner = tokenizer.place_of(text, found.offset)
+            # The name itself cannot be sent back.
+            inner = inner.rpartition("/")[0] if found.in_name else inner
+        return text, self._surrogate(text, mark, where, inner)
+
+    def _surrogate(self, text: bytes, mark: bytes, where: str, inner: str) -> InvalidMessage:
+        rule, got = "jsonrpc.text.surrogate", "a lone surrogate"
+        try:
+            members = _members(text)
+        except ValidationError:
+            return self.fault(rule, where=where + inner, got=got)
+        checked = _Members(self, self._policy, members, where)
+        if mark in bytes(members.get("id", b"")):
+            checked.distrust_id()
+        return checked.broken(rule, inner.removeprefix("/"), got=got)
 
     def message(self, text: bytes, where: str = "") -> InvalidMessage | None:
         """Return the first error of a JSON text, or None if no rule is broken."""
@@ -245,6 +336,10 @@ class _Members:
             answerable=self.answerable(),
             null_id=null_id,
         )
+
+    def distrust_id(self) -> None:
+        """Answer without the id: it is not what its sender meant."""
+        self._id = None
 
     def answerable(self) -> bool:
         """Return True if this message is neither a reply nor a notification."""
@@ -427,6 +522,15 @@ def _members_of(text: bytes | Raw, names: tuple[str, ...]) -> dict[str, Raw]:
 def _object_of(names: tuple[str, ...]) -> Callable[[bytes | Raw], Struct]:
     """Return a decoder of objects that keeps these members raw, and skips all others."""
     return Decoder(defstruct("Members", [(name, Raw | UnsetType, UNSET) for name in names])).decode
+
+
+def mended(text: bytes) -> bytes:
+    """Return a text with U+FFFD for each lone surrogate, wherever it is."""
+    # As above.
+    from . import surrogates
+
+    found = surrogates.mark(text)
+    return text if found is None else surrogates.replace(*found)
 
 
 def kind_of(text: bytes) -> str:

@@ -11,8 +11,9 @@ The rules that live here, and only here:
   a batch of notifications is not answered.              [JSON-RPC 2.0, section 6]
 * An invalid reply that names an open request ends that request: no other reply
   will come.
-* A request with the id of an open request is rejected without an id: with it,
-  the sender would take the error for the answer to the open request.
+* A request with the id of an open request is rejected without an id, whatever else
+  is wrong with it: with the id, the sender would take the error for the answer to
+  the open request.
 * A request stays closed when `write` raises: an answer that may be partly sent
   is not sent again, and a request that may not have been sent is not waited for.
   The exception reaches the caller.
@@ -226,6 +227,8 @@ class Peer:
             found = self._outgoing.match(fault.id, is_error=True)
             if isinstance(found, Pending):
                 self._on_reply(found, fault)
+        elif fault.id is not None and self._incoming.find(fault.id) is not None:
+            fault.id = None
         self._settle(fault.answer() if self._answers_faults else None, route, slot)
         self._on_problem(fault, route)
 

@@ -1,15 +1,15 @@
 """A JSON tokenizer for checks that need no value, or come before decoding.
 
-It finds the nesting depth, duplicate member names, long integers, and the id of a
-frame over the size limit, in one pass over brackets and names, without recursion
-and with memory for the open objects and their names. It does not validate: the
-decoder does.
+It finds the nesting depth, duplicate member names, long integers, and the id and
+kind of a frame that is over the size limit or is not quite JSON, in one pass over
+brackets and names, without recursion and with memory for the open objects and
+their names. It does not validate: the decoder does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ from msgspec.json import decode
 
 from .messages import RequestId
 
-__all__ = ["TokenFault", "find_excess", "pointer", "salvage_id", "top_level_ids", "top_level_names"]
+__all__ = ["MessageHead", "TokenFault", "find_excess", "message_heads", "place_of", "pointer"]
 
 # A strict codec scans all that a peer sends, so every repeat is possessive: backtracking costs
 # memory for each character.
@@ -31,7 +31,11 @@ _MARKS: Final = rb"(" + _STRING + rb")\s*+:|" + _STRING + rb'|([{\[])|([}\]])|("
 # the rest would be tried again from each of its characters.
 _UNMARKED: Final = rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*+"
 _NEXT: Final = _UNMARKED + rb"(?:" + _MARKS + rb"|\Z)"
-_VALUE: Final = rb"\s*+(" + _STRING + rb'|[^\s{}\[\],:"]++)'
+# A scalar that is followed by nothing but the end of its member.
+_VALUE: Final = rb"\s*+(" + _STRING + rb'|[^\s{}\[\],:"]++)(?=\s*+(?:[,}]|\Z))'
+_BOM: Final = b"\xef\xbb\xbf"
+_OBJECT: Final = ord("{")
+_CLOSED_BY: Final = {_OBJECT: b"}", ord("["): b"]"}
 
 # Characters kept at either end of a pointer: its steps are names that the peer chose.
 _MAX_POINTER_END: Final = 500
@@ -57,7 +61,9 @@ def find_excess(
         if kind == _OPENING:
             names.append(None)
             if len(names) > deepest:
-                return TokenFault("jsonrpc.limit.depth", _place(text, mark.start(kind)), len(names))
+                return TokenFault(
+                    "jsonrpc.limit.depth", place_of(text, mark.start(kind)), len(names)
+                )
         elif kind == _CLOSING:
             if names:
                 names.pop()
@@ -71,48 +77,74 @@ def find_excess(
                     seen.add(name)
                 else:
                     got = name.decode("utf-8", "replace")
-                    return TokenFault("jsonrpc.text.duplicate-key", _place(text, mark.end()), got)
+                    return TokenFault("jsonrpc.text.duplicate-key", place_of(text, mark.end()), got)
         elif kind == _INTEGER:
             got = f"{len(mark[_INTEGER].lstrip(b'-'))} digits"
-            return TokenFault("jsonrpc.limit.number", _place(text, mark.start(kind)), got)
+            return TokenFault("jsonrpc.limit.number", place_of(text, mark.start(kind)), got)
         elif kind == _CUT:
             break
     return None
 
 
-def salvage_id(head: bytes) -> RequestId | None:
-    """Return the top-level id in the first bytes of a frame, if there is exactly one."""
-    ids = top_level_ids(head)
-    return ids[0] if len(ids) == 1 else None
+class MessageHead(NamedTuple):
+    """What the member names of a message show, though it may be truncated or malformed."""
+
+    names: set[bytes]
+    # The value of each member `id`; None for one that is not a valid id.
+    ids: list[RequestId | None]
+    # Whether the end of the message was found.
+    is_closed: bool = False
+
+    @property
+    def id(self) -> RequestId | None:
+        """The id, if there is exactly one member of that name and it is valid."""
+        return self.ids[0] if len(self.ids) == 1 else None
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether it has a result or an error, and no method."""
+        return b"method" not in self.names and not self.names.isdisjoint((b"result", b"error"))
+
+    @property
+    def is_notification(self) -> bool:
+        """Whether it is complete and has a method and no id."""
+        return self.is_closed and b"method" in self.names and not self.ids
 
 
-def top_level_ids(text: bytes) -> list[RequestId]:
-    """Return every valid id at the top level of a text, which may be truncated."""
-    found = (_id_at(text, end) for name, end in _top_level(text) if name == b"id")
-    return [id for id in found if id is not None]
+def message_heads(text: bytes) -> list[MessageHead]:
+    """Return what a text shows of its message, or of each message of a batch.
 
-
-def top_level_names(text: bytes) -> set[bytes]:
-    """Return the member names at the top level of a text, which may be truncated."""
-    return {name for name, _ in _top_level(text)}
-
-
-def _top_level(text: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield each member name at the top level, with the offset of its value."""
-    depth = 0
-    outermost = b""
+    The text may be truncated. A member counts where all brackets before it match. The list is
+    empty if the text does not start with a bracket, or a second value follows the first.
+    """
+    heads: list[MessageHead] = []
+    # The open brackets, and how many of them are open inside a message: one more in a batch.
+    opened, level = bytearray(), 1
     for mark in _pattern(_NEXT).finditer(text):
         kind = mark.lastindex
         if kind == _OPENING:
-            outermost = outermost if depth else mark[_OPENING]
-            depth += 1
+            bracket = mark[_OPENING]
+            if not opened:
+                if text[: mark.start(_OPENING)].removeprefix(_BOM).strip():
+                    return []
+                level = 1 if bracket == b"{" else 2
+            opened += bracket
+            if len(opened) == level and bracket == b"{":
+                heads.append(MessageHead(set(), []))
         elif kind == _CLOSING:
-            depth = max(0, depth - 1)
+            if not opened or _CLOSED_BY[opened.pop()] != mark[_CLOSING]:
+                break
+            if len(opened) == level - 1 and mark[_CLOSING] == b"}":
+                heads[-1] = heads[-1]._replace(is_closed=True)
         elif kind == _NAME:
-            if depth == 1 and outermost == b"{":
-                yield _name(mark[_NAME]), mark.end()
+            if len(opened) == level and opened[-1] == _OBJECT:
+                name = _name(mark[_NAME])
+                heads[-1].names.add(name)
+                if name == b"id":
+                    heads[-1].ids.append(_id_at(text, mark.end()))
         elif kind == _CUT:
             break
+    return heads
 
 
 def pointer(steps: Iterable[str | int]) -> str:
@@ -148,7 +180,7 @@ def _integers_over(digits: int) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     return re.compile(integer), re.compile(_MARKS + rb"|" + integer, re.DOTALL)
 
 
-def _place(text: bytes, end: int) -> str:
+def place_of(text: bytes, end: int) -> str:
     """Return the JSON pointer of the position `end`."""
     # For each open array or object, the index or name of the current element.
     steps: list[str | int] = []

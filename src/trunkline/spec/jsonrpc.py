@@ -40,6 +40,7 @@ _ROWS: Final = (
     Rule("jsonrpc.text.utf8", _PARSE, "UTF-8", "RFC 8259, section 8.1", "F-45"),
     Rule("jsonrpc.text.bom", _PARSE, "no byte order mark", "RFC 8259, section 8.1"),
     Rule("jsonrpc.text.json", _PARSE, "one JSON value", "JSON-RPC 2.0, section 5.1", "E-06 E-63"),
+    Rule("jsonrpc.text.surrogate", _PARSE, "text without lone surrogates", "RFC 8259, section 8.2"),
     Rule("jsonrpc.text.duplicate-key", _REQUEST, "each member name once", "RFC 8259, section 4"),
     Rule("jsonrpc.message.object", _REQUEST, "an object, or an array of objects", "JSON-RPC 2.0, section 4", "E-07 E-64"),
     Rule("jsonrpc.version.required", _REQUEST, 'a member "jsonrpc" with the value "2.0"', "JSON-RPC 2.0, section 4", "E-14 S-32 K-64"),

@@ -146,7 +146,11 @@ def test_size_comes_before_text() -> None:
         b'{"jsonrpc":"2.0","id":1.5,"method":"m"}',
         b'{"jsonrpc":"2.0","method":5,"x":"\\"id\\":8"}',
         b'{"jsonrpc":"2.0","method":"m","params":{"id":8}',
-        b'{"jsonrpc":"2.0","id":8,"method":"m"',
+        b'{"jsonrpc":"2.0","method":"m","params":{"id":8,"x":NaN}}',
+        b'{"jsonrpc":"2.0","id":8,"id":9,"method":"m","x":NaN}',
+        b'{"jsonrpc":"2.0","id":8,"method":"m"}{"jsonrpc":"2.0","id":9,"method":"m"}',
+        b'{"jsonrpc":"2.0","id":8',
+        b'{"jsonrpc":"2.0","id":8,',  # a request or a reply
         b'{"id":8}\xff',
         b'"id"',
         b"8",
@@ -171,6 +175,73 @@ def test_an_id_that_is_the_messages_is_used(id: int | str, policy: Policy) -> No
         fault = fault_of(data % text, policy)
         assert (fault.id, type(fault.id)) == (id, type(id))
         assert answer_of(fault)["id"] == id
+
+
+NOT_JSON: dict[str, bytes] = {
+    "invalid UTF-8": b'"\xff"',
+    "half a character": b'"\xc3"',
+    "an encoded surrogate": b'"\xed\xa0\x80"',
+    "NaN": b"NaN",
+    "Infinity": b"-Infinity",
+    "a comma after the last": b"[1,]",
+    "a raw tab": b'"\t"',
+    "an unknown escape": rb'"\q"',
+    "a leading zero": b"01",
+    "a bare name": b"{a:1}",
+    "half a surrogate escape": rb'"\ud83"',
+    "brackets that do not match": b"[1}",
+}
+
+
+@for_each("policy", POLICIES, ids=range(len(POLICIES)))
+@pytest.mark.parametrize("what", NOT_JSON)
+def test_a_message_that_is_not_quite_json_shows_its_id_and_kind(what: str, policy: Policy) -> None:
+    value = NOT_JSON[what]
+    for text, id in ((b"8", 8), (b'"a"', "a")):
+        request = b'{"jsonrpc":"2.0","id":%b,"method":"m","params":{"x":%b}}' % (text, value)
+        fault = fault_of(request, policy)
+        assert (fault.code, fault.id) == (-32700, id)
+        assert answer_of(fault)["id"] == id
+        for outcome in (b'"result":{"x":%b}', b'"error":{"code":1,"message":"e","data":%b}'):
+            reply = b'{"jsonrpc":"2.0","id":%b,' % text + outcome % value + b"}"
+            fault = fault_of(reply, policy)
+            assert (fault.rule.startswith("jsonrpc.text."), fault.id) == (True, id)
+            assert fault.answer() is None
+
+
+@for_each("policy", POLICIES, ids=range(len(POLICIES)))
+@pytest.mark.parametrize("what", [what for what in NOT_JSON if not what.startswith("brackets")])
+def test_a_notification_that_is_not_quite_json_is_not_answered(what: str, policy: Policy) -> None:
+    data = b'{"jsonrpc":"2.0","method":"m","params":{"id":8,"x":%b}}' % NOT_JSON[what]
+    fault = fault_of(data, policy)
+    assert (fault.id, fault.answer()) == (None, None)
+
+
+def test_a_truncated_request_is_answered_with_its_id_and_one_that_may_have_an_id_is_answered() -> (
+    None
+):
+    assert answer_of(fault_of(b'{"jsonrpc":"2.0","id":8,"method":"m"'))["id"] == 8
+    fault = fault_of(b'{"jsonrpc":"2.0","method":"m","params":{')
+    assert answer_of(fault).get("id") is None
+
+
+def test_the_id_of_a_text_that_is_not_json_is_looked_for_in_its_first_64_kib() -> None:
+    head, tail = b'{"jsonrpc":"2.0","method":"m","x":NaN,"y":"', b'","id":8}'
+    room = 65536 - len(head) - len(tail)
+    assert fault_of(head + b"y" * room + tail).id == 8
+    assert fault_of(head + b"y" * (room + 1) + tail).id is None
+
+
+@for_each("policy", POLICIES, ids=range(len(POLICIES)))
+def test_each_reply_of_a_batch_that_is_not_json_has_its_own_error(policy: Policy) -> None:
+    data = b'[{"jsonrpc":"2.0","id":8,"result":{"x":NaN}},{"jsonrpc":"2.0","id":"a","error":{}}]'
+    read = Codec(policy).envelope(data)
+    assert isinstance(read, list)
+    assert [fault.id for fault in read if isinstance(fault, InvalidMessage)] == [8, "a"]
+    assert [fault.answer() for fault in read if isinstance(fault, InvalidMessage)] == [None, None]
+    calls = data.replace(b'"error"', b'"method":"m","error"')
+    fault = fault_of(calls, policy)
+    assert (fault.id, fault.answerable) == (None, True)
 
 
 def test_the_id_of_an_oversize_frame_is_looked_for_in_its_head() -> None:

@@ -12,10 +12,8 @@ import pytest
 from trunkline.jsonrpc.tokenizer import (
     TokenFault,
     find_excess,
+    message_heads,
     pointer,
-    salvage_id,
-    top_level_ids,
-    top_level_names,
 )
 
 DIGITS = 4300
@@ -224,7 +222,12 @@ def test_the_middle_of_a_very_long_pointer_is_left_out() -> None:
     assert pointer(["y" * 1000]) == "/" + "y" * 499 + "…" + "y" * 500
 
 
-# The id of a frame that is not read
+# The id and kind of a frame that is not read
+
+
+def salvage_id(text: bytes) -> int | str | None:
+    heads = message_heads(text)
+    return heads[0].id if len(heads) == 1 and text.lstrip()[:1] == b"{" else None
 
 
 @pytest.mark.parametrize(
@@ -277,6 +280,19 @@ def test_an_id_at_the_top_level_is_found(head: bytes, id: int | str) -> None:
         b'{"id":"a,7,b',  # not the 7 in a text whose end is not there
         b'{"id":"a,\\"id\\":7,b',
         rb'{"id":"\ud800",',
+        b'{"id":7,"id":null,',
+        b'{"id":7,"id":[8],',
+        b'{"id":7 8,',
+        b'{"id":"a"b",',
+        b'{"id":007,',
+        b'{"id":NaN,',
+        b'{"a":1}{"id":7}',
+        b'{"id":7}{"id":8}',
+        b'{"id":7}[',
+        b'x{"id":7}',
+        b'{"a":[1},"id":7}',  # at which level?
+        b'{"a":{"b":1]},"id":7}',
+        b'{"a":"he said "b", "id":7}',
     ],
 )
 def test_what_is_no_id_of_the_message_is_not_taken_for_one(head: bytes) -> None:
@@ -313,14 +329,58 @@ def test_wherever_a_frame_is_cut_its_head_shows_its_own_id_or_none(
     assert found == sorted(found, key=lambda one: one is not None)
 
 
-def test_every_readable_id_at_the_top_level_is_listed() -> None:
-    assert top_level_ids(b'{"id":1,"id":null,"x":{"id":2},"id":"3","id":[4]}') == [1, "3"]
+def test_every_id_at_the_top_level_is_listed() -> None:
+    (head,) = message_heads(b'{"id":1,"id":null,"x":{"id":2},"id":"3","id":[4]}')
+    assert head.ids == [1, None, "3", None]
+    assert head.id is None
 
 
 def test_the_names_at_the_top_level_are_those_of_the_message() -> None:
-    text = rb'{"a":{"b":1},"\u0063":["d",{"e":1}],"f":"g","h'
-    assert top_level_names(text) == {b"a", b"c", b"f"}
-    assert top_level_names(b'[{"a":1}]') == set()
+    (head,) = message_heads(rb'{"a":{"b":1},"\u0063":["d",{"e":1}],"f":"g","h')
+    assert head.names == {b"a", b"c", b"f"}
+    assert not head.is_closed
+
+
+def test_a_batch_has_the_names_and_ids_of_each_message() -> None:
+    heads = message_heads(b'[1,{"id":1,"result":{"id":2}},[{"id":3}],{"method":"m"},{"id":4')
+    assert [(head.names, head.ids, head.is_closed) for head in heads] == [
+        ({b"id", b"result"}, [1], True),
+        ({b"method"}, [], True),
+        ({b"id"}, [None], False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_reply", "is_notification"),
+    [
+        (b'{"id":1,"result":NaN}', True, False),
+        (b'{"id":1,"error":{', True, False),
+        (b'{"error":{},}', True, False),
+        (b'{"id":1,"method":"m","x":NaN}', False, False),
+        (b'{"id":1,"method":"m","result":NaN}', False, False),
+        (b'{"method":"m","x":NaN}', False, True),
+        (b'{"method":"m","params":{"id":1,"x":"\xff"}}', False, True),
+        (b'{"method":"m","id":NaN}', False, False),
+        (b'{"method":"m","params":{"x":1}', False, False),  # an id may follow
+        (b'{"id":1,"x":NaN}', False, False),
+    ],
+)
+def test_the_names_of_a_message_show_its_kind(
+    text: bytes, is_reply: bool, is_notification: bool
+) -> None:
+    (head,) = message_heads(text)
+    assert (head.is_reply, head.is_notification) == (is_reply, is_notification)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"x", b'"id":7', b'x {"id":7}', b'{"id":7} {"id":8}', b"{}[]"]
+)
+def test_what_is_not_one_value_shows_nothing(text: bytes) -> None:
+    assert message_heads(text) == []
+
+
+def test_a_byte_order_mark_does_not_hide_the_message_after_it() -> None:
+    assert message_heads(b'\xef\xbb\xbf{"id":7}')[0].id == 7
 
 
 # What a hostile text costs
@@ -372,5 +432,5 @@ def test_a_hostile_text_is_scanned_in_linear_time(text: bytes) -> None:
     start = process_time()
     find_excess(text, depth=256, digits=DIGITS, unique_names=True)
     find_excess(text, depth=256, digits=5, unique_names=True)
-    top_level_ids(text)
+    message_heads(text)
     assert process_time() - start < 3
