@@ -325,8 +325,8 @@ class ToolFailed(TrunklineError):
 
 
 def show_pointer(pointer: str) -> str:
-    """Return a redacted JSON pointer, with lone surrogates escaped so that it can be encoded."""
-    return str(redact(pointer)).encode("utf-8", "backslashreplace").decode()
+    """Return a redacted JSON pointer on one line, with control characters escaped."""
+    return visible(str(redact(pointer)), kept="")
 
 
 def visible(text: str, *, kept: str = "\t") -> str:

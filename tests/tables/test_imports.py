@@ -26,20 +26,21 @@ ALLOWED: dict[str, set[str]] = {
     "redaction": set(),
     "migration_hints": set(),
     "errors": {"redaction"},
+    "exception_text": {"errors", "redaction"},
     "concurrency": {"errors"},
     "spec": set(),
     "jsonrpc": {"errors", "redaction", "spec"},
     "mcp": {"errors", "redaction", "spec", "jsonrpc"},
     "judge": {"errors", "redaction", "spec", "jsonrpc", "mcp"},
     "store": {"errors", "redaction", "spec", "jsonrpc"},
-    "transports": {"errors", "redaction", "concurrency", "spec", "jsonrpc"},
+    "transports": {"errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc"},
     "server": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
-        "migration_hints",
+        *("exception_text", "migration_hints"),
     },
     "client": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "transports"),
-        "migration_hints",
+        *("exception_text", "migration_hints"),
     },
     "skills": {"errors", "redaction", "spec", "jsonrpc", "mcp", "server"},
     "testing": {
@@ -113,7 +114,7 @@ PACKAGES_WITH_CODE = {
 MAX_ENTRIES = 18
 
 # The core works under any event loop, or none: it opens nothing and reads no clock.
-SANS_IO = {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"}
+SANS_IO = {"errors", "exception_text", "redaction", "spec", "jsonrpc", "mcp", "judge"}
 OUTSIDE_WORLD = {"asyncio", "socket", "subprocess", "threading", "time", "http", "selectors", "ssl"}
 
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Iterable
 from typing import Any, Final
-
-from ..redaction import conceal
 
 __all__ = ["RateLimitedLog", "current_task", "log", "report", "wait_cancelled"]
 
@@ -60,9 +57,11 @@ class RateLimitedLog:
 
 def report(error: BaseException, what: str, level: int = logging.ERROR) -> None:
     """Log that `what` raised, and where."""
-    # Formatted here, so that secrets in the text are concealed.
-    trace = conceal("".join(traceback.format_exception(error)))
-    log.log(level, "%s raised an exception\n%s", what, trace)
+    # Imported here: most callbacks never raise.
+    from ..exception_text import as_redacted
+
+    # Formatted here, so that secrets in the text are concealed and its length is bounded.
+    log.log(level, "%s raised an exception\n%s", what, as_redacted(error))
 
 
 async def wait_cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:

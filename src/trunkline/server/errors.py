@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import logging
 import os
-import traceback
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
 from ..errors import NOTHING, PeerError, RequestAborted, RequestError, ToolError
+from ..exception_text import as_redacted, one_line
 from ..jsonrpc.error_codes import named_error
 from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.policy import Policy
 from ..mcp.types import CallToolResult, TextContent
 from ..migration_hints import CONTEXT_ATTRIBUTES, missing_attribute
-from ..redaction import redact, show
+from ..redaction import show
 from ..spec.error_kinds import ErrorKind
 from ..spec.mcp.methods import METHODS
 from .handlers.json_encoding import OutputMismatch
@@ -55,7 +55,7 @@ def refusal(error: RequestError, policy: Policy) -> ErrorObject:
     except LookupError as unknown:
         _log.error(
             "RequestError of a handler has an unknown kind, answering with an internal error: %s",
-            unknown,
+            one_line(unknown),
         )
         return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
@@ -98,7 +98,10 @@ def _log_unanswered(error: BaseException, context: Context) -> None:
     # Without a traceback: a client could fill the disk with them.
     what = show(context.name)
     _log.warning(
-        "%s %s failed, its request to the client was not answered: %s", context.method, what, error
+        "%s %s failed, its request to the client was not answered: %s",
+        context.method,
+        what,
+        one_line(error),
     )
 
 
@@ -117,24 +120,3 @@ def _reference(error: BaseException, context: Context) -> str:
     what = show(context.name)  # it may be a URI with a secret in it
     _log.error("%s %s failed (reference %s)\n%s", context.method, what, reference, trace)
     return reference
-
-
-def as_redacted(error: BaseException) -> str:
-    """Return an exception with its traceback, redacted, for the log."""
-    told = traceback.TracebackException.from_exception(error)
-    _without_marks(told, error)
-    # Line by line: `redact` cuts a text to a length that suits one value.
-    lines = "".join(told.format()).splitlines()
-    return "\n".join(str(redact(line)) for line in lines)
-
-
-def _without_marks(told: traceback.TracebackException, error: BaseException) -> None:
-    """Remove the position marks under the lines of a traceback.
-
-    Python parses each line again for them, which in 3.11 sometimes raises SystemError if two
-    threads do so at once.
-    """
-    told.stack = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__))
-    for inner, cause in ((told.__cause__, error.__cause__), (told.__context__, error.__context__)):
-        if inner is not None and cause is not None:
-            _without_marks(inner, cause)

@@ -30,7 +30,7 @@ from msgspec import UNSET
 
 from ..errors import RequestError
 from ..mcp.types import Resource, ResourceContents
-from ..redaction import redact
+from ..redaction import redact, show
 from ..server import CacheHint, Context, Extension, Server
 from ..spec.error_kinds import ErrorKind
 from .entries import DIRECTORY, EXTENSION, digest_of
@@ -152,7 +152,7 @@ class Skills(Extension):
         try:
             content = read_inside(file)
         except OSError as error:
-            _log.warning("skill file %s cannot be read: %s", redact(uri), error)
+            _log.warning("skill file %s cannot be read: %s", show(uri), show(str(error)))
             self._rescan()
             return None
         if digest_of(content) != file.digest:

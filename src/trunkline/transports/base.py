@@ -27,6 +27,7 @@ framing and I/O, and does not read the content of frames. The rules, which
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -35,7 +36,9 @@ from ..jsonrpc.framing import Fault
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.policy import Policy
 
-__all__ = ["HIGH_WATER", "LOW_WATER", "Address", "Frame", "Transport", "ignore"]
+__all__ = ["HIGH_WATER", "LOW_WATER", "Address", "Frame", "Transport", "ignore", "log_raised"]
+
+_log: Final = logging.getLogger("trunkline.transports")
 
 # What a transport delivers: a frame, or the fault in place of one that could not be read.
 Frame: TypeAlias = bytes | Fault
@@ -96,3 +99,11 @@ class Address(Protocol):
 
 def ignore(*_: object) -> None:
     """Do nothing: the default of a callback."""
+
+
+def log_raised(error: BaseException, what: str) -> None:
+    """Log an exception of a callback, redacted and cut: it may repeat what a peer sent."""
+    # Imported here: most callbacks never raise.
+    from ..exception_text import as_redacted
+
+    _log.error("%s\n%s", what, as_redacted(error))

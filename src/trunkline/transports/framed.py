@@ -8,11 +8,10 @@ takes it down.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from ..jsonrpc.framing import framing_named
-from .base import ignore
+from .base import ignore, log_raised
 from .io.fd import is_abandoned
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ __all__ = ["FramedTransport"]
 _MAX_COPIED_BYTES: Final = 64 * 1024
 # How often `finish` checks whether the connection is being closed meanwhile.
 _POLL_INTERVAL_S: Final = 1.0
-
-_log: Final = logging.getLogger("trunkline.transports")
 
 
 class FramedTransport:
@@ -152,8 +149,8 @@ class FramedTransport:
                 return
             try:
                 self.on_message(frame, None)
-            except Exception:  # noqa: BLE001  # a failed callback does not stop later frames
-                _log.exception("%s transport: on_message raised, frame dropped", self.name)
+            except Exception as error:  # noqa: BLE001  # a failed callback stops no later frame
+                log_raised(error, f"{self.name} transport: on_message raised, frame dropped")
 
     def _report(self, error: TransportError | None) -> None:
         """Report the end of the connection, once."""
@@ -161,5 +158,5 @@ class FramedTransport:
             self._is_reported = True
             try:
                 self.on_error(error)
-            except Exception:  # noqa: BLE001  # the connection is still to be released
-                _log.exception("%s transport: on_error raised", self.name)
+            except Exception as error:  # noqa: BLE001  # the connection is still to be released
+                log_raised(error, f"{self.name} transport: on_error raised")

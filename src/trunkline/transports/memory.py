@@ -15,12 +15,11 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import TransportError
-from .base import HIGH_WATER, LOW_WATER, ignore
+from .base import HIGH_WATER, LOW_WATER, ignore, log_raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryTransport", "memory_pair"]
 
-_log: Final = logging.getLogger("trunkline.transports")
 
 # After so many frames the event loop gets a turn: two ends that answer each other for ever would
 # block it.
@@ -96,8 +94,8 @@ class MemoryTransport:
             wire.is_idle = False
             try:
                 self._other.on_message(frame, None)
-            except Exception:  # noqa: BLE001  # the sender did not fail
-                _log.exception("memory transport: on_message raised, frame dropped")
+            except Exception as error:  # noqa: BLE001  # the sender did not fail
+                log_raised(error, "memory transport: on_message raised, frame dropped")
             finally:
                 if wire.waiting:
                     wire.deliver()
@@ -132,8 +130,8 @@ class MemoryTransport:
             return
         try:
             self.on_error(None)
-        except Exception:  # noqa: BLE001  # the caller of `close` did not fail
-            _log.exception("memory transport: on_error raised")
+        except Exception as error:  # noqa: BLE001  # the caller of `close` did not fail
+            log_raised(error, "memory transport: on_error raised")
 
 
 class _Wire:
@@ -175,8 +173,8 @@ class _Wire:
                     continue
                 try:
                     end.on_message(frame, None)
-                except Exception:  # noqa: BLE001  # the sender did not fail
-                    _log.exception("memory transport: on_message raised, frame dropped")
+                except Exception as error:  # noqa: BLE001  # the sender did not fail
+                    log_raised(error, "memory transport: on_message raised, frame dropped")
         finally:
             # Also after a KeyboardInterrupt: what is left is delivered before new frames.
             if waiting and self._loop is not None:

@@ -20,20 +20,18 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from ..errors import LocalProtocolError, TransportError
 from ..jsonrpc.framing import BadHeader, Oversize
-from .base import HIGH_WATER, ignore
+from .base import HIGH_WATER, ignore, log_raised
 
 if TYPE_CHECKING:
     from .base import Frame, Transport
 
 __all__ = ["Relay", "RelayEnd"]
 
-_log: Final = logging.getLogger("trunkline.transports")
 
 Hear: TypeAlias = "Callable[[Literal['client', 'server'], Frame], object]"
 
@@ -153,10 +151,10 @@ class Relay:
         try:
             if self._hear is not None:
                 self._hear(sender, frame)
-        except Exception:  # noqa: BLE001  # a failed observer does not end the connection
+        except Exception as error:  # noqa: BLE001  # a failed observer ends no connection
             if not self._has_failed:
                 self._has_failed = True
-                _log.exception("relay: hear raised; its further exceptions are not logged")
+                log_raised(error, "relay: hear raised; its further exceptions are not logged")
 
     def _spoil(self, here: Transport, why: str) -> None:
         # Later frames would follow a gap. The other direction goes on until the end.

@@ -8,13 +8,12 @@ exception it raises is logged; the connection goes on, and so do the calls.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..errors import TransportError
 from ..jsonrpc.limits import TransportName
-from .base import ignore
+from .base import ignore, log_raised
 
 if TYPE_CHECKING:
     from ..jsonrpc.policy import Policy
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Tapped", "TappedTransport"]
 
-_log: Final = logging.getLogger("trunkline.transports")
 
 Side: TypeAlias = Literal["client", "server"]
 Hear: TypeAlias = "Callable[[Side, Frame], object]"
@@ -96,7 +94,7 @@ class TappedTransport:
     def _tell(self, sender: Side, frame: Frame) -> None:
         try:
             self._hear(sender, frame)
-        except Exception:  # noqa: BLE001  # a failed observer does not end the connection
+        except Exception as error:  # noqa: BLE001  # a failed observer ends no connection
             if not self._has_failed:
                 self._has_failed = True
-                _log.exception("tap: hear raised; its further exceptions are not logged")
+                log_raised(error, "tap: hear raised; its further exceptions are not logged")

@@ -391,7 +391,9 @@ class ClientSubscriptions:
                 await session.ask(OutgoingRequest(_SUBSCRIBE, None, {"uri": uri}))
             except PeerError as error:
                 # The resource is gone, which is not a reason to fail the connection.
-                log.warning("the new connection is not subscribed to %s: %s", show(uri), error)
+                log.warning(
+                    "the new connection is not subscribed to %s: %s", show(uri), show(str(error))
+                )
                 self.uris.pop(uri, None)
 
     async def move(self, old: Session, new: Session) -> None:
@@ -404,7 +406,9 @@ class ClientSubscriptions:
             try:
                 await new.ask(OutgoingRequest(_SUBSCRIBE, SubscribeRequestParams, {"uri": uri}))
             except (PeerError, RequestAborted) as error:
-                log.warning("the new connection is not subscribed to %s: %s", show(uri), error)
+                log.warning(
+                    "the new connection is not subscribed to %s: %s", show(uri), show(str(error))
+                )
 
 
 def topics(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import DecodeError, Raw, ValidationError
@@ -134,14 +135,16 @@ def _misnamed(raw: Any, arguments: Any) -> str:
         given: dict[str, Raw] = decode(raw, type=dict[str, Raw])
     except (DecodeError, TypeError, RecursionError):
         return ""
-    unknown = [name for name in given if name not in arguments.names]
+    # The caller decides how many there are: those that are shown are looked for, not all.
+    unknown = [*islice((name for name in given if name not in arguments.names), _NAMES_SHOWN)]
+    count = len(given) - sum(name in given for name in arguments.names)
     missing = [name for name in arguments.required if name not in given]
     parts = []
     if missing:
         verb = "are" if len(missing) > 1 else "is"
-        parts.append(f"{_listed('argument', missing)} {verb} required")
+        parts.append(f"{_listed('argument', missing, len(missing))} {verb} required")
     if unknown:
-        parts.append(f"{_listed('unknown argument', unknown)}: {_known(arguments.names)}")
+        parts.append(f"{_listed('unknown argument', unknown, count)}: {_known(arguments.names)}")
     return "; ".join(parts)
 
 
@@ -149,10 +152,10 @@ def _known(names: Sequence[str]) -> str:
     return f"the arguments are {', '.join(names)}" if names else "there are no arguments"
 
 
-def _listed(noun: str, names: Sequence[str]) -> str:
+def _listed(noun: str, names: Sequence[str], count: int) -> str:
     shown = ", ".join(map(quoted, names[:_NAMES_SHOWN]))
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return f"{noun}{'s' if len(names) > 1 else ''} {shown}{more}"
+    more = f" and {count - _NAMES_SHOWN} more" if count > _NAMES_SHOWN else ""
+    return f"{noun}{'s' if count > 1 else ''} {shown}{more}"
 
 
 def _allowed(place: str, arguments: Any) -> str:

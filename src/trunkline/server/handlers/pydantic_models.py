@@ -34,6 +34,8 @@ _SAFE: Final = frozenset(
 )
 # Of several errors the first few are shown: they are fixed one after another anyway.
 _MAX_ERRORS_SHOWN: Final = 3
+# `errors()` makes a dict of each, 2 µs long; the caller decides how many there are.
+_MAX_ERRORS_READ: Final = 1000
 
 
 def is_model(type_: Any) -> bool:
@@ -53,6 +55,9 @@ def read_model(type_: Any, value: Any) -> Any:
         # From JSON, because a strict model takes a date as a text there and only there.
         return type_.model_validate_json(encode(value))
     except ValidationError as error:
+        count = error.error_count()
+        if count > _MAX_ERRORS_READ:
+            raise ValueError(f"{count} parts of it do not fit {type_.__name__}") from None
         faults = error.errors(include_url=False, include_input=False, include_context=False)
         raise ValueError(
             "; ".join(_sentence(each) for each in faults[:_MAX_ERRORS_SHOWN])

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ...errors import TransportError
 from ..addresses import Tcp, Unix
+from ..base import log_raised
 from ..io.fd import check_platform
 from .connection import AcceptedSocket, resolve, tune
 
@@ -168,8 +169,8 @@ class Listener:
         )
         try:
             self._on_connection(transport)
-        except Exception:  # noqa: BLE001  # the next connection is not affected
-            _log.exception("%s: on_connection raised, connection closed", self.address)
+        except Exception as error:  # noqa: BLE001  # the next connection is not affected
+            log_raised(error, f"{self.address}: on_connection raised, connection closed")
             transport.discard()
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:

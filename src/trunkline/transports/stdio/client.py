@@ -17,7 +17,6 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 from collections import deque
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import TransportError, visible
 from ...jsonrpc.framing import NewlineFraming, Oversize
 from ...redaction import HIDDEN, is_secret_name, redact, show
-from ..base import ignore
+from ..base import ignore, log_raised
 from ..framed import FramedTransport
 from ..io.fd import FdReader, FdWriter, check_platform
 from .process import Child, launch
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["StartedServer", "Stdio"]
 
-_log: Final = logging.getLogger("trunkline.transports")
 
 # The last lines of the server's log: enough for a traceback, too little to fill memory.
 _MAX_LOG_LINES: Final = 20
@@ -230,8 +228,8 @@ class _StdioTransport(FramedTransport):
     def _receive_log(self, data: bytes) -> None:
         try:
             self.on_stderr(data)
-        except Exception:  # noqa: BLE001  # a failed callback does not end the connection
-            _log.exception("stdio transport: on_stderr raised, log bytes dropped")
+        except Exception as error:  # noqa: BLE001  # a failed callback ends no connection
+            log_raised(error, "stdio transport: on_stderr raised, log bytes dropped")
         self._stderr.receive(data)
 
     def _output_ended(self, error: OSError | None) -> None:
@@ -340,8 +338,8 @@ class _Stderr:
             if self._on_line is not None:
                 try:
                     self._on_line(text)
-                except Exception:  # noqa: BLE001  # as above
-                    _log.exception("stdio transport: on_stderr raised, log line dropped")
+                except Exception as error:  # noqa: BLE001  # as above
+                    log_raised(error, "stdio transport: on_stderr raised, log line dropped")
 
 
 def _text(given: object, place: str) -> str:

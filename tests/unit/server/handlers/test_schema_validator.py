@@ -206,3 +206,45 @@ def test_a_secret_in_a_name_is_not_shown() -> None:
     found = SchemaCheck({"additionalProperties": False}).problem({name: 1})
     assert found is not None
     assert name not in found
+
+
+# The value decides how many errors there are
+
+
+def test_five_unexpected_names_are_shown() -> None:
+    check = SchemaCheck({"properties": {"a": {}}, "unevaluatedProperties": False})
+    found = check.problem({f"k{n}": n for n in range(10)})
+    names = ", ".join(f'"k{n}"' for n in range(5))
+    assert found == f'the value breaks "unevaluatedProperties": unexpected {names}'
+
+
+def test_a_large_value_that_fits_no_alternative_is_rejected_without_its_place() -> None:
+    check = SchemaCheck({"anyOf": [{"items": {"type": "integer"}}, {"type": "object"}]})
+    assert check.problem(["x"] * 2000) == 'the value breaks "anyOf"'
+    assert check.problem(["x"] * 2001) == "the value does not fit; it is too large to say where"
+    assert check.problem([1] * 2001) is None
+
+
+@pytest.mark.parametrize(
+    "alternative",
+    [
+        {"$ref": "#/$defs/a"},
+        {"additionalProperties": {"type": "integer"}},
+        {"patternProperties": {"^k": {"type": "integer"}}},
+        {"propertyNames": {"maxLength": 1}},
+        {"properties": {"k1": {"items": {"type": "integer"}}}, "required": ["zz"]},
+        {"allOf": [{"unevaluatedProperties": {"type": "integer"}}]},
+    ],
+)
+def test_alternatives_whose_errors_grow_with_the_value_are_known(
+    alternative: dict[str, Any],
+) -> None:
+    schema = {"oneOf": [alternative, False], "$defs": {"a": {"type": "integer"}}}
+    found = SchemaCheck(schema).problem({f"k{n}": "x" for n in range(3000)})
+    assert found == "the value does not fit; it is too large to say where"
+
+
+def test_alternatives_that_look_at_one_value_name_the_place_in_a_large_one() -> None:
+    choice = {"anyOf": [{"type": "integer"}, {"required": ["b"], "additionalProperties": False}]}
+    found = SchemaCheck({"items": choice}).problem([1] * 3000 + ["x", {"c": 1}])
+    assert found == '"[3001]" breaks "anyOf"'

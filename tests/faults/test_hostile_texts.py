@@ -1,0 +1,249 @@
+"""Hostile texts of 1, 2 and 4 MiB at each place that reads what a peer sent.
+
+A place that reads such a text on the event loop stops all clients of a server meanwhile. Its CPU
+time is compared with that of a loop in Python over as many steps as the text has bytes, measured
+in the same test, so that the speed of the machine does not matter. A text that is read in C, or
+cut before it is read, takes a fraction of that loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from time import process_time
+from typing import Any
+
+import pytest
+
+from tests.cases import for_each
+from tests.unit.server.wire import connected
+from trunkline import Client, Context, Server
+
+MIB = 1 << 20
+SIZES = (1, 2, 4)
+# Loops over the text that a place may take. The slowest takes 6, most less than 1; those that
+# looped over the text in Python took 30 to 1000.
+MAX_LOOPS = 16.0
+
+
+def one_loop() -> float:
+    """Return the CPU time of a loop with as many steps as 1 MiB has bytes."""
+
+    def loop() -> None:
+        for _ in range(MIB):
+            pass
+
+    return min(cpu(loop) for _ in range(3))
+
+
+def cpu(work: Callable[[], object]) -> float:
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+def assert_linear(work: Callable[[int], object]) -> None:
+    """Assert that `work(size)` takes a few loops over its text at most, of 1, 2 and 4 MiB."""
+    loop = one_loop()
+    for mib in SIZES:
+        # The better of two: another process may have emptied the caches meanwhile.
+        taken = min(cpu(lambda mib=mib: work(mib * MIB)) for _ in range(2))
+        assert taken < MAX_LOOPS * mib * loop, f"{taken / loop / mib:.1f} loops for {mib} MiB"
+
+
+def called(app: Server, tool: str, arguments: dict[str, Any]) -> Any:
+    """Return the result of one call."""
+
+    async def script() -> Any:
+        async with Client(app, timeout=300) as client:
+            return await client.call_tool(tool, arguments)
+
+    return asyncio.run(script())
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """The messages of all loggers, formatted."""
+    messages: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(self.format(record))
+
+    handler = Keep()
+    logging.getLogger().addHandler(handler)
+    yield messages
+    logging.getLogger().removeHandler(handler)
+
+
+# Schema validation
+
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "items": {"properties": {"v": {"type": "array", "items": {"type": "integer"}}}},
+    "items with alternatives": {
+        "properties": {
+            "v": {"items": {"anyOf": [{"type": "integer"}, {"required": ["b"], "type": "object"}]}}
+        }
+    },
+    "alternatives with items": {
+        "properties": {
+            "v": {"anyOf": [{"items": {"type": "integer"}}, {"items": {"type": "boolean"}}]}
+        }
+    },
+    "alternatives by reference": {
+        "properties": {"v": {"oneOf": [{"$ref": "#/$defs/a"}, {"type": "integer"}]}},
+        "$defs": {"a": {"items": {"oneOf": [{"type": "integer"}, {"type": "boolean"}]}}},
+    },
+    "one name": {"properties": {"v": {"additionalProperties": False}}},
+    "unevaluated names": {"properties": {"v": {"unevaluatedProperties": False}}},
+}
+
+
+@for_each("kind", SCHEMAS)
+def test_arguments_that_break_a_schema_everywhere_are_rejected_at_the_first_fault(
+    kind: str,
+) -> None:
+    from trunkline.server.handlers.schema_validator import SchemaCheck
+
+    check = SchemaCheck(SCHEMAS[kind])
+    by_name = "name" in kind
+    values = {
+        mib: {f"k{n}": 1 for n in range(mib * MIB // 12)} if by_name else ["x"] * (mib * MIB // 4)
+        for mib in SIZES
+    }
+    assert_linear(lambda size: check.problem({"v": values[size // MIB]}))
+    problem = check.problem({"v": values[1]})
+    assert problem is not None
+    assert len(problem) < 300
+    if kind != "one name" and by_name:
+        assert problem.count('"k') == 5
+    if kind.startswith("items"):
+        assert problem.startswith('"v[0]" breaks')
+
+
+def test_a_call_whose_arguments_break_the_schema_of_a_tool_costs_no_more_than_reading_it() -> None:
+    app = Server("s")
+    app.add_tool(lambda v: "never", "plain", input_schema={"type": "object", **SCHEMAS["items"]})
+    assert_linear(lambda size: called(app, "plain", {"v": ["x"] * (size // 4)}))
+    failed = called(app, "plain", {"v": ["x"] * (MIB // 4)})
+    assert failed.is_error
+    assert '"v[0]" breaks "type": expected integer' in failed.text
+
+
+def test_unknown_arguments_are_counted_and_twenty_are_named() -> None:
+    app = Server("s")
+    app.add_tool(lambda city: "never", "plain")
+    given = {mib: {f"k{n}": 1 for n in range(mib * MIB // 12)} for mib in SIZES}
+    assert_linear(lambda size: called(app, "plain", given[size // MIB]))
+    text = called(app, "plain", {f"k{n}": 1 for n in range(30)}).text
+    assert 'unknown arguments "k0", ' in text
+    assert text.count('"k') == 20
+    assert "and 10 more" in text
+
+
+def test_a_model_that_collects_all_errors_has_them_counted_not_listed() -> None:
+    import pydantic
+
+    class Report(pydantic.BaseModel):
+        ids: list[int]
+
+    app = Server("s")
+
+    def send(report: Report) -> str:
+        return "never"
+
+    app.add_tool(send)
+    text = called(app, "send", {"report": {"ids": ["x"] * 2000}}).text
+    assert "2000 parts of it do not fit Report" in text
+    assert '"ids.0"' in called(app, "send", {"report": {"ids": ["x"] * 1000}}).text
+
+
+# Exception texts
+
+
+def raising(make: Callable[[str], BaseException]) -> Server:
+    app = Server("s")
+
+    @app.tool
+    async def fail(text: str) -> str:
+        raise make(text)
+
+    return app
+
+
+def _noted(text: str) -> BaseException:
+    error = ValueError("noted")
+    error.add_note(text)
+    return error
+
+
+def _caused(text: str) -> BaseException:
+    error = ValueError("caused")
+    error.__cause__ = KeyError(text)
+    return error
+
+
+RAISED: dict[str, Callable[[str], BaseException]] = {
+    "its own text": lambda text: ValueError(f"no such city: {text}"),
+    "a note": _noted,
+    "a cause": _caused,
+    "a member of a group": lambda text: ExceptionGroup(
+        "several", [ValueError(text), ValueError("x")]
+    ),
+    "each member of a group": lambda text: ExceptionGroup(
+        "several", [ValueError(n) for n in range(len(text) // 16)]
+    ),
+}
+
+
+@for_each("where", RAISED)
+def test_an_exception_text_is_cut_before_it_is_logged(where: str, logged: list[str]) -> None:
+    app = raising(RAISED[where])
+    assert_linear(lambda size: called(app, "fail", {"text": "\n" * (size // 2)}))
+    assert logged
+    assert max(map(len, logged)) < 20_000
+
+
+@for_each("where", [where for where in RAISED if where != "each member of a group"])
+def test_an_exception_text_can_neither_forge_a_log_line_nor_act_on_a_terminal(
+    where: str, logged: list[str]
+) -> None:
+    hostile = "CRITICAL Oslo\x1b[2J\x9b31m\nCRITICAL trunkline: forged\r\u2028forged\u202e\x00"
+    logged.clear()
+    called(raising(RAISED[where]), "fail", {"text": hostile})
+    (message,) = logged
+    assert "Oslo" in message
+    assert message.replace("\n", "").isprintable()
+    lines = message.splitlines()
+    assert not [line for line in lines if line.lstrip().startswith(("CRITICAL", "forged"))]
+    assert "Traceback (most recent call last):" in lines
+
+
+def test_the_error_of_a_client_can_not_forge_a_log_line(logged: list[str]) -> None:
+    app = Server("s")
+
+    @app.tool
+    async def ask(ctx: Context) -> str:
+        await ctx.elicit("How many?", int)
+        return "never"
+
+    async def script() -> None:
+        capabilities = {"elicitation": {}}
+        async with connected(app, "2025-06-18", capabilities) as wire:
+            wire.call(1, "ask")
+            (question,) = await wire.until(1)
+            error = {"code": -1, "message": "no\nCRITICAL trunkline: forged\x1b[2J"}
+            wire.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+            await wire.answer(1)
+
+    asyncio.run(script())
+    (message,) = logged
+    assert message.isprintable()
+    assert "CRITICAL" in message
+
+
+def test_a_secret_over_several_lines_is_hidden_in_an_exception_text(logged: list[str]) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\n" + "Q0FOQVJZ\n" * 20 + "-----END PRIVATE KEY-----"
+    called(raising(RAISED["its own text"]), "fail", {"text": key})
+    assert "Q0FOQVJZ" not in logged[0]
