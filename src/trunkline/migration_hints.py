@@ -134,7 +134,7 @@ TOOL_OPTIONS: Hints = {
 RESOURCE_OPTIONS: Hints = {
     "app": ("meta", "user interfaces are declared in meta="),
     "auth": ("", _AUTH),
-    "security": ("", "template variables never match a slash unless they say so"),
+    "security": ("unsafe", "values that lead out of a folder are refused unless unsafe=True"),
     "tags": ("meta", _TAGS),
     "version": ("meta", "versions of resources are not supported; put them in the URI or in meta="),
 }

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
-from tests.unit.server.wire import connected
+from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Client, Context, Server
 
 MIB = 1 << 20
@@ -192,7 +192,7 @@ RAISED: dict[str, Callable[[str], BaseException]] = {
         "several", [ValueError(text), ValueError("x")]
     ),
     "each member of a group": lambda text: ExceptionGroup(
-        "several", [ValueError(n) for n in range(len(text) // 16)]
+        "several", [ValueError(n) for n in range(len(text) // 8)]
     ),
 }
 
@@ -247,3 +247,69 @@ def test_a_secret_over_several_lines_is_hidden_in_an_exception_text(logged: list
     key = "-----BEGIN PRIVATE KEY-----\n" + "Q0FOQVJZ\n" * 20 + "-----END PRIVATE KEY-----"
     called(raising(RAISED["its own text"]), "fail", {"text": key})
     assert "Q0FOQVJZ" not in logged[0]
+
+
+# URI templates
+
+
+def with_templates(*templates: str) -> Server:
+    app = Server("s")
+    for template in templates:
+        app.add_resource(lambda a, b: "x", template)
+    return app
+
+
+# 8 KiB each: escapes in digits, in small letters, characters that templates split at, pairs.
+HOSTILE_URIS: dict[str, str] = {
+    "escapes": "db://t0/" + "%61" * 2725,
+    "escapes in small letters": "db://t0/" + "%c3%bc" * 1360,
+    "letters to be encoded": "db://t0/" + "ü" * 8180,
+    "slashes": "db://t0/x" + "/a" * 4090,
+    "dots": "db://t0/x" + "/.a" * 2720,
+    "marks": "db://t0/x" + "?&;.#/" * 1360,
+    "pairs": "db://t0/x?" + "a=1&" * 2040,
+}
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    "other heads": tuple(f"db://u{n}/{{a}}/{{b}}" for n in range(100)),
+    "one segment": ("db://t0/{a}/{b}",),
+    "several segments": ("db://t0/{+a}/x{b}",),
+    "pairs": ("db://t0/x{?a,b}",),
+    "pairs apart": ("db://t0/x{?a}{&b}",),
+    "marks": ("db://t0/x{.a}{/b}",),
+    "an encoded literal": ("db://t0/%C3%BC{a}{?b}",),
+}
+
+
+@for_each("uris", HOSTILE_URIS)
+def test_uris_are_matched_without_a_loop_over_their_characters(uris: str) -> None:
+    uri = HOSTILE_URIS[uris]
+    assert 8100 < len(uri) <= 8192
+    cores = [with_templates(*templates)._core for templates in TEMPLATES.values()]
+
+    def look_up(size: int) -> None:
+        for n in range(size // len(uri)):
+            next(cores[n % len(cores)].find_resources(uri), None)
+
+    assert_linear(look_up)
+
+
+def test_one_listen_request_with_many_long_uris_is_read_quickly_or_refused() -> None:
+    app = with_templates(*(f"db://t{n}/{{a}}/{{b}}" for n in range(20)))
+
+    def listen(size: int) -> Any:
+        uris = [f"db://x/{'%61' * 2000}{n}" for n in range(size // 6010)]
+
+        async def script() -> Any:
+            async with connected(app, PER_REQUEST) as wire:
+                params = {"_meta": META, "notifications": {"resourceSubscriptions": uris}}
+                wire.ask(1, "subscriptions/listen", params)
+                (first,) = await wire.until(1)
+                return first
+
+        return asyncio.run(script())
+
+    assert_linear(listen)
+    assert listen(MIB)["method"] == "notifications/subscriptions/acknowledged"
+    refused = listen(2 * MIB)
+    assert refused["id"] == 1
+    assert "1048576 characters of URIs" in refused["error"]["message"]

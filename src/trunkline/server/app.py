@@ -331,6 +331,7 @@ class Server:
         inline: bool = False,
         timeout: float | None = None,
         cache: CacheHint | None = None,
+        unsafe: bool = False,
     ) -> Callable[[F], F]:
         """Register a function as a resource; `{name}` in the URI makes it a template.
 
@@ -349,10 +350,14 @@ class Server:
             inline: run a plain function on the event loop, not on a thread; it must be quick.
             timeout: seconds until the handler is cancelled.
             cache: how long clients may cache the content.
+            unsafe: call the handler of a template for any value. By default a value that leads
+                out of a folder, such as `../x`, `/x` or `..%2Fx`, is a resource that does not
+                exist.
 
         Raises:
             TypeError: the parameters are not the variables of the template.
-            ValueError: a resource of that URI exists, or the URI is not valid.
+            ValueError: a resource of that URI exists, or the URI is not valid, or is not a
+                template and `unsafe`.
         """
         register.check_name_given(uri, "@app.resource")
 
@@ -371,6 +376,7 @@ class Server:
                 inline=inline,
                 timeout=timeout,
                 cache=cache,
+                unsafe=unsafe,
             )
             return handler
 
@@ -393,6 +399,7 @@ class Server:
         inline: bool = False,
         timeout: float | None = None,
         cache: CacheHint | None = None,
+        unsafe: bool = False,
     ) -> None:
         """Register a resource or a template without a decorator; options as for `resource`.
 
@@ -402,7 +409,8 @@ class Server:
 
         Raises:
             TypeError: the parameters are not the variables of the template.
-            ValueError: a resource of that URI exists, or the URI is not valid.
+            ValueError: a resource of that URI exists, or the URI is not valid, or is not a
+                template and `unsafe`.
         """
         core = self._core
         entry = register.resource(
@@ -413,6 +421,7 @@ class Server:
             mime_type=mime_type,
             size=size,
             annotations=annotations,
+            unsafe=unsafe,
             shared=register.SharedOptions(title, description, icons, meta, inline, timeout, cache),
         )
         core.has_resources = True

@@ -142,8 +142,14 @@ class ServerCore:
         entry = self.resources.get(uri)
         if entry is not None:
             yield entry, {}
+        if not len(self.templates):
+            return
+        # Imported here: a server without templates need not know how they are read.
+        from .registry.uri_template import RequestedUri
+
+        asked = RequestedUri(uri)
         for entry in self.templates:
-            if entry.template is not None and (values := entry.template.match(uri)) is not None:
+            if (values := entry.match(asked)) is not None:
                 yield entry, values
 
     def knows_resource(self, uri: str) -> bool:

@@ -27,7 +27,7 @@ from ..handlers.output import Output
 from ..settings import CacheHint
 
 if TYPE_CHECKING:
-    from .uri_template import UriTemplate
+    from .uri_template import RequestedUri, UriTemplate
 
 __all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry", "icons_of"]
 
@@ -114,6 +114,12 @@ class ResourceEntry(Entry, kw_only=True, eq=False):
     mime_type: str | None = None
     annotations: Annotations | UnsetType = UNSET
     size: int | None = None
+    # Whether values of the template that lead out of a folder reach the handler.
+    unsafe: bool = False
+
+    def match(self, uri: RequestedUri) -> dict[str, str] | None:
+        """Return the values of the template in `uri`, or None if it does not match."""
+        return None if self.template is None else self.template.match(uri, safe=not self.unsafe)
 
     def row(self) -> Resource | ResourceTemplate:
         """Return the resource, or the template, as it is listed."""

@@ -173,6 +173,7 @@ def resource(
     mime_type: str | None,
     size: int | None,
     annotations: Any,
+    unsafe: bool,
     shared: SharedOptions,
 ) -> ResourceEntry:
     """Return the entry of a resource or of a template."""
@@ -193,6 +194,8 @@ def resource(
             f"{_title(handler)} takes {sorted(wanted) or 'no arguments'}, "
             f"which are not {what} {sorted(offered) or ''}".rstrip()
         )
+    if unsafe and template is None:
+        raise ValueError(f"unsafe=True is for templates, and {uri!r} has no variables")
     if uri in core.resources or uri in core.templates:
         raise ValueError(f"a resource {uri!r} exists already")
     return ResourceEntry(
@@ -204,6 +207,7 @@ def resource(
         mime_type=mime_type,
         size=size,
         annotations=_typed(annotations, Annotations, "annotations"),
+        unsafe=unsafe,
         **shared.fields(arguments, "resource"),
     )
 

@@ -17,8 +17,14 @@ The rules of matching live here, and only here:
   as `{?x}`, may be missing, and its variables with it; of several variables the last may.
 * `{x}`, `{.x}`, `{/x}` and `{;x}` do not match `/`, `?` or `#`; `{?x}` and `{&x}` do not match
   `#`. Pairs of name and value come in any order; a name outside the template does not match.
-* A URI is split before it is decoded: `%2F` never ends a value, but is a `/` in it.
-  **Check a value before it becomes part of a path**: `..%2F..%2Fetc` is one value.
+* Pairs are no more than the variables of their expressions.
+* A URI is split before it is decoded: `%2F` never ends a value, but is a `/` in it. Values that
+  lead out of a folder, such as `..%2F..%2Fetc`, do not match if `safe` is set; `path_safety.py`
+  has the rules.
+
+Matching runs on the event loop and a client chooses the URI, so that no step is a loop in Python
+over its characters: a `RequestedUri` is prepared once for all templates, and a template compares
+its first literal before anything else.
 """
 
 from __future__ import annotations
@@ -27,7 +33,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["UriTemplate"]
+from .path_safety import is_safe_value
+
+__all__ = ["RequestedUri", "UriTemplate"]
 
 # Characters. Far beyond what is in use; the time of matching grows with both.
 MAX_TEMPLATE_LENGTH: Final = 4096
@@ -69,8 +77,8 @@ _NAME: Final = re.compile(
     r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\.(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*"
 )
 _NOT_LITERAL: Final = re.compile(r'[\x00-\x20"<>\\^`|\x7f\ud800-\udfff]|%(?![0-9A-Fa-f]{2})')
-_MARKS: Final = re.compile(r"[#./;?&]")
 _FOREIGN: Final = re.compile(r"%[0-9A-Fa-f]{2}|[^\x00-\x7f]+")
+_NOT_NORMAL: Final = re.compile(r"(?:%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f]))+|[^\x00-\x7f]+")
 _TRIPLET: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _NOT_UNRESERVED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NOT_RESERVED: Final = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
@@ -105,13 +113,15 @@ class _ExpressionReader(NamedTuple):
     names: tuple[str, ...]
     allowed: frozenset[str]
 
-    def read(self, text: str, values: dict[str, str]) -> bool:
+    def read(self, text: str, values: dict[str, str], safe: bool) -> bool:
         """Add the values in `text` to `values`; return False if it does not match."""
         if not text and not self.marks:
             return False
         for name, piece in self._pieces(text):
             value = _decoded(piece)
             if value is None or any(char in piece for char in self.operator.barred):
+                return False
+            if safe and not is_safe_value(piece, value):
                 return False
             # A variable in two places has one value.
             if name not in self.allowed or values.setdefault(name, value) != value:
@@ -125,7 +135,8 @@ class _ExpressionReader(NamedTuple):
             pieces = text.split(self.operator.between, len(self.names) - 1)
             yield from zip(self.names, pieces, strict=False)
             return
-        for pair in text.split(self.operator.between):
+        # One more than there are names, so that what is too much has a name that is unknown.
+        for pair in text.split(self.operator.between, len(self.names)):
             name, _, value = pair.partition("=")
             yield name, value
 
@@ -133,7 +144,7 @@ class _ExpressionReader(NamedTuple):
 class _ExpressionRun:
     """Adjacent expressions, separated by their operator characters."""
 
-    __slots__ = ("_readers", "_starts", "least")
+    __slots__ = ("_boundaries", "_readers", "_starts", "least")
 
     def __init__(self, readers: list[_ExpressionReader]) -> None:
         self._readers = readers
@@ -144,36 +155,72 @@ class _ExpressionRun:
         for index in range(len(readers) - 1, -1, -1):
             starts.append({**starts[-1], **dict.fromkeys(readers[index].marks, index)})
         self._starts = starts[::-1]
+        # For each expression: the characters that end it, without and with the separators it
+        # contains.
+        self._boundaries: dict[tuple[int, bool], re.Pattern[str] | None] = {}
 
-    def read(self, text: str, values: dict[str, str]) -> bool:
+    def read(self, text: str, values: dict[str, str], safe: bool) -> bool:
         """Add the values in `text` to `values`; return False if it does not match."""
-        at = 0
+        at = start = 0
         index = -1 if self._readers[0].marks else 0
         room = self._room(index)
-        for mark in _MARKS.finditer(text):
+        # Each turn ends an expression or counts a separator of it, so the template bounds them.
+        while (boundary := self._boundary(index, room > 0)) is not None:
+            mark = boundary.search(text, at)
+            if mark is None:
+                break
+            at = mark.end()
             if room and mark[0] == self._readers[index].operator.between:
                 room -= 1
                 continue
-            following = self._starts[index + 1].get(mark[0])
-            if following is None:
-                continue
-            if not self._read(index, text[at : mark.start()], values):
+            if not self._read(index, text[start : mark.start()], values, safe):
                 return False
-            at, index, room = mark.end(), following, self._room(following)
-        return self._read(index, text[at:], values)
+            index = self._starts[index + 1][mark[0]]
+            start, room = at, self._room(index)
+        return self._read(index, text[start:], values, safe)
+
+    def _boundary(self, index: int, has_room: bool) -> re.Pattern[str] | None:
+        """Return what to search for after an expression has begun, or None for the last."""
+        key = index, has_room
+        if key not in self._boundaries:
+            marks = {*self._starts[index + 1]}
+            if has_room:
+                marks.add(self._readers[index].operator.between)
+            self._boundaries[key] = (
+                re.compile(f"[{re.escape(''.join(sorted(marks)))}]") if marks else None
+            )
+        return self._boundaries[key]
 
     def _room(self, index: int) -> int:
         """Return how many separators an expression contains."""
         return len(self._readers[index].names) - 1 if index >= 0 else 0
 
-    def _read(self, index: int, text: str, values: dict[str, str]) -> bool:
-        return self._readers[index].read(text, values) if index >= 0 else not text
+    def _read(self, index: int, text: str, values: dict[str, str], safe: bool) -> bool:
+        return self._readers[index].read(text, values, safe) if index >= 0 else not text
+
+
+class RequestedUri:
+    """A URI that is matched with templates, prepared once for all of them."""
+
+    __slots__ = ("_normal", "can_match", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.can_match = len(text) <= MAX_URI_LENGTH and (text.isascii() or _is_encodable(text))
+        self._normal: str | None = None
+
+    @property
+    def normal(self) -> str:
+        """The URI with one spelling of each percent-encoded byte."""
+        if self._normal is None:
+            self._normal = _normal(self.text)
+        return self._normal
 
 
 class UriTemplate:
     """A URI template. It is immutable, and compares by text."""
 
-    __slots__ = ("_head", "_parts", "_rest", "text", "variables")
+    __slots__ = ("_has_encoded", "_head", "_parts", "_rest", "text", "variables")
 
     def __init__(self, text: str, *, only_expand: bool = False) -> None:
         """Parse a template; with `only_expand` it need not be suitable for matching.
@@ -195,6 +242,9 @@ class UriTemplate:
         if not isinstance(head, str) or not _SCHEME.match(head):
             raise _fault(text, "it must begin with a scheme and a colon, as in 'file:'")
         self._head, self._rest = _arrange(() if only_expand else self._parts)
+        # The spelling of percent-encoding matters in literals and names. Values are decoded.
+        literals = (part for part in self._parts if isinstance(part, str))
+        self._has_encoded = any("%" in each for each in (*literals, *names))
 
     def __repr__(self) -> str:
         return f"UriTemplate({self.text!r})"
@@ -218,22 +268,25 @@ class UriTemplate:
         parts = self._parts
         return "".join(part if isinstance(part, str) else part.expand(values) for part in parts)
 
-    def match(self, uri: str) -> dict[str, str] | None:
+    def match(self, uri: str | RequestedUri, *, safe: bool = False) -> dict[str, str] | None:
         """Return the decoded values in `uri`, or None if it does not match.
 
         Nothing matches a template that was made with `only_expand`. Values come from the peer:
-        that of `{x}` may hold any character, `/` and NUL included.
+        that of `{x}` may hold any character, `/` and NUL included, unless `safe` is set.
         """
+        asked = uri if isinstance(uri, RequestedUri) else RequestedUri(uri)
+        head = self._head
         # Each template for matching begins with a scheme.
-        if len(uri) > MAX_URI_LENGTH or not self._head:
+        if not asked.can_match or not head:
             return None
-        try:
-            text = uri if uri.isascii() and "%" not in uri else _normal(uri)
-        except UnicodeEncodeError:
+        if not self._has_encoded:
+            return self._read(asked.text, safe) if asked.text.startswith(head) else None
+        # A part as long as the literal is enough to compare: no character becomes shorter.
+        if not _normal(asked.text[: len(head)]).startswith(head):
             return None
-        return self._read(text) if text.startswith(self._head) else None
+        return self._read(asked.normal, safe)
 
-    def _read(self, text: str) -> dict[str, str] | None:
+    def _read(self, text: str, safe: bool) -> dict[str, str] | None:
         values: dict[str, str] = {}
         at = len(self._head)
         # The literal that ends the template ends the URI.
@@ -244,7 +297,7 @@ class UriTemplate:
         for number, (run, literal) in enumerate(self._rest, start=1):
             is_last = number == len(self._rest)
             end = limit if is_last else text.find(literal, at + run.least, limit)
-            if end < at or not run.read(text[at:end], values):
+            if end < at or not run.read(text[at:end], values, safe):
                 return None
             at = end + len(literal)
         return values if at == len(text) else None
@@ -355,27 +408,47 @@ def _encoded(found: re.Match[str]) -> str:
     text = found[0]
     if text[0] == "%":
         return text.upper()
-    return "".join(f"%{byte:02X}" for byte in text.encode())
+    return f"%{text.encode().hex('%')}".upper()
 
 
 def _encoded_unless_triplet(found: re.Match[str]) -> str:
     return found[0] if found[0][0] == "%" else _encoded(found)
 
 
-def _normal(uri: str) -> str:
-    """Return a URI with one spelling of each percent-encoded byte.
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
 
-    Raises:
-        UnicodeEncodeError: it has a lone surrogate.
-    """
-    return _FOREIGN.sub(_encoded, uri)
+
+def _normal(uri: str) -> str:
+    """Return a URI with one spelling of each percent-encoded byte."""
+    if uri.isascii() and "%" not in uri:
+        return uri
+    # Without the triplets in capitals, which most are: a call for each takes time.
+    return _NOT_NORMAL.sub(_encoded, uri)
 
 
 def _decoded(piece: str) -> str | None:
     """Return a value percent-decoded; None if that is not UTF-8."""
     if "%" not in piece:
         return piece
+    raw = piece.encode()
     try:
-        return _TRIPLET.sub(lambda found: bytes((int(found[1], 16),)), piece.encode()).decode()
+        raw = _unescaped(raw)
+        return raw.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _unescaped(raw: bytes) -> bytes:
+    """Return bytes with each `%41` replaced by its byte; a `%` without two digits stays."""
+    if b"\\" not in raw:
+        # The escapes of Python have the same form, and are decoded in C.
+        try:
+            return raw.replace(b"%", b"\\x").decode("unicode_escape").encode("latin-1")
+        except UnicodeDecodeError:
+            pass  # a `%` without two digits
+    return _TRIPLET.sub(lambda found: bytes((int(found[1], 16),)), raw)

@@ -8,6 +8,8 @@ The rules that live here, and only here:
   resources and tasks that exist. A stream whose filter becomes empty is acknowledged and stays
   open.                                       [MCP 2026-07-28, basic/patterns/subscriptions]
 * A stream cannot be part of a batch, whose response would wait until the stream ends.
+* The URIs of one request are limited in length as well as in number: each is compared with the
+  templates of the server, on the event loop.
 """
 
 from __future__ import annotations
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["listen"]
 
 _read: Final = Decoder(SubscriptionsListenRequestParams)
+
+# Of all URIs in one request: 10,000 of a hundred characters, or 128 of the longest.
+MAX_URI_CHARS: Final = 1024 * 1024
 
 
 def listen(
@@ -76,6 +81,10 @@ def _is_refused(
         connection.refuse(asked, rev.policy, kind, retryAfterMs=RETRY_AFTER_MS)
         return True
     # Checked before any lookup: the filter may name any number of things.
+    if sum(map(len, _given(wanted.resource_subscriptions))) > MAX_URI_CHARS:
+        text = f"No more than {MAX_URI_CHARS} characters of URIs in one request"
+        connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
+        return True
     named = len({*_given(wanted.resource_subscriptions)}) + len({*_given(wanted.task_ids)})
     problem = connection.core.streams.no_room(connection, named, is_stream=True)
     if problem is not None:
