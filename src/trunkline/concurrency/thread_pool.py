@@ -6,6 +6,16 @@ uses daemon threads, so that a handler that hangs delays neither shutdown nor ex
 
 A handler cannot be interrupted: a result that arrives after its request was cancelled is dropped,
 and its thread counts as busy until the handler returns.
+
+The rules that live here, and only here:
+
+* Calls belong to shares, one for each connection. A share may use every thread, but takes no more
+  than half of them, and of the places in the queue, while the pool is shared. Threads are given
+  to waiting shares in turn.
+* A share that has more than half, because it was alone before, does not delay others: they get
+  further threads in place of those above half.
+* The same holds for the threads of a share that has left, and for threads that wait for their
+  client, up to `max_threads` of both together.
 """
 
 from __future__ import annotations
@@ -13,25 +23,56 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from ..errors import TrunklineError
 
-__all__ = ["NoThreadFree", "ThreadPool", "deliver"]
+__all__ = ["NoThreadFree", "ThreadPool", "ThreadShare", "deliver"]
 
 # How long `close` waits for threads to end: idle ones end at once, and a thread inside a handler
 # cannot be ended.
 _CLOSE_TIMEOUT_S: Final = 0.1
-
-_Job: TypeAlias = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+# A call that waits longer for a thread is reported.
+LATE_S: Final = 1.0
 
 
 class NoThreadFree(TrunklineError):
     """All threads are busy and the queue of waiting calls is full, or no thread can be started."""
+
+
+class ThreadShare:
+    """The calls of one connection: how many are on threads, and those that wait for one."""
+
+    __slots__ = ("abandoned", "busy", "is_gone", "jobs")
+
+    def __init__(self) -> None:
+        self.busy = 0
+        self.jobs: deque[_Job] = deque()
+        self.is_gone = False
+        # Busy threads whose places were given to others, since this share has left.
+        self.abandoned = 0
+
+
+class _Job:
+    """One call, and where its result goes."""
+
+    __slots__ = ("call", "future", "is_late", "share", "since")
+
+    def __init__(
+        self, call: Callable[[], Any], future: asyncio.Future[Any], share: ThreadShare
+    ) -> None:
+        self.call = call
+        self.future = future
+        self.share = share
+        # When it began to wait, and whether that was reported.
+        self.since = 0.0
+        self.is_late = False
 
 
 class ThreadPool:
@@ -39,52 +80,169 @@ class ThreadPool:
 
     Threads stay for the next call until `close`; with `keep_idle=False` a thread ends as soon as
     no call waits for it, and the pool needs no `close`.
+
+    `is_shared` returns True while there are other shares than the one that asks. `on_late` is
+    called with the number of calls that have waited for more than a second since the last time,
+    the number that wait, and the seconds that the first has waited.
     """
 
     def __init__(
-        self, max_threads: int, max_waiting: int = 0, *, keep_idle: bool = True, name: str
+        self,
+        max_threads: int,
+        max_waiting: int = 0,
+        *,
+        keep_idle: bool = True,
+        name: str,
+        is_shared: Callable[[], bool] = bool,
+        on_late: Callable[[int, int, float], object] | None = None,
     ) -> None:
         self._max_threads = max_threads
-        self._max_calls = max_threads + max_waiting
+        self._half = max(1, max_threads // 2)
+        self._max_waiting = max_waiting
         self._keep_idle = keep_idle
         self._name = name
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        # Several event loops may share a pool, so its counters are guarded.
+        self._is_shared = is_shared
+        self._on_late = on_late
+        # Several event loops may share a pool, so everything below is guarded.
         self._lock = threading.Lock()
-        self._calls = 0
-        # Threads whose handler waits for its client, and uses no CPU meanwhile.
+        # Jobs that have a thread; None ends a thread.
+        self._handed: SimpleQueue[_Job | None] = SimpleQueue()
+        self._threads: set[threading.Thread] = set()
+        self._idle = 0
+        # Shares with threads, and in each thread the share it works for.
+        self._shares: set[ThreadShare] = set()
+        self._current = threading.local()
+        # Threads whose handler waits for its client, and uses no CPU meanwhile, or whose share
+        # has left.
         self._blocked = 0
+        # Shares with waiting jobs, in turn, and the number of these jobs.
+        self._turns: deque[ThreadShare] = deque()
+        self._waiting = 0
+        self._own_share = ThreadShare()
+        self._timer: asyncio.TimerHandle | None = None
 
-    def run(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+    @property
+    def busy(self) -> int:
+        """The number of threads inside a call."""
+        return len(self._threads) - self._idle
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls that wait for a thread."""
+        return self._waiting
+
+    def run(self, call: Callable[[], Any], share: ThreadShare | None = None) -> asyncio.Future[Any]:
         """Run `call` on a thread; return a future of the running loop for its result.
 
         Raises:
             NoThreadFree: the pool is full; nothing was started.
         """
-        future = asyncio.get_running_loop().create_future()
-        context = copy_context()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        job = _Job(partial(copy_context().run, call), future, share or self._own_share)
         with self._lock:
-            if self._calls >= self._max_calls:
-                raise NoThreadFree("all threads are busy")
-            self._calls += 1
-            try:
-                self._start_if_needed()
-            except RuntimeError as error:  # the system has no more threads
-                if not self._threads:
-                    self._calls -= 1
-                    raise NoThreadFree("no thread could be started") from error
-            self._queue.put((lambda: context.run(call), future))
+            if job.share.jobs or not self._start(job):
+                self._queue(job, loop)
         return future
 
-    def _start_if_needed(self) -> None:
-        """Start a thread if a call waits for one and the bound allows it; the lock is held."""
-        available = len(self._threads) - self._blocked
-        if self._calls - self._blocked > available and available < self._max_threads:
-            name = f"{self._name}-{len(self._threads) + 1}"
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
+    def leave(self, share: ThreadShare) -> None:
+        """Give the threads of a share to others, because its connection has ended.
+
+        Calls that were not cancelled still get a thread: they belong to a task.
+        """
+        with self._lock:
+            share.is_gone = True
+            self._prune(share)
+            share.abandoned = min(share.busy, self._max_threads - self._blocked)
+            self._blocked += share.abandoned
+            # There may be one share less than before, too.
+            self._start_waiting()
+
+    # -- starting; the lock is held ----------------------------------------------------------
+
+    def _start(self, job: _Job) -> bool:
+        """Give a job to a thread; return False if none is free, or its share has enough."""
+        share = job.share
+        if not self._may_take(share) or not (self._idle or self._start_thread(share)):
+            return False
+        self._idle -= 1
+        share.busy += 1
+        self._shares.add(share)
+        self._handed.put(job)
+        return True
+
+    def _may_take(self, share: ThreadShare) -> bool:
+        return share.busy < self._half or not self._is_shared()
+
+    def _start_thread(self, share: ThreadShare) -> bool:
+        if len(self._threads) - self._blocked >= self._max_threads + self._lent(share):
+            return False
+        name = f"{self._name}-{len(self._threads) + 1}"
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        try:
             thread.start()
-            self._threads.append(thread)
+        except RuntimeError as error:  # the system has no more threads
+            if not self._threads:
+                raise NoThreadFree("no thread could be started") from error
+            return False
+        self._threads.add(thread)
+        self._idle += 1
+        return True
+
+    def _lent(self, share: ThreadShare) -> int:
+        """Return how many threads other shares have beyond their half."""
+        if share.busy >= self._half:
+            return 0  # it is alone
+        held = (each.busy - each.abandoned for each in self._shares)
+        return sum(max(0, each - self._half) for each in held)
+
+    def _queue(self, job: _Job, loop: asyncio.AbstractEventLoop) -> None:
+        share, most = job.share, self._max_waiting
+        most_each = max(1, most // 2) if self._is_shared() else most
+        is_full = self._waiting >= most or len(share.jobs) >= most_each
+        if is_full and not self._prune(share):
+            raise NoThreadFree("all threads are busy")
+        if not share.jobs and share not in self._turns:
+            self._turns.append(share)
+        share.jobs.append(job)
+        self._waiting += 1
+        job.since = loop.time()
+        if self._timer is None and self._on_late is not None:
+            self._timer = loop.call_later(LATE_S, self._report_late, loop)
+
+    def _prune(self, share: ThreadShare) -> int:
+        """Drop the waiting jobs of a share that were cancelled; return their number."""
+        before = len(share.jobs)
+        share.jobs = deque(each for each in share.jobs if not each.future.cancelled())
+        self._waiting -= (dropped := before - len(share.jobs))
+        return dropped
+
+    def _next(self) -> _Job | None:
+        """Return the job that is started next, of the share whose turn it is."""
+        turns = self._turns
+        for _ in range(len(turns)):
+            share = turns[0]
+            while share.jobs and share.jobs[0].future.cancelled():
+                share.jobs.popleft()
+                self._waiting -= 1
+            if not share.jobs:
+                turns.popleft()
+            else:
+                turns.rotate(-1)
+                if self._may_take(share):
+                    self._waiting -= 1
+                    return share.jobs.popleft()
+        return None
+
+    def _start_waiting(self) -> None:
+        """Start waiting jobs for as long as there are threads for them."""
+        while (job := self._next()) is not None:
+            if not self._start(job):
+                job.share.jobs.appendleft(job)
+                self._waiting += 1
+                return
+
+    # -- threads that do no work -------------------------------------------------------------
 
     @contextmanager
     def blocked(self) -> Iterator[None]:
@@ -96,54 +254,115 @@ class ThreadPool:
         with self._lock:
             # A thread that outlived `close` has no place to give up.
             is_ours = threading.current_thread() in self._threads
-            is_counted = is_ours and self._blocked < self._max_threads
+            share: ThreadShare = self._current.share if is_ours else self._own_share
+            is_counted = is_ours and not share.is_gone and self._blocked < self._max_threads
             if is_counted:
                 self._blocked += 1
-                self._start_if_needed()
+                share.busy -= 1
+                self._start_waiting()
         try:
             yield
         finally:
-            if is_counted:
-                with self._lock:
+            with self._lock:
+                # Unless the pool was closed meanwhile.
+                if is_counted and threading.current_thread() in self._threads:
                     self._blocked -= 1
+                    share.busy += 1
+
+    def _report_late(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        with self._lock:
+            jobs = [job for share in self._turns for job in share.jobs]
+            late = [job for job in jobs if now - job.since >= LATE_S and not job.is_late]
+            for job in late:
+                job.is_late = True
+            self._timer = loop.call_later(LATE_S, self._report_late, loop) if jobs else None
+        if self._on_late is not None and any(job.is_late for job in jobs):
+            self._on_late(len(late), len(jobs), now - min(job.since for job in jobs))
 
     def close(self) -> None:
         """End the threads: idle ones now, others when their handler returns."""
         with self._lock:
-            threads, self._threads = self._threads, []
+            threads, self._threads = self._threads, set()
             for _ in threads:
-                self._queue.put(None)
+                self._handed.put(None)
             # Threads that are still busy take their None from the old queue, not from the next.
-            self._queue = SimpleQueue()
+            self._handed = SimpleQueue()
+            waiting = [job for share in self._turns for job in share.jobs]
+            for share in self._turns:
+                share.jobs.clear()
+            self._turns.clear()
+            self._shares.clear()
+            self._idle = self._blocked = self._waiting = 0
+            self._own_share = ThreadShare()
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        for job in waiting:
+            _soon(job.future, job.future.cancel)
         until = time.monotonic() + _CLOSE_TIMEOUT_S
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _work(self) -> None:
-        queue = self._queue
-        while (job := queue.get()) is not None:
-            call, future = job
+        queue, thread = self._handed, threading.current_thread()
+        job = queue.get()
+        while job is not None:
+            share, future = job.share, job.future
+            self._current.share = share
             value: Any = None
             error: BaseException | None = None
             try:
                 # A call that was cancelled while it waited for a thread is not started.
-                value = None if future.cancelled() else call()
+                value = None if future.cancelled() else job.call()
             except BaseException as raised:  # noqa: BLE001  # SystemExit too: it is the handler's
                 error = raised
+            is_over = False
             with self._lock:
-                self._calls -= 1
-                # One thread for each call that is left: a thread that was started for a queued
-                # call may not have taken it yet.
-                is_last = not self._keep_idle and len(self._threads) > self._calls
-                if is_last:
-                    self._threads.remove(threading.current_thread())
-            try:
-                future.get_loop().call_soon_threadsafe(deliver, future, value, error)
-            except RuntimeError:
-                pass  # the loop is closed: the result is dropped
-            del job, call, future, value, error  # or an idle thread would keep them alive
-            if is_last:
+                job = None
+                if queue is self._handed:  # or the pool was closed meanwhile
+                    self._release(share)
+                    job = self._next()
+                    if job is not None:
+                        job.share.busy += 1
+                        self._shares.add(job.share)
+                    elif not self._keep_idle or self._has_too_many():
+                        self._threads.discard(thread)
+                        is_over = True
+                    else:
+                        self._idle += 1
+            _soon(future, deliver, future, value, error)
+            del (
+                share,
+                self._current.share,
+                future,
+                value,
+                error,
+            )  # or an idle thread would keep them alive
+            if is_over:
                 return
+            if job is None:
+                job = queue.get()
+
+    def _release(self, share: ThreadShare) -> None:
+        share.busy -= 1
+        if share.abandoned:
+            share.abandoned -= 1
+            self._blocked -= 1
+        if share.busy <= 0:
+            self._shares.discard(share)
+
+    def _has_too_many(self) -> bool:
+        """Return True if threads took the place of others that have returned since."""
+        return len(self._threads) - self._blocked > self._max_threads
+
+
+def _soon(future: asyncio.Future[Any], act: Callable[..., object], *given: Any) -> None:
+    """Call `act` on the loop of a future."""
+    try:
+        future.get_loop().call_soon_threadsafe(act, *given)
+    except RuntimeError:
+        pass  # the loop is closed: the result is dropped
 
 
 def deliver(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:

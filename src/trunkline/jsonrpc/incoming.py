@@ -24,7 +24,7 @@ from .messages import RequestId
 __all__ = ["IncomingRequest", "IncomingRequests"]
 
 
-class IncomingRequest(Struct, frozen=True, eq=False):
+class IncomingRequest(Struct, eq=False):
     """A request we received, and where its answer goes."""
 
     id: RequestId | None
@@ -37,6 +37,14 @@ class IncomingRequest(Struct, frozen=True, eq=False):
     slot: Any = None
     # The call as it was decoded: some dialects have members beside the params.
     envelope: Any = None
+    # Bytes that it weighs, for those that limit how much they hold.
+    size: int = 0
+
+    def set_params(self, params: Any) -> None:
+        """Replace the params, also those of the envelope: they keep their frame in memory."""
+        self.params = params
+        if self.envelope is not None:
+            self.envelope.params = params
 
     def __repr__(self) -> str:
         return f"IncomingRequest(id={show(self.id)}, method={show(self.method)})"
@@ -91,16 +99,6 @@ class IncomingRequests:
     def find(self, id: RequestId) -> IncomingRequest | None:
         """Return the open request with this id."""
         return self._open.get(id)
-
-    def drop_params(self, asked: IncomingRequest) -> IncomingRequest:
-        """Replace an open request by one without its params, and return that.
-
-        For requests that stay open for long: their params, already decoded, may be large.
-        """
-        light = IncomingRequest(asked.id, asked.method, UNSET, asked.route, asked.slot)
-        if self._open.get(asked.id) is asked:
-            self._open[asked.id] = light
-        return light
 
     def take(self, asked: IncomingRequest) -> bool:
         """Remove a request, to answer or drop it; return False if it is not open any more."""

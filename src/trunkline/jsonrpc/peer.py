@@ -97,6 +97,7 @@ class Peer:
         "_on_settled",
         "_outgoing",
         "_write",
+        "batched_bytes",
     )
 
     def __init__(
@@ -128,6 +129,8 @@ class Peer:
         self._on_settled = on_settled
         self._answers_faults = answers_faults
         self._is_closed = False
+        # Of answers that wait for the other answers of their batch.
+        self.batched_bytes = 0
 
     @property
     def codec(self) -> Codec:
@@ -240,8 +243,12 @@ class Peer:
             batch, place = slot
             batch.answers[place] = answer
             batch.owed -= 1
+            size = 0 if answer is None else len(answer)
             if batch.owed > 0:
+                batch.held += size
+                self.batched_bytes += size
                 return
+            self.batched_bytes -= batch.held
             answer = batch.joined()
         if answer is not None:
             self._write(answer, route)
@@ -455,12 +462,13 @@ class Peer:
 class _BatchAnswer:
     """The answers to one batch, in request order; None for no answer."""
 
-    __slots__ = ("answers", "owed")
+    __slots__ = ("answers", "held", "owed")
 
     def __init__(self, size: int) -> None:
         self.answers: list[bytes | None] = [None] * size
         # Every element counts until it is settled, so that all are read before the answer.
         self.owed = size
+        self.held = 0  # bytes of the answers so far
 
     def joined(self) -> bytes | None:
         given = [answer for answer in self.answers if answer is not None]

@@ -44,6 +44,7 @@ from .mount import mount
 from .registry import register
 from .registry.entries import icons_of
 from .settings import CacheHint, ServerLimits, SocketLimits, TaskSettings
+from .stats import ServerStats, stats_of
 
 if TYPE_CHECKING:
     import socket
@@ -656,6 +657,13 @@ class Server:
     # -- running -----------------------------------------------------------------------------
 
     @with_hints(RUN_OPTIONS)
+    def stats(self) -> ServerStats:
+        """Return gauges and counters: what is at work, waits, was refused or dropped.
+
+        A server that is mounted in another one counts the connections of its own only.
+        """
+        return stats_of(self._core)
+
     def run(
         self, address: str | Tcp | Unix | None = None, *, limits: SocketLimits | None = None
     ) -> None:

@@ -23,6 +23,7 @@ from ..mcp.meta import Caller, CallerMemo
 from ..mcp.types import Implementation
 from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from .client_requests.request_state import StateSealer
+from .dispatch.budget import ByteBudget, server_bytes
 from .dispatch.connection import Connection
 from .dispatch.methods import NotificationHandler, method_handlers, notification_handlers
 from .dispatch.middleware import Middleware
@@ -33,6 +34,7 @@ from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, Tool
 from .registry.paged_list import PagedList
 from .runtime.lifespan import SharedLifespan
 from .settings import CacheHint, ServerLimits, TaskSettings
+from .stats import Counters
 from .subscriptions.registry import SubscriptionRegistry
 
 if TYPE_CHECKING:
@@ -119,8 +121,14 @@ class ServerCore:
         self._task_settings = tasks
         self._tasks: Tasks | None = None
         self.in_flight = 0
+        self.budget = ByteBudget(server_bytes(limits, self.policy.limits))
+        self.counters = Counters()
         self.threads = ThreadPool(
-            limits.threads, limits.waiting_for_thread, name="trunkline-handler"
+            limits.threads,
+            limits.waiting_for_thread,
+            name="trunkline-handler",
+            is_shared=lambda: len(self.connections) > 1,
+            on_late=self._threads_are_late,
         )
         self.callers = CallerMemo()
         self.notification_handlers = notification_handlers
@@ -129,7 +137,6 @@ class ServerCore:
         self._cache_hints: dict[int, CacheHint] = {}
         self._life = SharedLifespan(f"<Server {self.name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
-        self.notification_tasks: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
@@ -197,6 +204,16 @@ class ServerCore:
             self._warned.add(entry.name)
             _log.warning("deprecated tool %r was called: %s", entry.name, entry.deprecated)
 
+    def _threads_are_late(self, more: int, waiting: int, seconds: float) -> None:
+        self.counters.late_threads += more
+        self.counters.warn(
+            "threads",
+            "%d calls wait for one of %d threads, the first for %.1f s",
+            waiting,
+            self.limits.threads,
+            seconds,
+        )
+
     def _tool_row(self, entry: ToolEntry, revision: str) -> Any:
         return entry.row(self.revision(revision).output_schema(entry.output))
 
@@ -260,6 +277,7 @@ class ServerCore:
             await connection.run()
         finally:
             self.connections.discard(connection)
+            self.threads.leave(connection.runner.threads)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin to end every connection; see `Server.stop`."""

@@ -42,15 +42,24 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     Each bounds something that a client could grow without end.
     """
 
-    # Running handlers per connection. Further requests wait; replies and cancels are read.
+    # Running handlers per connection, also of notifications. Further requests wait, further
+    # notifications are dropped; replies and cancels are read.
     in_flight: int = 1000
     # Waiting requests per connection. One more closes the connection: they are held in memory.
     waiting: int = 10_000
-    # Bytes of their params. A request beyond that is an error, with `retryAfterMs`.
-    waiting_bytes: int = 64 * 1024 * 1024
+    # Bytes that one connection may hold: requests at work and waiting, unread answers, and
+    # subscriptions. A request beyond that is an error, with `retryAfterMs`. None is 128 MiB, or
+    # four times the largest message of the policy if that is more.
+    connection_bytes: int | None = None
+    # The same of all connections together. None is eight times that of one connection.
+    server_bytes: int | None = None
+    # Seconds until a connection with more than a quarter of its budget unread is closed, if the
+    # client has taken none of it meanwhile.
+    unread_timeout: float = 10.0
     # Running handlers of all connections. One more is an error, with `retryAfterMs`.
     in_flight_overall: int = 10_000
-    # Threads for handlers that are not coroutines, and calls that wait for a thread.
+    # Threads for handlers that are not coroutines, and calls that wait for a thread. While there
+    # are other connections, one may use half of the threads.
     threads: int = 64
     waiting_for_thread: int = 1000
     # URIs and tasks that one connection may subscribe to, on all its streams together.
@@ -76,6 +85,10 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
+            if name in _BYTES:
+                if value is not None and (type(value) is not int or not 1 <= value < 2**63):
+                    raise ValueError(f"ServerLimits.{name} is an integer or None, not {value!r}")
+                continue
             kind = "an integer" if name not in _SECONDS else "a number of seconds"
             types: tuple[type, ...] = (int,) if name not in _SECONDS else (int, float)
             least = 1 if name not in _SECONDS else 0 if name in _MAY_BE_ZERO else 0.001
@@ -175,5 +188,6 @@ _COUNTS = (
     "waiting_results",
     "waiting_results_each",
 )
-_SECONDS = ("grace", "linger", "ask_timeout", "state_ttl", "stall")
+_SECONDS = ("grace", "linger", "ask_timeout", "state_ttl", "stall", "unread_timeout")
+_BYTES = ("connection_bytes", "server_bytes")
 _MAY_BE_ZERO = ("grace", "linger")

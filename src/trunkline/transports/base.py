@@ -10,8 +10,9 @@ framing and I/O, and does not read the content of frames. The rules, which
 * Frames are delivered whole and in the order they were sent. An `Oversize` (or another framing
   fault) is delivered in place of a frame that could not be read.
 * `send` does not wait; frames are written later, in order. `backlog` is the number of bytes
-  still to be written, and `on_drained` is called when it falls below LOW_WATER. Frames sent
-  after the end are dropped silently, because the end was, or is about to be, reported.
+  still to be written, and `on_drained` is called when it falls below LOW_WATER. `written` is the
+  number of bytes that have left the backlog: it grows for as long as the other side reads. Frames
+  sent after the end are dropped silently, because the end was, or is about to be, reported.
 * The end is reported by `on_error` exactly once: with None when the other side or `close` ended
   the connection normally, else with the error. No frame follows it. None means the end of the
   input only: where the two directions end separately, `is_connected` stays true and frames are
@@ -20,7 +21,7 @@ framing and I/O, and does not read the content of frames. The rules, which
   called twice, at any time, by any task. When it returns no task, descriptor, thread or child
   process is left. Cancelling a caller of `close` does not stop it.
 * A transport may also have `pause`, `resume`, `finish` and `is_abandoned`, as those of `framed`
-  do: a relay between a fast and a slow side needs them.
+  do: a relay between a fast and a slow side needs them, and a server whose client does not read.
 * `connect` is called once; a second call raises TransportError and changes nothing. If the first
   raises TransportError, nothing is left open.
 """
@@ -73,6 +74,11 @@ class Transport(Protocol):
     @property
     def backlog(self) -> int:
         """The number of bytes sent and not written yet."""
+        ...
+
+    @property
+    def written(self) -> int:
+        """The number of bytes that have left the backlog, in total."""
         ...
 
     async def connect(self) -> None:

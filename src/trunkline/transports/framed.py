@@ -62,6 +62,11 @@ class FramedTransport:
         """The number of bytes sent and not written yet."""
         return 0 if self._writer is None else self._writer.backlog
 
+    @property
+    def written(self) -> int:
+        """The number of bytes that have left the backlog, in total."""
+        return 0 if self._writer is None else self._writer.written
+
     def send(self, frame: bytes, route: Any = None) -> None:
         """Send one frame, without waiting.
 

@@ -57,6 +57,7 @@ class MemoryTransport:
         "on_drained",
         "on_error",
         "on_message",
+        "written",
     )
 
     _other: MemoryTransport
@@ -68,6 +69,8 @@ class MemoryTransport:
         self.on_drained: Callable[[], object] = ignore
         # Bytes that are queued until the other end connects, or for their turn.
         self.backlog = 0
+        # Those of them that the other end has received since; not what it got at once.
+        self.written = 0
         self._wire = wire
         self._connected = False
         self._ended = False
@@ -167,6 +170,7 @@ class _Wire:
                     continue
                 sender = end._other
                 sender.backlog -= len(frame)
+                sender.written += len(frame)
                 if sender._is_high:
                     self._tell_if_drained(sender)
                 if end._ended:

@@ -70,6 +70,11 @@ class TappedTransport:
         """The number of bytes sent and not written yet."""
         return self._inner.backlog
 
+    @property
+    def written(self) -> int:
+        """The number of bytes that have left the backlog, in total."""
+        return self._inner.written
+
     async def connect(self) -> None:
         """Open the connection, and start to call `on_message`."""
         inner = self._inner

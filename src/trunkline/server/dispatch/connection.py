@@ -10,9 +10,9 @@ The rules that live here, and only here:
                                                        [MCP 2026-07-28, basic/versioning]
 * Before `initialize` only `ping` is served.           [MCP 2025-11-25, basic/lifecycle]
 * While the client reads too slowly, requests wait; replies and cancels are still processed.
-  Beyond a bound the connection is closed, with a warning in the log.
 * On stdio, requests that are not finished `linger` seconds after the end of input get no answer:
   the client has closed, and clients of the official SDK 1.x fail on an answer after that.
+* The request that opens a session counts as held until the connection ends.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from ...redaction import redact, show
 from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER, Frame, Transport
 from ..errors import as_redacted
+from .budget import ByteBudget, connection_bytes
 from .log_limit import LogLimit
 from .params import UNREADABLE, ToolCall
 from .requests import RequestRunner
@@ -61,9 +62,11 @@ __all__ = ["MAX_BACKLOG_BYTES", "Connection", "HandshakeSession"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# Answers to a client that sends and does not read are held in memory. Requests wait from
-# HIGH_WATER on; answers without a handler, such as to malformed messages, stop here.
+# Notifications for a client that does not read stop here. Requests wait from HIGH_WATER on.
 MAX_BACKLOG_BYTES: Final = 4 * HIGH_WATER
+# A larger request is weighed before it is decoded, a smaller one when its handler starts: what
+# needs no handler, such as `ping`, is then served whatever the server holds.
+_LARGE_BYTES: Final = 64 * 1024
 # For handlers that were cancelled to clean up.
 _CLEANUP_TIMEOUT_S: Final = 1.0
 
@@ -108,9 +111,12 @@ class Connection:
 
     __slots__ = (
         "_ended",
+        "_frame_bytes",
         "_hears",
         "_policy",
         "_rev",
+        "_session_bytes",
+        "budget",
         "core",
         "log_limit",
         "loop",
@@ -132,6 +138,11 @@ class Connection:
         self._policy: Policy = core.newest_revision.policy
         # A listener sets its own, which all of its connections share.
         self.log_limit = LogLimit(self.loop)
+        # Of the frame that is processed, and of the one that opened the session.
+        self._frame_bytes = 0
+        self._session_bytes = 0
+        largest = core.policy.limits.message_size(transport.name)
+        self.budget = ByteBudget(connection_bytes(core.limits, largest), core.budget)
         # Whether the client can still send something.
         self._hears = True
         self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
@@ -143,7 +154,7 @@ class Connection:
             on_reply=self._on_reply,
             on_problem=self._on_problem,
         )
-        self.runner = RequestRunner(core, self.peer, transport, self._serve, self.end)
+        self.runner = RequestRunner(core, self.peer, transport, self.budget, self._serve, self.end)
 
     # -- opening and closing -----------------------------------------------------------------
 
@@ -158,7 +169,7 @@ class Connection:
             raise TransportError("this transport is connected already")
         transport.on_message = self.receive
         transport.on_error = self._input_ended
-        transport.on_drained = self.runner.drain
+        transport.on_drained = self._drained
         await transport.connect()
         grace = 0.0
         try:
@@ -196,11 +207,19 @@ class Connection:
             self._fail_requests(self.peer.close()[0])
             self.runner.drain()  # wakes handlers that wait for the client to read
             self.log_limit.connection_ended()
+            self.runner.unread.close()
+            self.budget.release(self._session_bytes)
+            self._session_bytes = 0
             await self.transport.close()
 
     def _has_client_closed(self) -> bool:
         """Return True if a client on stdio has ended the input; on a socket it may wait."""
         return not self._hears and self.transport.name == "stdio"
+
+    def _drained(self) -> None:
+        self.runner.unread.drained()
+        self.core.streams.drained(self)
+        self.runner.drain()
 
     def end(self, why: TransportError | None = None) -> None:
         """Begin to close the connection; `why` is logged."""
@@ -236,11 +255,11 @@ class Connection:
 
     def receive(self, frame: Frame, route: Any = None) -> None:
         """Process one frame; malformed frames do not raise."""
-        if self.transport.backlog > MAX_BACKLOG_BYTES:
-            self.end(TransportError("the client sends requests and does not read the answers"))
-            return
         try:
-            if type(frame) is bytes or isinstance(frame, Oversize):
+            if type(frame) is bytes:
+                self._frame_bytes = len(frame)
+                self.peer.feed(frame, route)
+            elif isinstance(frame, Oversize):
                 self.peer.feed(frame, route)
             else:
                 self._answer_bad_frame(frame, route)
@@ -259,7 +278,8 @@ class Connection:
             self.end(TransportError(f"framing error: {fault}"))
 
     def _on_request(self, asked: IncomingRequest) -> None:
-        if asked.slot is None and self.transport.backlog <= HIGH_WATER:
+        asked.size = size = self._frame_bytes
+        if asked.slot is None and size < _LARGE_BYTES and self.transport.backlog <= HIGH_WATER:
             self._serve(asked)  # as `take` would
         else:
             self.runner.take(asked, self._policy)
@@ -355,6 +375,8 @@ class Connection:
 
     def use_session(self, session: HandshakeSession) -> None:
         """Use a negotiated session from the next message on."""
+        self.budget.charge(self._frame_bytes - self._session_bytes)
+        self._session_bytes = self._frame_bytes
         self.session = session
         self._rev = session.rev
         self._policy = session.rev.policy
@@ -395,6 +417,8 @@ class Connection:
             future.set_result(reply.result)
 
     def _on_problem(self, problem: ProtocolProblem, _route: Any) -> None:
+        if self.transport.backlog > HIGH_WATER:
+            self.runner.unread.weigh()  # it was answered, and no request waits for room
         if isinstance(problem, InvalidMessage):
             self.log_limit.warning("invalid message from the client: %s", problem)
         elif problem.why is not UnmatchedReply.LATE:  # or it crossed our cancellation
@@ -480,7 +504,7 @@ class Connection:
             future.add_done_callback(waits.discard)
         try:
             async with asyncio.timeout(seconds):
-                return await future  # type: ignore[no-any-return]  # set by `_on_reply`
+                reply: Raw = await future  # set by `_on_reply`
         except (TimeoutError, asyncio.CancelledError) as error:
             if self.peer.cancel(pending):
                 self.notify("notifications/cancelled", {"requestId": pending.id}, asked.route)
@@ -488,6 +512,9 @@ class Connection:
                 text = f"no reply from the client within {seconds:g} s"
                 raise RequestTimeout(text, method=method) from None
             raise
+        if not self.runner.weigh_reply(asked, reply):
+            raise RequestAborted("no room for the reply of the client", method=method)
+        return reply
 
 
 def plain(error: Exception) -> str:

@@ -35,7 +35,8 @@ async def _call(core: ServerCore, entry: Entry, values: Any, context: Context) -
     """Call a handler: on the event loop if it is a coroutine or inline, else on a thread."""
     call = entry.arguments.call
     if entry.on_thread:
-        value = await core.threads.run(partial(call, values, context))
+        share = context._connection.runner.threads
+        value = await core.threads.run(partial(call, values, context), share)
     else:
         value = call(values, context)
     # A plain function may return a coroutine, as lambdas and wrappers do.

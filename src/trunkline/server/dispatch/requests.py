@@ -9,6 +9,15 @@ The rules that live here, and only here:
   dropped.                                  [MCP 2025-11-25, basic/utilities/cancellation]
 * The number of running handlers is bounded; further requests wait in order, and too many of
   those close the connection. A cancelled request does not count.
+* What a connection holds is bounded in bytes, and so is what the server holds; a request beyond
+  that is refused before it is decoded. A connection without other requests is not refused for
+  its own bytes, so that one message of any permitted size always fits.
+* No handler starts while the client does not read. The result of a handler is dropped, and an
+  error sent in its place, if the client has a whole budget of unread answers.
+* A handler keeps its decoded arguments, not the frame they came in, unless it may ask its client
+  inside a result: the digest of the request is made from the frame.
+* The handler of a notification counts as a running handler. A notification beyond the bounds is
+  dropped: it has no answer, and a queue of them would have no end.
 * With `batch_order="sequential"` the requests of a batch run one after the other.
 * A detached handler runs on without its request: the connection does not count, answer or stop
   it any more, and a callback gets its outcome.
@@ -25,9 +34,9 @@ from inspect import isawaitable
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
-from ...concurrency.thread_pool import NoThreadFree
+from ...concurrency.thread_pool import NoThreadFree, ThreadShare
 from ...errors import LocalProtocolError, TransportError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.incoming import IncomingRequest
@@ -38,9 +47,10 @@ from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER
 from ..context import Context
 from ..errors import HandlerTimeout, as_redacted
+from .budget import ByteBudget, copied, size_of
 from .handler_run import SuspendHandler, handler_run_of
 from .middleware import invoke
-from .params import ToolCall
+from .unread import WEIGHED_BYTES, UnreadAnswers
 
 if TYPE_CHECKING:
     from ...jsonrpc.peer import Peer
@@ -77,18 +87,22 @@ class RequestRunner:
     __slots__ = (
         "_core",
         "_end",
-        "_held",
         "_is_draining",
         "_is_turning",
         "_loop",
         "_new_task",
+        "_notified",
         "_peer",
         "_room",
         "_serve",
         "_transport",
         "_turns",
         "at_work",
+        "budget",
         "is_stopping",
+        "running",
+        "threads",
+        "unread",
         "waiting",
     )
 
@@ -97,10 +111,14 @@ class RequestRunner:
         core: ServerCore,
         peer: Peer,
         transport: Transport,
+        budget: ByteBudget,
         serve: Callable[[IncomingRequest], object],
         end: Callable[[TransportError], object],
     ) -> None:
         self._core = core
+        self.budget = budget
+        self.unread = UnreadAnswers(core, budget, peer, transport, end)
+        self.threads = ThreadShare()
         self._peer = peer
         self._transport = transport
         # Serves a request that waited, and closes the connection.
@@ -112,7 +130,9 @@ class RequestRunner:
         self._new_task = partial(asyncio.Task, loop=loop) if is_plain else loop.create_task
         self.at_work: dict[IncomingRequest, Context] = {}
         self.waiting: dict[IncomingRequest, None] = {}
-        self._held = 0  # bytes of waiting requests
+        # Handlers that count, of requests and of notifications.
+        self.running = 0
+        self._notified: set[asyncio.Task[None]] = set()
         self._room: list[asyncio.Future[None]] = []
         # Requests of sequential batches that have not been served yet, by batch.
         self._turns: dict[int, deque[IncomingRequest]] = {}
@@ -124,9 +144,14 @@ class RequestRunner:
     # -- starting ----------------------------------------------------------------------------
 
     def take(self, asked: IncomingRequest, policy: Policy) -> None:
-        """Serve a request, or let it wait."""
+        """Serve a request, let it wait, or refuse it for its size before it is decoded."""
+        if asked.slot is not None:
+            asked.size = size_of(asked.params)
         if self._transport.backlog > HIGH_WATER:
+            self.unread.weigh()
             self._queue(asked, policy)
+        elif (limit := self._exceeded(asked.size)) is not None:
+            self._refuse(asked, policy, limit)
         elif asked.slot is not None and policy.batch_order == "sequential":
             self._take_turn(asked)
         else:
@@ -135,15 +160,30 @@ class RequestRunner:
     def begin(self, work: ResultRenderer, entry: Entry, values: Any, context: Context) -> None:
         """Run the handler of a request, now or when one of the others ends."""
         core, asked = self._core, context._asked
+        size, budget, overall = asked.size, self.budget, core.budget
         waits = self.waiting and not (self._is_draining or self._is_turning)
-        if waits or len(self.at_work) >= core.limits.in_flight:
+        if waits or self.running >= core.limits.in_flight:
             self._queue(asked, context._rev.policy)
-        elif core.in_flight >= core.limits.in_flight_overall or self.is_stopping:
-            kind = ErrorKind.SERVICE_UNAVAILABLE if self.is_stopping else ErrorKind.OVERLOADED
-            self._refuse(asked, context._rev.policy, kind)
+        elif self.is_stopping:
+            self._peer.fail(asked, _unavailable(context._rev.policy))
+        elif core.in_flight >= core.limits.in_flight_overall:
+            self._refuse(asked, context._rev.policy, "in_flight_overall")
+        elif (budget.used + size > budget.limit or overall.used + size > overall.limit) and (
+            limit := self._exceeded(size)
+        ) is not None:
+            self._refuse(asked, context._rev.policy, limit)
         else:
             core.in_flight += 1
+            self.running += 1
+            # As `charge` would; see `_done` for the opposite.
+            budget.used += size
+            overall.used += size
             self.at_work[asked] = context
+            may_ask = entry.arguments.wants_context or entry.path or core.middleware
+            if not (may_ask and context._rev.asks_in_results):
+                asked.params = UNSET
+                if asked.envelope is not None:
+                    asked.envelope.params = UNSET
             plain = not (entry.arguments.is_async or entry.path or core.middleware)
             run = context._run
             if entry.inline and plain and (run is None or run.begin is None):
@@ -230,6 +270,7 @@ class RequestRunner:
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
         if isinstance(error, NoThreadFree):
+            self._core.counters.refuse("waiting_for_thread")
             return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
         return _failure_of(work, entry, context, error)
 
@@ -241,25 +282,52 @@ class RequestRunner:
         """
         handler_run_of(context).on_end = on_end
         if self.at_work.pop(context._asked, None) is not None:
+            # Its arguments are still held, and count until it has ended.
             self._core.in_flight -= 1
+            self.running -= 1
             self._start_next(context._asked)
 
     def _done(self, context: Context, outcome: Any) -> None:
         """Answer a request whose handler has ended, and start those that wait."""
         asked, run = context._asked, context._run
         if run is not None and run.on_end is not None:
+            self.budget.release(asked.size)
             run.on_end(outcome)
             run.end()
             return
+        core, unread, size = self._core, self.unread, asked.size
         try:
             if outcome is not None:
+                if unread.is_over:
+                    outcome = self._dropped(context)
                 self.answer(asked, outcome, context._rev.policy)
         finally:
             del self.at_work[asked]
-            self._core.in_flight -= 1
+            core.in_flight -= 1
+            self.running -= 1
+            self.budget.used -= size
+            core.budget.used -= size
             if run is not None:
                 run.end()
+        # From now on the answer is weighed as unread.
+        if self._transport.backlog > WEIGHED_BYTES or unread.bytes or asked.slot is not None:
+            unread.weigh()
         self._start_next(asked)
+
+    def _dropped(self, context: Context) -> ErrorObject:
+        """Return the error in place of a result, for a client that does not read."""
+        counters = self._core.counters
+        counters.dropped_answers += 1
+        counters.warn(
+            "answer",
+            "answer to %s %s dropped: the client has not read %d bytes of earlier answers",
+            context.method,
+            show(context.name),
+            self.unread.bytes,
+        )
+        # Without `retryAfterMs`: the handler has run, and may have changed something.
+        text = "The answer was dropped: too many earlier answers are unread"
+        return named_error(ErrorKind.OVERLOADED, policy=context._rev.policy, message=text)
 
     def _start_next(self, asked: IncomingRequest) -> None:
         if self._turns and asked.slot is not None:
@@ -300,6 +368,8 @@ class RequestRunner:
         """Stop every handler; `finish` answers their requests."""
         for context in list(self.at_work.values()):
             self._stop(context)
+        for task in list(self._notified):
+            task.cancel()
 
     def _stop(self, context: Context) -> None:
         context._stop()
@@ -335,15 +405,17 @@ class RequestRunner:
         turns = [asked for others in self._turns.values() for asked in others]
         for asked in (*self.at_work, *self.waiting, *turns):
             self._peer.fail(asked, _unavailable(policy))
+        self.budget.release(sum(asked.size for asked in (*self.waiting, *turns)))
         self.waiting.clear()
         self._turns.clear()
 
     async def wait(self, seconds: float) -> None:
         """Wait for running handlers and waiting requests."""
         until = self._loop.time() + seconds
-        while (self.at_work or self.waiting) and (left := until - self._loop.time()) > 0:
+        while (self.running or self.waiting) and (left := until - self._loop.time()) > 0:
             tasks = (context._task for context in self.at_work.values())
             waits: list[asyncio.Future[None]] = [task for task in tasks if task is not None]
+            waits += self._notified
             if not waits:
                 # The rest waits for the client to read.
                 waits = [self._loop.create_future()]
@@ -361,6 +433,8 @@ class RequestRunner:
 
     def drain(self) -> None:
         """Serve waiting requests, since the client has read or a handler has ended."""
+        if self.unread.bytes:
+            self.unread.weigh()
         room, self._room = self._room, []
         for future in room:
             if not future.done():
@@ -370,7 +444,7 @@ class RequestRunner:
         self._is_draining = True
         waiting, most, transport = self.waiting, self._core.limits.in_flight, self._transport
         try:
-            while waiting and len(self.at_work) < most and transport.backlog <= HIGH_WATER:
+            while waiting and self.running < most and transport.backlog <= HIGH_WATER:
                 asked = next(iter(waiting))
                 self._unqueue(asked)
                 self._serve(asked)
@@ -382,23 +456,101 @@ class RequestRunner:
     def _queue(self, asked: IncomingRequest, policy: Policy) -> None:
         """Queue a request; too many close the connection, one too large is refused."""
         limits = self._core.limits
-        size = _size(asked)
         if len(self.waiting) >= limits.waiting:
-            self._refuse(asked, policy, ErrorKind.OVERLOADED)
+            self._refuse(asked, policy, "waiting")
             self._end(TransportError(f"the client has {limits.waiting} waiting requests"))
-        elif self._held + size > limits.waiting_bytes:
-            self._refuse(asked, policy, ErrorKind.OVERLOADED)
+        elif (limit := self._exceeded(asked.size)) is not None:
+            self._refuse(asked, policy, limit)
         else:
-            self._held += size
+            self._hold(asked)
             self.waiting[asked] = None
+
+    def _hold(self, asked: IncomingRequest) -> None:
+        """Charge a request that is served later."""
+        self.budget.charge(asked.size)
+        if asked.slot is not None:
+            # Or it would keep the frame of its whole batch.
+            asked.set_params(copied(asked.params))
 
     def _unqueue(self, asked: IncomingRequest) -> None:
         if asked in self.waiting:
             del self.waiting[asked]
-            self._held -= _size(asked)
+            self.budget.release(asked.size)
 
-    def _refuse(self, asked: IncomingRequest, policy: Policy, kind: str) -> None:
-        self._peer.fail(asked, named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER_MS))
+    def _exceeded(self, size: int) -> str | None:
+        """Return the limit that so many more bytes would exceed, or None if they fit."""
+        if self._is_draining or self._is_turning:
+            return None  # the request was accepted before it waited
+        budget, overall, unread = self.budget, self._core.budget, self.unread
+        if unread.bytes:
+            unread.weigh()
+        if budget.used + size > budget.limit and (self.running or self.waiting or self._turns):
+            return "connection_bytes"
+        if overall.used + size > overall.limit and self._core.in_flight:
+            return "server_bytes"
+        return None
+
+    def _refuse(self, asked: IncomingRequest, policy: Policy, limit: str) -> None:
+        self._core.counters.refuse(limit)
+        error = named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
+        self._peer.fail(asked, error)
+
+    def weigh_reply(self, asked: IncomingRequest, raw: Raw) -> bool:
+        """Charge the reply to a question of a handler; return False if there is no room for it."""
+        size = size_of(raw)
+        if asked in self.at_work:
+            if self.budget.used + size > self.budget.limit and self.running > 1:
+                return False
+            self.budget.charge(size)
+            asked.size += size
+        return True
+
+    # -- notifications -----------------------------------------------------------------------
+
+    def begin_notification(self, entry: Entry, raw: Any, read: Callable[[Any], Any]) -> None:
+        """Run the handler of a notification, or drop the notification if there is no room."""
+        core, size = self._core, size_of(raw)
+        limit = self._exceeded(size)
+        if self.running >= core.limits.in_flight:
+            limit = "in_flight"
+        elif core.in_flight >= core.limits.in_flight_overall:
+            limit = "in_flight_overall"
+        if limit is not None or self.is_stopping:
+            why = "the server stops" if limit is None else f"ServerLimits.{limit} is reached"
+            core.counters.drop_notification(entry.name, why)
+            return
+        values = {} if raw is UNSET else read(raw)
+        core.in_flight += 1
+        self.running += 1
+        self.budget.charge(size)
+        task = self._new_task(self._run_notification(entry, values))
+        self._notified.add(task)
+        task.add_done_callback(partial(self._notification_ended, size))
+
+    async def _run_notification(self, entry: Entry, values: Any) -> None:
+        core = self._core
+        try:
+            call = partial(entry.arguments.call, values, None)
+            value = await core.threads.run(call, self.threads) if entry.on_thread else call()
+            if isawaitable(value):
+                await value
+        except asyncio.CancelledError:
+            pass  # the connection has ended, or the handler cancelled itself
+        except NoThreadFree:
+            why = "ServerLimits.waiting_for_thread is reached"
+            core.counters.drop_notification(entry.name, why)
+        except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
+            _log.error(
+                "handler of notification %s failed\n%s", show(entry.name), as_redacted(error)
+            )
+
+    def _notification_ended(self, size: int, task: asyncio.Task[None]) -> None:
+        self._notified.discard(task)
+        self._core.in_flight -= 1
+        self.running -= 1
+        self.budget.release(size)
+        if self.waiting:
+            self.drain()
 
     # -- sequential batches ------------------------------------------------------------------
 
@@ -409,6 +561,7 @@ class RequestRunner:
             self._turns[batch] = deque()
             self._serve_batch(batch, asked)
         else:
+            self._hold(asked)
             turns.append(asked)
 
     def _end_turn(self, asked: IncomingRequest) -> None:
@@ -419,8 +572,16 @@ class RequestRunner:
             return  # not sequential, or `_serve_batch` is running
         if asked in turns:
             turns.remove(asked)
+            self.budget.release(asked.size)
         else:
-            self._serve_batch(batch, turns.popleft() if turns else None)
+            self._serve_batch(batch, self._next_turn(turns))
+
+    def _next_turn(self, turns: deque[IncomingRequest]) -> IncomingRequest | None:
+        if not turns:
+            return None
+        asked = turns.popleft()
+        self.budget.release(asked.size)
+        return asked
 
     def _serve_batch(self, batch: int, asked: IncomingRequest | None) -> None:
         """Serve requests of a batch until one has a running handler."""
@@ -431,8 +592,7 @@ class RequestRunner:
                     self._serve(asked)
                 if asked in self.at_work or asked in self.waiting:
                     return  # `_end_turn` continues
-                turns = self._turns[batch]
-                asked = turns.popleft() if turns else None
+                asked = self._next_turn(self._turns[batch])
             del self._turns[batch]
         finally:
             self._is_turning = False
@@ -497,14 +657,3 @@ def _failure_of(work: ResultRenderer, entry: Any, context: Context, error: BaseE
 
 def _unavailable(policy: Policy) -> ErrorObject:
     return named_error(ErrorKind.SERVICE_UNAVAILABLE, policy=policy, retryAfterMs=RETRY_AFTER_MS)
-
-
-def _size(asked: IncomingRequest) -> int:
-    params = asked.params
-    if type(params) is ToolCall:
-        return sum(_length(getattr(params, name)) for name in params.__struct_fields__)
-    return _length(params)
-
-
-def _length(raw: Any) -> int:
-    return memoryview(raw).nbytes if isinstance(raw, Raw) else 0

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from inspect import isawaitable, iscoroutinefunction
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
 from ...mcp.types import Annotations, Icon, ToolAnnotations
-from ...redaction import show
 from ...spec.lookup import method_status
 from ...spec.revisions import REVISIONS
-from ..errors import as_redacted
 from ..handlers.arguments import Arguments, arguments_of, raw_arguments
 from ..handlers.output import output_of
 from ..settings import CacheHint
@@ -272,22 +269,9 @@ def own_notification(
     entry = Entry(name=name, owner=core, arguments=raw_arguments(handler))
 
     def receive(connection: Connection, params: Any) -> None:
-        given = {} if params is UNSET else read.decode(params)
-        task = connection.loop.create_task(_notify(core, entry, given))
-        core.notification_tasks.add(task)
-        task.add_done_callback(core.notification_tasks.discard)
+        connection.runner.begin_notification(entry, params, read.decode)
 
     return receive
-
-
-async def _notify(core: ServerCore, entry: Entry, params: dict[str, Any]) -> None:
-    try:
-        call = partial(entry.arguments.call, params, None)
-        value = await core.threads.run(call) if entry.on_thread else call()
-        if isawaitable(value):
-            await value
-    except Exception as error:  # noqa: BLE001  # an author's; a notification has no answer
-        _log.error("handler of notification %s failed\n%s", show(entry.name), as_redacted(error))
 
 
 def _check_own(name: str, taken: Mapping[str, Any]) -> None:

@@ -140,13 +140,13 @@ class Fanout:
         loop: asyncio.AbstractEventLoop,
         codec: Codec,
         listeners: Listeners,
-        on_slow: Callable[[FanoutListener], object],
+        on_slow: Callable[[FanoutListener, Topic], object],
     ) -> None:
         self.loop = loop
         self._thread = threading.get_ident()
         self._codec = codec
         self._listeners = listeners
-        # Called with a listener whose transport has too much unread data; removes it.
+        # Called with a listener whose transport has too much unread data, and what it would get.
         self._on_slow = on_slow
         # At most as long as the table of listeners: a topic without listeners is ignored.
         self._waiting: OrderedDict[Topic, Any] = OrderedDict()
@@ -215,8 +215,8 @@ class Fanout:
         left = SLICE_LISTENERS
         while left > 0:
             listeners = list(islice(self._rest, left))
-            if listeners and self._notice is not None:
-                self._send(listeners, self._members, self._notice)
+            if listeners and self._notice is not None and self._current is not None:
+                self._send(listeners, self._members, self._notice, self._current[0])
                 left -= len(listeners)
             elif self._begin():
                 left -= 1  # encoding takes as long as sending to one listener
@@ -253,6 +253,7 @@ class Fanout:
         listeners: Iterable[FanoutListener],
         members: Container[FanoutListener],
         notice: Notice,
+        topic: Topic,
     ) -> None:
         whole, head, tail = notice
         for listener in listeners:
@@ -261,7 +262,7 @@ class Fanout:
             transport, id = listener.transport, listener.id
             try:
                 if transport.backlog > MAX_BACKLOG_BYTES:
-                    self._on_slow(listener)
+                    self._on_slow(listener, topic)
                 elif id is None:
                     transport.send(whole)
                 else:
@@ -274,5 +275,9 @@ class Fanout:
         owed = [] if self._current is None else [self._current]
         owed += [*self._waiting.items(), *((topic, None) for topic in self._coalescing)]
         for topic, params in owed:
-            if topic in listener.topics and (notice := self._written(topic, params)) is not None:
-                self._send((listener,), (listener,), notice)
+            self.send_to(listener, topic, params)
+
+    def send_to(self, listener: FanoutListener, topic: Topic, params: Any) -> None:
+        """Send a change to one listener, if it still listens to the topic."""
+        if topic in listener.topics and (notice := self._written(topic, params)) is not None:
+            self._send((listener,), (listener,), notice, topic)

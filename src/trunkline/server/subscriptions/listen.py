@@ -60,7 +60,7 @@ def listen(
     except RequestError as error:
         connection.answer(asked, refusal(error, rev.policy), rev.policy)
         return
-    asked = connection.peer.incoming.drop_params(asked)
+    asked.set_params(UNSET)  # a stream stays open for long, and its params may be large
     # Opened before the acknowledgement: a client in this process may cancel on receiving it.
     connection.core.streams.open(connection, asked, rev, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(
@@ -85,7 +85,7 @@ def _is_refused(
         text = f"No more than {MAX_URI_CHARS} characters of URIs in one request"
         connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
         return True
-    named = len({*_given(wanted.resource_subscriptions)}) + len({*_given(wanted.task_ids)})
+    named = [*{*_given(wanted.resource_subscriptions)}, *{*_given(wanted.task_ids)}]
     problem = connection.core.streams.no_room(connection, named, is_stream=True)
     if problem is not None:
         connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, problem)

@@ -13,7 +13,9 @@ The rules that live here, and only here:
   too slowly: the server sends `notifications/cancelled`.
                      [MCP 2026-07-28, basic/patterns/subscriptions, basic/patterns/cancellation]
 * A session has no stream to end, and a dropped notification would leave it outdated without a
-  sign. A session that reads too slowly therefore loses its connection.
+  sign. A session that reads too slowly therefore gets its changes later, each once, when it has
+  read what it was sent before.
+* Subscriptions use at most half of the budget of their connection, so that requests have room.
 * A listen request has no handler and no asyncio task, and does not count as a running request.
 
 Everything here belongs to the event loop, except `list_changed`, `resource_updated` and
@@ -23,12 +25,11 @@ Everything here belongs to the event loop, except `list_changed`, `resource_upda
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import UNSET
 
-from ...errors import TransportError
 from ...jsonrpc.messages import RequestId
 from ...mcp.meta import SUBSCRIPTION_ID, Caller
 from ...mcp.types import (
@@ -73,16 +74,25 @@ def task_topic(task_id: str) -> Topic:
     return Topic("notifications/tasks", task_id)
 
 
+# What a subscription takes beside the text of its URI or task id, measured: a topic, and its
+# places in two tables.
+_SUBSCRIPTION_BYTES: Final = 512
+
+
 class _ConnectionSubscriptions:
     """The subscriptions of one connection."""
 
-    __slots__ = ("named", "session", "streams")
+    __slots__ = ("bytes", "deferred", "named", "session", "streams")
 
     def __init__(self) -> None:
         self.session: FanoutListener | None = None
         self.streams: dict[IncomingRequest, FanoutListener] = {}
         # Topics with a URI or task id: only these are chosen by the client, and limited.
         self.named = 0
+        # What these weigh.
+        self.bytes = 0
+        # Changes that the session gets when it has read what it was sent; at most its topics.
+        self.deferred: dict[Topic, None] = {}
 
 
 class SubscriptionRegistry:
@@ -138,7 +148,7 @@ class SubscriptionRegistry:
         """Subscribe a session to a resource; return False if its limit is reached."""
         listener, topic = self._session(connection), resource_topic(uri)
         if topic not in listener.topics:
-            if self.no_room(connection, 1) is not None:
+            if self.no_room(connection, (uri,)) is not None:
                 return False
             self._join(listener, topic)
         return True
@@ -157,14 +167,22 @@ class SubscriptionRegistry:
 
     # -- listen requests ---------------------------------------------------------------------
 
-    def no_room(self, connection: Connection, named: int, *, is_stream: bool = False) -> str | None:
-        """Return which limit `named` more subscriptions exceed, or None if they fit."""
+    def no_room(
+        self, connection: Connection, named: Collection[str], *, is_stream: bool = False
+    ) -> str | None:
+        """Return which limit subscriptions to these URIs and tasks exceed, or None if they fit."""
         entry, limits = self._connections.get(connection), self._app.limits
+        count, weighs = (0, 0) if entry is None else (entry.named, entry.bytes)
         if is_stream and entry is not None and len(entry.streams) >= limits.streams:
-            return f"No more than {limits.streams} streams at once"
-        if (0 if entry is None else entry.named) + named > limits.subscriptions:
-            return f"No more than {limits.subscriptions} subscriptions"
-        return None
+            limit, text = "streams", f"No more than {limits.streams} streams at once"
+        elif count + len(named) > limits.subscriptions:
+            limit, text = "subscriptions", f"No more than {limits.subscriptions} subscriptions"
+        elif weighs + sum(map(_weight, named)) > connection.budget.limit // 2:
+            limit, text = "connection_bytes", "No room for the URIs of so many subscriptions"
+        else:
+            return None
+        self._app.counters.refuse(limit)
+        return text
 
     def open(
         self,
@@ -191,11 +209,14 @@ class SubscriptionRegistry:
         if listener.asked is not None:
             self._connections[listener.connection].streams.pop(listener.asked, None)
 
-    def _on_slow(self, listener: FanoutListener) -> None:
+    def _on_slow(self, listener: FanoutListener, topic: Topic) -> None:
         connection, asked = listener.connection, listener.asked
+        connection.runner.unread.weigh()
         if asked is None:
-            connection.end(TransportError("the client does not read its notifications"))
+            self._app.counters.deferred_changes += 1
+            self._connections[connection].deferred[topic] = None
             return
+        self._app.counters.dropped_streams += 1
         self._close(listener)
         text = "subscription stream %s dropped: %s"
         connection.log_limit.warning(text, show(asked.id), _TOO_SLOW)
@@ -207,6 +228,17 @@ class SubscriptionRegistry:
         connection.notify("notifications/cancelled", params, asked.route)
         connection.peer.drop(asked)
 
+    def drained(self, connection: Connection) -> None:
+        """Send a session the changes that it was not sent while it did not read."""
+        entry, fanout = self._connections.get(connection), self._fanout
+        if entry is None or entry.session is None or fanout is None or not entry.deferred:
+            return
+        deferred, entry.deferred = entry.deferred, {}
+        for topic in deferred:
+            about = topic.about
+            params = ResourceUpdatedNotificationParams(about) if about else None
+            fanout.send_to(entry.session, topic, params)
+
     # -- the end of a connection -------------------------------------------------------------
 
     def finish(self, connection: Connection) -> None:
@@ -215,6 +247,7 @@ class SubscriptionRegistry:
         if entry is None or fanout is None:
             return
         if entry.session is not None:
+            self.drained(connection)
             fanout.catch_up(entry.session)
         for listener in tuple(entry.streams.values()):
             fanout.catch_up(listener)
@@ -255,13 +288,25 @@ class SubscriptionRegistry:
         if topic not in listener.topics:
             listener.topics[topic] = None
             self._listeners.setdefault(topic, {})[listener] = None
-            self._connections[listener.connection].named += bool(topic.about)
+            self._count(listener.connection, topic.about, 1)
 
     def _part(self, listener: FanoutListener, topic: Topic) -> None:
         if topic in listener.topics:
             del listener.topics[topic]
-            self._connections[listener.connection].named -= bool(topic.about)
+            self._count(listener.connection, topic.about, -1)
             members = self._listeners[topic]
             del members[listener]
             if not members:
                 del self._listeners[topic]
+
+    def _count(self, connection: Connection, about: str, by: int) -> None:
+        """Count a subscription that the client has chosen, or one less."""
+        if about:
+            entry, size = self._connections[connection], by * _weight(about)
+            entry.named += by
+            entry.bytes += size
+            connection.budget.charge(size)
+
+
+def _weight(about: str) -> int:
+    return _SUBSCRIPTION_BYTES + len(about.encode("utf-8", "surrogatepass"))

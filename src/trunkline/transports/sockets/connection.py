@@ -63,11 +63,6 @@ class SocketTransport(FramedTransport):
         self._ended: asyncio.Future[None] | None = None  # the other side has ended its output
         self._report_timer: asyncio.TimerHandle | None = None
 
-    @property
-    def written(self) -> int:
-        """Bytes written in total."""
-        return 0 if self._writer is None else self._writer.written
-
     async def connect(self) -> None:
         """Open the connection, and start to call `on_message`.
 

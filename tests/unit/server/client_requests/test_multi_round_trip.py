@@ -1132,7 +1132,7 @@ def test_asking_works_under_another_name_of_the_method() -> None:
 
 
 def test_what_a_request_brings_back_counts_as_held_while_it_waits() -> None:
-    app = Server("tests", limits=ServerLimits(in_flight=1, waiting_bytes=1000))
+    app = Server("tests", limits=ServerLimits(in_flight=1, connection_bytes=1000))
     gate = asyncio.Event()
 
     @app.tool

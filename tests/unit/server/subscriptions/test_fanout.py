@@ -57,9 +57,9 @@ class Bench:
 
     def __init__(self) -> None:
         self.table: dict[Topic, dict[FanoutListener, None]] = {}
-        self.slow: list[FanoutListener] = []
+        self.slow: list[tuple[FanoutListener, Topic]] = []
         loop = asyncio.get_running_loop()
-        self.fanout = Fanout(loop, Codec(expect="calls"), self.table, self.slow.append)
+        self.fanout = Fanout(loop, Codec(expect="calls"), self.table, self._on_slow)
 
     def join(self, *topics: Topic, place: Any = None, asked: IncomingRequest | None = None) -> Any:
         place = Place() if place is None else place
@@ -69,6 +69,9 @@ class Bench:
             self.table.setdefault(topic, {})[listener] = None
         place.listener = listener
         return place
+
+    def _on_slow(self, listener: FanoutListener, topic: Topic) -> None:
+        self.slow.append((listener, topic))
 
     def part(self, place: Any, topic: Topic) -> None:
         del self.table[topic][place.listener]
@@ -349,7 +352,7 @@ def test_who_has_too_much_unread_is_reported_and_sent_nothing() -> None:
         quick.backlog = MAX_BACKLOG_BYTES
         bench.fanout.notify(topic, params)
         await bench.quiet()
-        assert bench.slow == [slow.listener]
+        assert bench.slow == [(slow.listener, topic)]
         assert slow.frames == []
         assert len(quick.frames) == 1
 

@@ -1,0 +1,100 @@
+"""Byte budgets: how much a connection, and the server, may hold for clients at one time.
+
+A `ByteBudget` counts bytes. That of a connection has that of the server as its parent, so what
+one connection holds counts for both. Nothing here knows of connections: a budget may as well
+belong to a session or to a principal.
+
+The rules that live here, and only here:
+
+* A request weighs the bytes of its frame from when it is accepted until its handler has ended.
+  Of a batch, a request weighs the bytes of its own params.
+* The default budgets grow with the largest message that the codec accepts, so that one such
+  message and its answer always fit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from msgspec import Raw
+
+from ...jsonrpc.limits import Limits, TransportName
+from .params import ToolCall
+
+if TYPE_CHECKING:
+    from ..settings import ServerLimits
+
+__all__ = ["ByteBudget", "connection_bytes", "copied", "server_bytes", "size_of"]
+
+_MIB: Final = 1024 * 1024
+
+# 64 calls of 1 MB at once, with answers of the same size that hold the text twice: as content and
+# as structured content.
+_CONNECTION_BYTES: Final = 128 * _MIB
+# A message of the largest size and an answer that holds it twice, beside some smaller calls.
+_LARGEST_MESSAGES: Final = 4
+# Connections that may use their whole budget at one time.
+_FULL_CONNECTIONS: Final = 8
+
+
+class ByteBudget:
+    """A number of bytes that may be held at one time; what is charged here is charged above."""
+
+    __slots__ = ("limit", "parent", "used")
+
+    def __init__(self, limit: int, parent: ByteBudget | None = None) -> None:
+        self.limit = limit
+        self.parent = parent
+        self.used = 0
+
+    def __repr__(self) -> str:
+        return f"<ByteBudget {self.used} of {self.limit} bytes>"
+
+    # Running a handler does the same without the call, for a connection and its server.
+    def charge(self, size: int) -> None:
+        """Count bytes that are held from now on."""
+        self.used += size
+        if self.parent is not None:
+            self.parent.charge(size)
+
+    def release(self, size: int) -> None:
+        """Count bytes that are not held any more."""
+        self.charge(-size)
+
+
+def connection_bytes(limits: ServerLimits, largest: int | None) -> int:
+    """Return the budget of one connection, given the size limit of its messages."""
+    if limits.connection_bytes is not None:
+        return limits.connection_bytes
+    return max(_CONNECTION_BYTES, _LARGEST_MESSAGES * (largest or 0))
+
+
+def server_bytes(limits: ServerLimits, messages: Limits) -> int:
+    """Return the budget of all connections together."""
+    if limits.server_bytes is not None:
+        return limits.server_bytes
+    sizes = (messages.message_size(name) for name in get_args(TransportName))
+    largest = max(size or 0 for size in sizes)
+    return _FULL_CONNECTIONS * connection_bytes(limits, largest)
+
+
+def size_of(params: Any) -> int:
+    """Return the bytes of params that are not decoded yet."""
+    if type(params) is ToolCall:
+        return sum(_length(getattr(params, name)) for name in params.__struct_fields__)
+    return _length(params)
+
+
+def copied(params: Any) -> Any:
+    """Return params that do not keep the frame in memory which they came in."""
+    if type(params) is ToolCall:
+        return ToolCall(*(_copied(getattr(params, name)) for name in params.__struct_fields__))
+    return _copied(params)
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, Raw) else value
+
+
+def _length(raw: Any) -> int:
+    return memoryview(raw).nbytes if isinstance(raw, Raw) else 0
