@@ -414,12 +414,14 @@ async def long_work(path: str) -> str:
 
 
 @app.tool
-async def changes(uri: str, times: int = 1, size: int = 0, rounds: int = 1) -> str:
+async def changes(uri: str, times: int = 1, size: int = 0, rounds: int = 1, done: str = "") -> str:
     """Say that a resource has changed, and others like it, again and again."""
     for _ in range(rounds):
         for n in range(times):
             app.notify_resource_updated(uri + (f"{n:0{size}}" if size else ""))
         await asyncio.sleep(0.01)
+    if done:
+        Path(done).touch()
     return "told"
 
 

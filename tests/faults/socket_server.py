@@ -1,6 +1,7 @@
 """A server that listens where its first argument says; started by the tests beside it.
 
-It says where on its standard output, one line, once it does. The second argument sets limits.
+It says where on its standard output, one line, once it does. The second argument sets limits of
+the sockets, the third those of the server.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ async def lifespan(app: Server) -> AsyncIterator[None]:
     print("lifespan left", file=sys.stderr, flush=True)
 
 
-app = Server("sockets", limits=ServerLimits(grace=3600), lifespan=lifespan)
+given = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
+app = Server("sockets", limits=ServerLimits(**{"grace": 3600, **given}), lifespan=lifespan)
 
 
 @app.tool

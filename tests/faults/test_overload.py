@@ -170,7 +170,8 @@ def lines(server: Piped, what: str, first: int, count: int) -> bytes:
 def test_a_client_that_never_reads_its_answers_is_disconnected_in_bounded_memory(
     what: str,
 ) -> None:
-    with piped("server.py", '{"waiting": 1000}') as server:
+    limits = '{"waiting": 1000, "connection_bytes": 67108864, "unread_timeout": 1}'
+    with piped("server.py", limits) as server:
         assert server.serves()
         before = peak = server.resident()
         for n in range(200):

@@ -41,9 +41,12 @@ RESET = struct.pack("ii", 1, 0)
 
 
 @contextmanager
-def listening(address: str, **limits: Any) -> Iterator[tuple[Piped, Tcp | Unix]]:
+def listening(
+    address: str, server_limits: dict[str, Any] | None = None, **limits: Any
+) -> Iterator[tuple[Piped, Tcp | Unix]]:
     """Start a server that listens; yield it, and where."""
-    with piped("socket_server.py", address, json.dumps(limits)) as server:
+    given = (json.dumps(limits), json.dumps(server_limits or {}))
+    with piped("socket_server.py", address, *given) as server:
         yield server, parse_address(server.line().decode())
 
 
@@ -282,15 +285,19 @@ def test_a_client_that_has_ended_its_output_on_a_socket_still_gets_every_answer(
 
 
 def test_one_that_sends_and_never_reads_is_cut_off_and_costs_little(path: Path) -> None:
-    with listening(f"unix:{path}") as (server, address):
+    limits = {"connection_bytes": 16 * MIB, "unread_timeout": 1}
+    with listening(f"unix:{path}", limits) as (server, address):
         assert serves(address)
         with Raw(address) as raw:
             # It begins as a client does: who does not is cut off at once.
             garbage = b"{}\n" + (b"x" * 60 + b"\n") * 10_000
-            while "the client sends requests and does not read the answers" not in server.log():
-                raw.socket.sendall(garbage)
+            # Until the server closes: it stops to read, and then the answers to be taken.
+            with pytest.raises(OSError, match=r"pipe|reset"):
+                while True:
+                    raw.socket.sendall(garbage)
+        server.has_logged("the client has not read any of")
         assert serves(address)
-        assert server.resident("VmHWM") < 400 * MIB
+        assert server.resident("VmHWM") < 100 * MIB
 
 
 def test_bytes_one_by_one_do_not_hold_up_others(path: Path) -> None:

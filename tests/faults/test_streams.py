@@ -12,6 +12,7 @@ import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,19 +134,50 @@ def test_a_server_whose_listener_does_not_read_ends_when_it_is_told_to() -> None
         assert server.wait() == 0
 
 
-def test_a_session_that_does_not_read_what_it_subscribed_to_loses_its_connection() -> None:
+def subscribed(server: Piped, uris: list[str]) -> None:
+    """Open a session that is subscribed to these."""
+    server.handshake()
+    for n, uri in enumerate(uris):
+        params = {"uri": uri}
+        message = {"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": params}
+        server.send(message)
+        assert "result" in server.answer(n)
+
+
+def test_a_session_that_takes_nothing_of_what_it_subscribed_to_loses_its_connection() -> None:
     uris = [f"raises://{'x' * 4000}{n:04}" for n in range(200)]
-    with piped("server.py", '{"grace": 0.1}') as server:
-        server.handshake()
-        for n, uri in enumerate(uris):
-            params = {"uri": uri}
-            message = {"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": params}
-            server.send(message)
-            assert "result" in server.answer(n)
+    with piped(
+        "server.py", '{"grace": 0.1, "connection_bytes": 16000000, "unread_timeout": 0.5}'
+    ) as server:
+        subscribed(server, uris)
         server.call("changes", uri=uris[0][:-4], times=200, size=4, rounds=60)
-        server.has_logged("does not read its notifications")
+        server.has_logged("the client has not read any of")
         server.rest()
         assert server.wait() == 0
+
+
+def test_a_session_that_reads_late_is_sent_what_changed_meanwhile_and_not_each_change(
+    tmp_path: Path,
+) -> None:
+    uris = [f"raises://{'x' * 4000}{n:04}" for n in range(200)]
+    with piped("server.py", '{"unread_timeout": 1000}') as server:
+        subscribed(server, uris)
+        before = server.resident()
+        # 48 MB of notifications, of which about 16 MiB are held.
+        done = tmp_path / "done"
+        server.call("changes", uri=uris[0][:-4], times=200, size=4, rounds=60, done=str(done))
+        until(done.exists)
+        assert server.resident() - before < 80 * MIB
+        server.call("echo", id="last", text="done")
+        got: list[str] = []
+        while (message := server.read()).get("id") != "last":
+            if message.get("method") == "notifications/resources/updated":
+                got.append(message["params"]["uri"])
+        # Those of the time when it did not read come after the rest, once each.
+        missed = got[-200:]
+        assert len(set(missed)) == len(uris)
+        assert 200 < len(got) < 10_000
+        assert server.serves()
 
 
 def test_what_came_with_a_listen_request_is_not_kept_as_long_as_it_is_open() -> None:

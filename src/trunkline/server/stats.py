@@ -92,12 +92,15 @@ class Counters:
 def stats_of(core: ServerCore) -> ServerStats:
     """Return the gauges and counters of a server."""
     connections, counters, threads = list(core.connections), core.counters, core.threads
+    unread = sum(each.transport.backlog for each in connections)
+    # What was unread when it was last weighed may have been read since.
+    weighed = sum(each.runner.unread.bytes for each in connections)
     return ServerStats(
         connections=len(connections),
         in_flight=core.in_flight,
         waiting=sum(len(each.runner.waiting) for each in connections),
-        held_bytes=core.budget.used,
-        unread_bytes=sum(each.transport.backlog for each in connections),
+        held_bytes=core.budget.used - weighed + unread,
+        unread_bytes=unread,
         threads_busy=threads.busy,
         threads_waiting=threads.waiting,
         refused=dict(counters.refused),

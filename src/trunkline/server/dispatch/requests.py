@@ -12,8 +12,8 @@ The rules that live here, and only here:
 * What a connection holds is bounded in bytes, and so is what the server holds; a request beyond
   that is refused before it is decoded. A connection without other requests is not refused for
   its own bytes, so that one message of any permitted size always fits.
-* No handler starts while the client does not read. The result of a handler is dropped, and an
-  error sent in its place, if the client has a whole budget of unread answers.
+* No handler starts while the client does not read. A large result of a handler is dropped, and
+  an error sent in its place, if the client has a whole budget of unread answers.
 * A handler keeps its decoded arguments, not the frame they came in, unless it may ask its client
   inside a result: the digest of the request is made from the frame.
 * The handler of a notification counts as a running handler. A notification beyond the bounds is
@@ -40,7 +40,7 @@ from ...concurrency.thread_pool import NoThreadFree, ThreadShare
 from ...errors import LocalProtocolError, TransportError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.incoming import IncomingRequest
-from ...jsonrpc.messages import ErrorObject, RequestId
+from ...jsonrpc.messages import ErrorObject, Failure, RequestId, Success
 from ...jsonrpc.policy import Policy
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
@@ -67,6 +67,9 @@ _log: Final = logging.getLogger("trunkline.server")
 RETRY_AFTER_MS: Final = 1000
 # The methods of unanswered requests that the log names; extensions may have any number.
 _MAX_NAMED_METHODS: Final = 10
+# An answer up to this size is sent though too much is unread: an error would be hardly smaller,
+# and 1000 handlers at work cannot add more than 4 MiB.
+_SMALL_ANSWER_BYTES: Final = 4096
 
 
 class ResultRenderer(Protocol):
@@ -298,7 +301,7 @@ class RequestRunner:
         core, unread, size = self._core, self.unread, asked.size
         try:
             if outcome is not None:
-                if unread.is_over:
+                if unread.is_over and self._is_large(asked, outcome):
                     outcome = self._dropped(context)
                 self.answer(asked, outcome, context._rev.policy)
         finally:
@@ -313,6 +316,14 @@ class RequestRunner:
         if self._transport.backlog > WEIGHED_BYTES or unread.bytes or asked.slot is not None:
             unread.weigh()
         self._start_next(asked)
+
+    def _is_large(self, asked: IncomingRequest, outcome: Any) -> bool:
+        is_error = type(outcome) is ErrorObject
+        reply = Failure(asked.id, outcome) if is_error else Success(asked.id, outcome)
+        try:
+            return len(self._peer.codec.encode(reply)) > _SMALL_ANSWER_BYTES
+        except LocalProtocolError:
+            return False  # `answer` sends an error in its place
 
     def _dropped(self, context: Context) -> ErrorObject:
         """Return the error in place of a result, for a client that does not read."""
