@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import logging
-import re
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -44,8 +44,10 @@ from trunkline.jsonrpc.messages import SentRequest
 from trunkline.redaction import (
     HIDDEN,
     conceal,
+    conceal_message,
     first_and_last,
     is_secret_name,
+    may_hide,
     redact,
     show,
 )
@@ -680,32 +682,21 @@ ADVERSARIAL = [
 ]
 
 
-class Measured:
-    """A pattern that notes how long the texts are which it is run over."""
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self.pattern = pattern
-        self.longest = 0
-
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        self.longest = max(self.longest, len(text))
-        return self.pattern.finditer(text)
-
-
 @pytest.mark.parametrize("text", ADVERSARIAL, ids=range(len(ADVERSARIAL)))
 def test_hostile_text_is_looked_at_up_to_a_bound(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patterns = redaction._pattern
-    measured = Measured(patterns(redaction._CREDENTIAL))
-    monkeypatch.setattr(
-        redaction,
-        "_pattern",
-        lambda text: measured if text == redaction._CREDENTIAL else patterns(text),
-    )
+    examined: list[int] = []
+    find = redaction._credentials
+
+    def credentials(data: bytes, **facts: bool) -> list[tuple[int, int]]:
+        examined.append(len(data))
+        return find(data, **facts)
+
+    monkeypatch.setattr(redaction, "_credentials", credentials)
     redact(text)
     redact({text: text})
-    assert 0 < measured.longest <= 400
+    assert 0 < max(examined) <= 400
 
 
 def test_absent_members_of_a_struct_are_not_shown() -> None:
@@ -846,3 +837,251 @@ def test_what_json_has_not_is_concealed_as_it_is_shown() -> None:
 def test_what_was_hidden_is_not_hidden_once_more(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
+
+
+# Structure, and where it was hidden
+
+
+def test_every_scalar_below_a_secret_name_is_hidden_and_the_structure_stays() -> None:
+    message = {
+        "params": {
+            "arguments": {
+                "token": 5,
+                "auth": {"user": "tom", "keys": [1, None, {"deep": True}], "empty": {}},
+                "city": "Rome",
+            }
+        }
+    }
+    assert conceal_message(message) == (
+        {
+            "params": {
+                "arguments": {
+                    "token": HIDDEN,
+                    "auth": {
+                        "user": HIDDEN,
+                        "keys": [HIDDEN, HIDDEN, {"deep": HIDDEN}],
+                        "empty": {},
+                    },
+                    "city": "Rome",
+                }
+            }
+        },
+        ["/params/arguments/token", "/params/arguments/auth"],
+    )
+
+
+def test_names_in_a_schema_and_keys_of_input_requests_hide_nothing() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"token": {"type": "integer"}, "auth": {"enum": ["a", "b"]}},
+        "required": ["token", "city"],
+    }
+    question = {
+        "method": "elicitation/create",
+        "params": {"message": "Sure?", "requestedSchema": schema},
+    }
+    sampling = {"method": "sampling/createMessage", "params": {"tools": [{"inputSchema": schema}]}}
+    for message in (
+        {"result": {"tools": [{"name": "login", "inputSchema": schema, "outputSchema": schema}]}},
+        [{"result": {"tools": [{"inputSchema": schema}]}}],
+        {"params": {"message": "Sure?", "requestedSchema": schema}},
+        {"params": {"tools": [{"inputSchema": schema}]}},
+        {"result": {"inputRequests": {"auth": question, "token": sampling}}},
+    ):
+        assert conceal_message(message) == (message, [])
+
+
+@pytest.mark.parametrize("holder", ["arguments", "structuredContent", "_meta", "content", "data"])
+def test_data_that_is_called_a_schema_is_data(holder: str) -> None:
+    value = {"inputSchema": {"password": CANARY}, "tools": [{"requestedSchema": {"pwd": CANARY}}]}
+    copy, hidden = conceal_message({"params": {holder: value}})
+    assert CANARY not in repr(copy)
+    assert sorted(hidden) == [
+        f"/params/{holder}/inputSchema/password",
+        f"/params/{holder}/tools/0/requestedSchema/pwd",
+    ]
+
+
+def test_the_answer_to_a_question_with_a_secret_key_is_hidden() -> None:
+    answer = {"action": "accept", "content": {"value": CANARY}}
+    copy, hidden = conceal_message({"params": {"inputResponses": {"password": answer}}})
+    assert CANARY not in repr(copy)
+    assert hidden == ["/params/inputResponses/password"]
+
+
+def test_each_way_to_hide_is_listed() -> None:
+    message = {
+        "text": "Bearer A1b2C3d4E5f6",
+        "pair": ["X-Api-Key", "x"],
+        "named": {"name": "cookie", "value": ["x"]},
+        "args": ["tool", "--password", "x", "--verbose", "-q"],
+        "a/b~c": {"token": "x"},
+        "sk-" + "A1b2" * 8: 1,
+        "[redacted]": "sent so",
+    }
+    copy, hidden = conceal_message(message)
+    assert sorted(hidden) == [
+        "/[redacted]",
+        "/args/2",
+        "/a~1b~0c/token",
+        "/named/value",
+        "/pair/1",
+        "/text",
+    ]
+    assert isinstance(copy, dict)
+    assert copy["args"] == ["tool", "--password", HIDDEN, "--verbose", "-q"]
+    assert "A1b2" not in repr(copy)
+
+
+def test_two_names_that_differ_only_in_what_was_hidden_stay_two() -> None:
+    copy = conceal({f"AKIA{name * 16}": name for name in "ABC"})
+    assert isinstance(copy, dict)
+    assert list(copy.values()) == ["A", "B", "C"]
+    assert "AAAAA" not in repr(copy)
+
+
+def test_the_list_of_places_has_a_bound() -> None:
+    many = [{"token": number} for number in range(5000)]
+    copy, hidden = conceal_message({"params": {"list": many}})
+    assert hidden == ["/params/list"]
+    assert isinstance(copy, dict)
+    assert copy["params"]["list"] == [{"token": HIDDEN}] * 5000
+    deep: Any = [{"token": "x"}] * 200
+    for _ in range(900):
+        deep = {"a" * 200: deep}
+    _, hidden = conceal_message({"params": deep})
+    assert len(hidden) == 1
+    assert sum(map(len, hidden)) < 65536
+    _, hidden = conceal_message([{"token": 1}] * 1001)
+    assert hidden == [""]
+
+
+def test_what_hides_nothing_is_recognised_by_its_text() -> None:
+    assert not may_hide(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":[1,"b"]}}')
+    for text in (
+        b'{"Pass_Word":1}',
+        b'{"to-ken":1}',
+        b'{"x.auth":1}',
+        b'["pwd","x"]',
+        b'"eyJx"',
+        '{"to\u00b7ken":1}'.encode(),
+    ):
+        assert may_hide(text)
+
+
+@for_each("value", JSON_PLACES, ids=range(len(JSON_PLACES)))
+def test_no_text_with_a_secret_is_taken_for_one_without(value: Any) -> None:
+    assert may_hide(msgspec_json.encode(value))
+
+
+# Prose
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Basic complexity metrics",
+        "Basic authentication of a user: Basic complexity.",
+        "basic read/write access",
+        "Basic Python3 usage",
+        "The Bearer scheme, or Bearer Authentication",
+        "a bearer of news",
+        "Bearer tokens",
+        "BASIC PROGRAMS",
+    ],
+)
+def test_prose_about_schemes_is_left_alone(text: str) -> None:
+    assert conceal(text) == text
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Basic dXNlcjpwYXNz",
+        "use Basic dG9tOmpl here",
+        "Bearer Bearer A1b2C3d4",
+        "Bearer tweety-sylvester-granny",
+        "a Bearer tweety-sylvester-granny b",
+        "BEARER abc123",
+        'password: "two words"',
+        "password='two words'",
+        '{\\"token\\": \\"two words\\"}',
+    ],
+)
+def test_credentials_after_a_scheme_or_in_quotes_are_hidden_whole(text: str) -> None:
+    for secret in ("dXNlcjpwYXNz", "dG9tOmpl", "A1b2C3d4", "granny", "abc123", "words"):
+        assert secret not in str(conceal(text))
+        assert secret not in str(redact(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Command '['x', '--password', 'CANARY']' returned non-zero exit status 1.",
+        '["x", "--api-key", "CANARY"]',
+        "repr: 'Command \\'[\\'x\\', \\'-token\\', \\'CANARY\\']\\' failed'",
+        "['--client_secret',\n 'CANARY']",
+    ],
+)
+def test_an_option_and_its_value_in_a_list_are_hidden_in_text(text: str) -> None:
+    for shown in (conceal(text), redact(text)):
+        assert "CANARY" not in str(shown)
+        assert HIDDEN in str(shown)
+
+
+def test_an_option_that_is_followed_by_an_option_hides_nothing() -> None:
+    for text in ("['--password', '--verbose']", "['--colour', 'red']"):
+        assert conceal(text) == text
+    assert conceal(["--password", "--verbose", "--token=x"]) == [
+        "--password",
+        "--verbose",
+        f"--token={HIDDEN}",
+    ]
+
+
+# Time
+
+MIB = 1 << 20
+# What the text repeats, and how often the time of the loop it may take for 4 MiB.
+REPEATED = [
+    ("some text ", 30),
+    ("-eyJ", 30),
+    ("token", 30),
+    ("token=", 30),
+    ("://", 30),
+    ("sk-", 30),
+    ("-----BEGIN ", 30),
+    ('\\"', 30),
+    ("Bearer ", 150),
+    ("pwd=x ", 250),
+    ("'--password', 'x', ", 150),
+]
+
+
+def seconds(run: Callable[[], object]) -> float:
+    begin = time.process_time()
+    run()
+    return time.process_time() - begin
+
+
+def loop() -> None:
+    for _ in range(1_000_000):
+        pass
+
+
+@pytest.mark.parametrize(("part", "most"), REPEATED, ids=[part for part, _ in REPEATED])
+def test_the_time_to_conceal_a_text_grows_with_its_length_alone(part: str, most: int) -> None:
+    text = part * (4 * MIB // len(part))
+    unit = max(seconds(loop) for _ in range(3))
+    assert seconds(lambda: conceal(text)) < most * unit
+
+
+def test_base64_of_content_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = "AKIAIOSFODNN7EXAMPLE" * 60
+    examined: list[int] = []
+    monkeypatch.setattr(redaction, "_credentials", lambda data: examined.append(len(data)) or [])
+    conceal({"content": [{"type": "image", "data": data}, {"blob": data}]})
+    assert max(examined, default=0) < 100
+    conceal({"content": [{"data": data + "."}, {"text": data}, {"data": data[:400]}]})
+    assert sorted(examined)[-3:] == [400, 1200, 1201]

@@ -6,7 +6,8 @@ The rules that live here, and only here:
 * It is a new file each time: a process that still writes the one before does not write into it.
   A device or a stream such as /dev/stderr is written to directly.
 * Each entry is written unbuffered, so that a killed process leaves a readable recording.
-* Only its owner may read it. `TraceWriter` removes secrets.
+* Only its owner may read it. `judge.trace_writer` removes secrets.
+* A pipe or a socket of another user is not written to: its owner would read the traffic.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 from .command import UsageError
 
 if TYPE_CHECKING:
+    from ..judge.trace import TraceEntry
     from ..transports.base import Frame
 
 __all__ = ["FrameListener", "Recording", "recorded", "recording"]
@@ -33,9 +35,10 @@ class Recording:
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         # Imported here: most runs record nothing.
-        from ..judge.trace import TraceWriter
+        from ..judge.trace_writer import TraceWriter
 
-        self._writer = TraceWriter(write)
+        TraceWriter(write)  # writes the header
+        self._write = write
         self._begin = monotonic()
 
     def add(
@@ -46,24 +49,18 @@ class Recording:
         connection: int | None = None,
     ) -> None:
         """Write a frame as one entry."""
-        from msgspec.json import decode
-        from msgspec.structs import replace
-
-        from ..jsonrpc.decode_errors import UNREADABLE
         from ..judge.trace import TraceEntry
+        from ..judge.trace_writer import frame_entry
 
         at = round(monotonic() - self._begin, 6)
-        # Of a frame that could not be read, the part that is known.
-        raw = frame if isinstance(frame, bytes) else getattr(frame, "head", b"")
-        entry = TraceEntry(
-            at=at, sender=sender, transport=transport, raw=raw, connection=connection
-        )
-        try:
-            # Decoded, so that the writer finds secrets by name.
-            entry = replace(entry, message=decode(raw), raw=None)
-        except UNREADABLE:
-            pass
-        self._writer.write(entry)
+        entry = TraceEntry(at=at, sender=sender, transport=transport, connection=connection)
+        self.write(frame_entry(frame, entry))
+
+    def write(self, entry: TraceEntry) -> None:
+        """Write an entry of `capture` or `frame_entry`, whose secrets are hidden."""
+        from ..judge.trace_writer import encode_entry
+
+        self._write(encode_entry(entry))
 
 
 @contextmanager
@@ -123,7 +120,14 @@ def _opened(path: str) -> BinaryIO:
 
 
 def _private_opener(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        # Checked again: another file may have taken its place.
+        _check_owner(path, os.fstat(descriptor))
+    except UsageError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _stream_at(path: str) -> int | None:
@@ -148,6 +152,12 @@ def _write(file: BinaryIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
+def _check_owner(path: str, found: os.stat_result) -> None:
+    is_read_by_owner = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
+    if is_read_by_owner and found.st_uid != os.geteuid():
+        raise UsageError(f"{path!r} belongs to another user, who could read the recording")
+
+
 def _is_replaceable(path: str) -> bool:
     """Return True if a recording is to be unlinked first; reject any other file.
 
@@ -158,7 +168,9 @@ def _is_replaceable(path: str) -> bool:
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):
-            return False  # a pipe or a terminal
+            # A pipe or a terminal. Before it is opened: to open a pipe waits for its reader.
+            _check_owner(path, found)
+            return False
         with open(path, "rb") as file:
             beginning = file.read(256)
     except FileNotFoundError:

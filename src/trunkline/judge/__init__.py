@@ -14,7 +14,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "diff": "Change Comparison compare read_listing",
         "finding": "Finding",
         "message": "judge",
-        "trace": "TraceEntry TraceFault TraceWriter read_trace",
+        "trace": "TraceEntry TraceFault read_trace",
+        "trace_writer": "TraceWriter",
         "types.type_checks": "judge_type",
     },
 )

@@ -9,8 +9,8 @@ from .finding import Finding as Finding
 from .message import judge as judge
 from .trace import TraceEntry as TraceEntry
 from .trace import TraceFault as TraceFault
-from .trace import TraceWriter as TraceWriter
 from .trace import read_trace as read_trace
+from .trace_writer import TraceWriter as TraceWriter
 from .types.type_checks import judge_type as judge_type
 
 

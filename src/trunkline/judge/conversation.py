@@ -23,8 +23,10 @@ from msgspec.structs import replace
 from ..errors import NOTHING
 from ..jsonrpc.decode_errors import UNREADABLE
 from ..jsonrpc.encode_errors import UNWRITABLE
+from ..jsonrpc.limits import Limits
 from ..jsonrpc.policy import Policy
 from ..spec import lookup
+from ..spec.jsonrpc import RULES
 from ..spec.mcp.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..spec.mcp.methods import METHODS
 from ..spec.requirements import Requirement, requirements
@@ -55,7 +57,9 @@ from .rules.state import (
     key_of,
     object_at,
 )
-from .trace import Http, TraceEntry, TraceFault
+from .trace import Http, TextFault, TraceEntry, TraceFault
+from .trace_writer import capture
+from .unknown import NOTHING_HIDDEN, HiddenPlaces
 
 __all__ = ["UNJUDGED", "VERDICTS", "Conversation", "Outcome", "Verdict"]
 
@@ -100,6 +104,10 @@ _NEW: Final = frozenset(row.name for row in METHODS if row.when.since == LATEST)
     row.name for row in METHODS if row.when.since < LATEST
 }
 _PREFIX: Final = "io.modelcontextprotocol/"
+# What is read of a message whose text is faulty.
+_OUTLINE: Final = ("id", "method", "result", "error")
+# As the codec has it.
+MAX_BATCH: Final = Limits().batch
 
 # The methods that only one side ever sends.
 _SENDERS: Final[dict[str, Role]] = {
@@ -179,8 +187,9 @@ class Conversation:
             return [Finding("trace.line", "warn", "", place, expected, "Trunkline", index)]
         if not isinstance(given, TraceEntry):
             given = _as_entry(given, sender, transport, http)
-        self._checker.begin_entry(index)
-        return sorted(self._judge(given, index))
+        hidden = HiddenPlaces(given.hidden) if given.hidden else NOTHING_HIDDEN
+        self._checker.begin_entry(index, hidden)
+        return sorted(self._judge(given, index, hidden))
 
     def end(self) -> list[Finding]:
         """Return the findings about requests without a reply."""
@@ -225,12 +234,15 @@ class Conversation:
 
     # -- one entry ---------------------------------------------------------------------------
 
-    def _judge(self, entry: TraceEntry, index: int) -> list[Finding]:
+    def _judge(self, entry: TraceEntry, index: int, hidden: HiddenPlaces) -> list[Finding]:
         text = entry.message if entry.raw is None else entry.raw
         value = _value(entry)
+        if hidden and value is not NOTHING:
+            value = hidden.removed_from(value)
         if _is_metadata(entry, self._state):
             return self._judge_metadata(entry, value)
-        items = value if type(value) is list else [value]
+        # A longer batch is not taken apart: the codec rejects it as a whole.
+        items = value[:MAX_BATCH] if type(value) is list else [value]
         seen = [self._observe(item, entry, index) for item in items if type(item) is dict]
         if seen and entry.sender is None and seen[0].sender is not None:
             entry = seen[0].entry
@@ -239,14 +251,34 @@ class Conversation:
         self._revisions.add(revision)
         kinds = ["initialize" if each.method == "initialize" else each.kind for each in seen]
         http.check_exchange(entry, kinds, self._state, self._checker)
-        if text is not NOTHING and text not in ("", b""):
-            messages.check_line(entry, bool(seen), self._checker)
+        has_text = entry.unread is not None or (text is not NOTHING and text not in ("", b""))
+        if has_text:
+            messages.check_line(entry, bool(seen) or _is_damaged(entry), self._checker)
         self._judge_items(seen, type(value) is list)
         http.remember_exchange(entry, seen, self._state, revision)
         alone: list[Finding] = []
-        if text is not NOTHING and text not in ("", b""):
+        if has_text:
             alone = self._judge_alone(text, seen, entry, revision)
+        if not seen:
+            self._remember_unread(entry, index)
         return [*self._checker.found, *alone]
+
+    def _remember_unread(self, entry: TraceEntry, index: int) -> None:
+        # A damaged request may be answered with its id, and a damaged reply ends its request.
+        outline = _outline(entry)
+        if outline is None:
+            return
+        seen = self._observe(outline, entry, index)
+        if seen.kind == "request":
+            seen.call = ObservedCall(seen)
+            seen.call.meta_complete = True  # it was not read
+            _remember_request(seen, self._state)
+        elif seen.kind == "reply" and seen.call is not None:
+            seen.call.answered = True
+            key = key_of(seen.call.sender, seen.call.id)
+            if key is not None and self._state.open.get(key) is seen.call:
+                del self._state.open[key]
+                self._state.closed[key] = seen.call
 
     def _judge_items(self, seen: list[ObservedMessage], in_batch: bool) -> None:
         for place, each in enumerate(seen):
@@ -271,7 +303,14 @@ class Conversation:
         if call is not None:
             declared = {"_meta": {CLIENT_CAPABILITIES: call.declared}}
             request = {"method": call.method, "params": declared}
-        found = judge(text, revision, entry.sender, request, self._policy)
+        found = [_recorded(each) for each in entry.faults]
+        if entry.unread is None:
+            known = {(each.rule, each.where) for each in found}
+            found += [
+                each
+                for each in judge(text, revision, entry.sender, request, self._policy)
+                if (each.rule, each.where) not in known and each.where not in self._checker.hidden
+            ]
         if not found:
             return []
         self._checker.use_revision(revision)
@@ -459,6 +498,35 @@ def _value(entry: TraceEntry) -> Any:
         return _read(entry.raw)
     except UNREADABLE:
         return NOTHING
+
+
+def _recorded(fault: TextFault) -> Finding:
+    source = RULES[fault.rule].source if fault.rule in RULES else "Trunkline"
+    return Finding(fault.rule, "error", fault.where, "", fault.expected, source)
+
+
+def _is_damaged(entry: TraceEntry) -> bool:
+    """Return True if a frame that is not JSON was meant as a message."""
+    return _outline(entry) is not None
+
+
+def _outline(entry: TraceEntry) -> dict[str, Any] | None:
+    """Return the members of a frame that is not JSON which say what it was, or None."""
+    unread = entry.unread
+    if unread is None:
+        if entry.raw is None:
+            return None
+        unread = capture(entry).unread
+        if unread is None:
+            return None
+    if type(unread.value) is dict and "jsonrpc" in unread.value:
+        return {name: each for name, each in unread.value.items() if name in _OUTLINE}
+    members: dict[str, Any] = {"method": unread.method} if unread.method else {}
+    if unread.id is not None:
+        members["id"] = unread.id
+    if not members:
+        return None
+    return members if "method" in members else {**members, "result": {}}
 
 
 def _is_metadata(entry: TraceEntry, state: State) -> bool:

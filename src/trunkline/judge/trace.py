@@ -4,33 +4,35 @@
     {"at": 0.0, "from": "client", "transport": "stdio", "message": {"jsonrpc": "2.0", …}}
 
 A file of bare JSON-RPC messages is a recording as well, one without senders. The reader is
-lazy and keeps no lines; a malformed line becomes a `TraceFault`, and reading continues. Secrets
-are redacted when an entry is written, not when it is read.
+lazy and keeps no lines; a malformed line becomes a `TraceFault`, and reading continues. Entries
+are written by `trace_writer.py`, which hides secrets.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
-from msgspec.json import Decoder, Encoder
+from msgspec.json import Decoder
 
 from ..errors import NOTHING
 from ..jsonrpc.decode_errors import UNREADABLE
-from ..redaction import conceal
+from ..jsonrpc.messages import Shown
+from ..redaction import hidden_places
 from ..spec.rows import Role
 
 __all__ = [
     "HEADER",
     "VERSION",
     "Http",
+    "StreamId",
+    "TextFault",
     "TraceEntry",
     "TraceFault",
-    "TraceWriter",
+    "UnreadFrame",
     "read_trace",
-    "write_entry",
 ]
 
 HEADER: Final = "trunkline-trace"
@@ -40,7 +42,6 @@ VERSION: Final = 1
 _BARE: Final = frozenset(("jsonrpc", "method", "id", "result", "error", "params"))
 
 _read: Final = Decoder().decode
-_write: Final = Encoder().encode
 StreamId: TypeAlias = str | int
 
 
@@ -61,7 +62,26 @@ class Http(Struct, frozen=True):
         return None
 
 
-class TraceEntry(Struct, frozen=True):
+class TextFault(Struct, frozen=True):
+    """A rule that the text of a frame breaks, found when it was recorded."""
+
+    rule: str
+    where: str = ""
+    expected: str = ""
+
+
+class UnreadFrame(Shown, Struct, frozen=True):
+    """What a recording keeps of a frame that is not JSON."""
+
+    length: int
+    digest: str = ""
+    method: str = ""
+    id: int | str | None = None
+    # What a tolerant reader made of it, secrets hidden.
+    value: Any = NOTHING
+
+
+class TraceEntry(Shown, Struct, frozen=True):
     """One recorded message. `message` is parsed JSON, `raw` the text if it was recorded."""
 
     at: float | None = None
@@ -77,6 +97,12 @@ class TraceEntry(Struct, frozen=True):
     event: Mapping[str, Any] | None = None
     # True if the sender closed the stream properly after this entry.
     ends: bool = False
+    # The JSON pointers of what was hidden: the value there, or part of it, is unknown.
+    hidden: tuple[str, ...] = ()
+    # What only the text of the frame showed.
+    faults: tuple[TextFault, ...] = ()
+    # In place of `message`, if the frame was not JSON.
+    unread: UnreadFrame | None = None
     line: int | None = None
 
 
@@ -104,64 +130,6 @@ def read_trace(lines: Iterable[str | bytes]) -> Iterator[TraceEntry | TraceFault
                 yield TraceFault(number, f"unsupported trace version, expected {VERSION}")
             continue
         yield _entry(value, text, number)
-
-
-def write_entry(entry: TraceEntry) -> bytes:
-    """Return an entry as one line with its line break, secrets redacted.
-
-    Raises:
-        RecursionError: the message contains itself, or nests too deep to be written.
-    """
-    members: dict[str, object] = {"at": entry.at, "from": entry.sender}
-    members["transport"] = entry.transport or None
-    if entry.message is not NOTHING:
-        members["message"] = entry.message
-    elif isinstance(entry.raw, bytes):
-        members |= _bytes(entry.raw)
-    elif entry.raw is not None:
-        members["raw"] = entry.raw
-    if entry.http is not None:
-        members["http"] = _http_members(entry.http)
-    members |= {"stream": entry.stream, "connection": entry.connection, "event": entry.event}
-    members["ends"] = entry.ends or None
-    given = {
-        name: value for name, value in members.items() if value is not None or name == "message"
-    }
-    # Encoded once as it is: a message that contains itself fails here, not in an endless copy.
-    _write(given)
-    return _write(conceal(given)) + b"\n"
-
-
-class TraceWriter:
-    """Writes a recording: the header at once, then one line for each entry.
-
-    `write` takes bytes, for example the method of a file opened in binary mode. `about` are
-    further members of the header.
-    """
-
-    def __init__(self, write: Callable[[bytes], object], **about: object) -> None:
-        self._write = write
-        write(_write(conceal({HEADER: VERSION, **about})) + b"\n")
-
-    def write(self, entry: TraceEntry) -> None:
-        """Write one entry, secrets redacted."""
-        self._write(write_entry(entry))
-
-
-def _bytes(raw: bytes) -> dict[str, object]:
-    try:
-        return {"raw": raw.decode("utf-8")}
-    except UnicodeDecodeError:
-        # Redacted before it is encoded: Base64 would hide secrets from the redaction. Latin-1
-        # maps each byte to one character.
-        shown = str(conceal(raw.decode("latin-1")))
-        return {"base64": b64encode(shown.encode("latin-1")).decode("ascii")}
-
-
-def _http_members(http: Http) -> dict[str, object]:
-    members: dict[str, object] = {"method": http.method, "path": http.path}
-    members |= {"status": http.status, "headers": http.headers}
-    return {name: value for name, value in members.items() if value or value == {}}
 
 
 # Reading
@@ -192,7 +160,31 @@ def _entry(value: Any, text: bytes, line: int) -> TraceEntry | TraceFault:
         connection=value.get("connection"),
         event=value.get("event"),
         ends=value.get("ends") is True,
+        hidden=_hidden(value, text),
+        faults=tuple(map(_text_fault, value.get("faults") or ())),
+        unread=_unread(value["unread"]) if value.get("unread") else None,
         line=line,
+    )
+
+
+def _hidden(value: dict[str, Any], text: bytes) -> tuple[str, ...]:
+    if "hidden" in value:
+        return tuple(value["hidden"] or ())
+    # Recordings of earlier versions do not list what was hidden.
+    return tuple(hidden_places(value["message"], text)) if "message" in value else ()
+
+
+def _text_fault(value: dict[str, Any]) -> TextFault:
+    return TextFault(value["rule"], value.get("where", ""), value.get("expected", ""))
+
+
+def _unread(value: dict[str, Any]) -> UnreadFrame:
+    return UnreadFrame(
+        length=value.get("length", 0),
+        digest=value.get("digest", ""),
+        method=value.get("method", ""),
+        id=value.get("id"),
+        value=value.get("value", NOTHING),
     )
 
 
@@ -209,16 +201,29 @@ _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "stream": ((str, int), "a string or an integer"),
     "connection": ((str, int), "a string or an integer"),
     "event": ((dict,), "an object"),
+    "hidden": ((list,), "an array"),
+    "faults": ((list,), "an array"),
+    "unread": ((dict,), "an object"),
+}
+_UNREAD_TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
+    "length": ((int,), "an integer"),
+    "digest": ((str,), "a string"),
+    "method": ((str,), "a string"),
+    "id": ((str, int), "a string or an integer"),
 }
 
 
 def _malformed(value: dict[str, Any]) -> str:
     if value.get("from") not in ("client", "server", None):
         return "'from' must be client or server"
-    for name, (kinds, called) in _TYPES.items():
-        item = value.get(name)
-        if item is not None and (not isinstance(item, kinds) or isinstance(item, bool)):
-            return f"{name!r} must be {called}"
+    if mismatch := _mismatch(value, _TYPES):
+        return mismatch
+    if not all(type(each) is str for each in value.get("hidden") or ()):
+        return "'hidden' must be an array of strings"
+    if not all(map(_is_text_fault, value.get("faults") or ())):
+        return "'faults' must be an array of objects with a rule"
+    if mismatch := _mismatch(value.get("unread") or {}, _UNREAD_TYPES):
+        return mismatch
     http = value.get("http") or {}
     headers, status = http.get("headers"), http.get("status")
     if headers is not None and type(headers) is not dict:
@@ -226,6 +231,20 @@ def _malformed(value: dict[str, Any]) -> str:
     if status is not None and type(status) is not int:
         return "'status' must be an integer"
     return ""
+
+
+def _mismatch(value: dict[str, Any], types: dict[str, tuple[tuple[type, ...], str]]) -> str:
+    for name, (kinds, called) in types.items():
+        item = value.get(name)
+        if item is not None and (not isinstance(item, kinds) or isinstance(item, bool)):
+            return f"{name!r} must be {called}"
+    return ""
+
+
+def _is_text_fault(value: Any) -> bool:
+    if type(value) is not dict or not value.get("rule"):
+        return False
+    return all(type(value.get(name, "")) is str for name in ("rule", "where", "expected"))
 
 
 def _http(value: dict[str, Any]) -> Http:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from trunkline.cli.command import UsageError
 from trunkline.cli.recording import recorded, recording
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.judge import TraceEntry, read_trace
+from trunkline.judge.trace import UnreadFrame
 
 CANARY = "canary-3310"
 
@@ -27,7 +29,12 @@ def test_each_frame_is_an_entry(tmp_path: Path) -> None:
     assert isinstance(second, TraceEntry)
     assert (first.sender, first.transport) == ("client", "unix")
     assert first.message == {"jsonrpc": "2.0", "method": "a"}
-    assert (second.sender, second.raw) == ("server", "no json")
+    assert (second.sender, second.raw, second.unread) == (
+        "server",
+        None,
+        UnreadFrame(length=7, digest=f"sha256:{sha256(b'no json').hexdigest()}"),
+    )
+    assert [fault.rule for fault in second.faults] == ["jsonrpc.text.json"]
     assert first.at is not None
     assert second.at is not None
     assert 0 <= first.at <= second.at

@@ -12,7 +12,8 @@ from trunkline.jsonrpc import Request
 from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation
 from trunkline.judge.rules.schema_check import fits
 from trunkline.judge.rules.state import BoundedDict, declares
-from trunkline.judge.trace import TraceEntry, TraceFault, read_trace, write_entry
+from trunkline.judge.trace import TraceEntry, TraceFault, read_trace
+from trunkline.judge.trace_writer import write_entry
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.requirements import requirements
 from trunkline.spec.rows import Role

@@ -1,14 +1,17 @@
 """The verb `validate`: judges the messages in a file and prints the findings.
 
 The kind of file is detected: one message, an array of messages, one message per line, or a
-recording. Lines are read one at a time, so a recording may have any length.
+recording. Lines are read one at a time, and findings beyond a number for each rule are only
+counted, so a recording may have any length.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from array import array
 from codecs import BOM_UTF8
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import chain, islice
@@ -23,7 +26,7 @@ from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.policy import Policy
 from ...judge.finding import Finding
 from ...judge.message import judge
-from ...judge.trace import HEADER, TraceEntry, TraceFault, read_trace
+from ...judge.trace import HEADER, StreamId, TraceEntry, TraceFault, read_trace
 from ...redaction import redact
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.revisions import LATEST, REVISIONS
@@ -55,6 +58,13 @@ trunkline validate message.json --revision 2025-11-25 --from client
 _MAX_LOOK_AHEAD: Final = 32
 # A recording without answers must not grow the table of open requests.
 _MAX_OPEN_REQUESTS: Final = 10_000
+# Findings that are kept, of one rule and of all: the peers decide how often they break one.
+_MAX_FINDINGS_OF_RULE: Final = 100
+_MAX_FINDINGS: Final = 10_000
+# Messages that are kept, with or without findings.
+_MAX_MESSAGES: Final = 10_000
+# Connections that are judged side by side; the one that was silent longest is closed first.
+_MAX_CONNECTIONS: Final = 1024
 
 _read: Final = Decoder().decode
 _read_items: Final = Decoder(list[Raw]).decode
@@ -132,9 +142,23 @@ def _report(name: str, stream: IO[bytes], options: argparse.Namespace) -> Valida
     if shape == "list" and Policy.mcp(revision).accepts_batches:
         # In a revision with batches, an array is one.
         shape, found = "message", iter([_whole(ahead, pieces)])
-    judge_all = _judge_trace if shape == "trace" else _judge_alone
-    messages = tuple(judge_all(found, revision, options.sender))
-    return ValidationReport(name, shape, revision, why, options.strict, messages)
+    kept = _Kept()
+    if shape == "trace":
+        # A message that names no revision is judged by that of its session.
+        given = None if options.revision == "detect" else revision
+        _judge_trace(found, given, options.sender, kept)
+    else:
+        _judge_alone(found, revision, options.sender, kept)
+    return ValidationReport(
+        name,
+        shape,
+        revision,
+        why,
+        options.strict,
+        tuple(kept.messages.values()),
+        kept.count - len(kept.messages),
+        kept.more,
+    )
 
 
 # Reading
@@ -293,6 +317,43 @@ def _object(value: Any) -> Members:
 # Judging
 
 
+class _Kept:
+    """The messages and findings that a report shows, and the number of the others."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        # By number.
+        self.messages: dict[int, JudgedMessage] = {}
+        self.more: Counter[tuple[str, str]] = Counter()
+        self._rules: Counter[str] = Counter()
+
+    def add(
+        self, piece: _Piece, sender: Role | None, answered: str | None, found: list[Finding]
+    ) -> int:
+        """Add the next message with its findings; return its number."""
+        self.count += 1
+        shown = [each for each in found if self._takes(each)]
+        if shown or len(self.messages) < _MAX_MESSAGES:
+            self.messages[self.count] = _judged(self.count, piece, sender, answered, shown)
+        return self.count
+
+    def add_late(self, number: int, finding: Finding) -> None:
+        """Add a finding about an earlier message."""
+        if self._takes(finding):
+            message = self.messages.get(number)
+            message = message or JudgedMessage(number, "earlier message", "", None, "", ())
+            seen = (*message.seen, LocatedFinding(_safe(finding), None))
+            self.messages[number] = message._replace(seen=seen)
+
+    def _takes(self, finding: Finding) -> bool:
+        rule = finding.rule if len(self._rules) < _MAX_FINDINGS else "further rules"
+        self._rules[rule] += 1
+        is_kept = self._rules[rule] <= _MAX_FINDINGS_OF_RULE
+        if not is_kept:
+            self.more[finding.level, rule] += 1
+        return is_kept
+
+
 class _Requests:
     """Open requests, so that a reply is judged by the method it answers."""
 
@@ -315,45 +376,63 @@ class _Requests:
         return None
 
 
-def _judge_alone(
-    pieces: Iterator[_Piece], revision: str, sender: Role | None
-) -> list[JudgedMessage]:
+def _judge_alone(pieces: Iterator[_Piece], revision: str, sender: Role | None, kept: _Kept) -> None:
     """Judge each message alone, and a reply by its request."""
     requests = _Requests()
-    messages = []
-    for number, piece in enumerate(pieces, 1):
+    for piece in pieces:
         answered = requests.note(_object(piece.value), sender)
         found = judge(piece.given, revision, sender, answered)
-        messages.append(_judged(number, piece, sender, answered, found))
-    return messages
+        kept.add(piece, sender, answered, found)
+
+
+class _Connection:
+    """One connection of a recording."""
+
+    def __init__(self, revision: str | None) -> None:
+        # Imported here: one message alone needs no conversation rules.
+        from ...judge.conversation import Conversation
+
+        self.talk = Conversation(revision)
+        self.requests = _Requests()
+        # The numbers of its messages, by their index in the conversation.
+        self.numbers = array("Q")
+
+    def end(self, kept: _Kept) -> None:
+        """Add the findings about its end."""
+        for finding in self.talk.end():
+            # A finding about the end is reported at the last message.
+            index = finding.message_index
+            last = len(self.numbers) - 1
+            at = last if index is None else min(index, last)
+            kept.add_late(self.numbers[at], finding)
 
 
 def _judge_trace(
-    pieces: Iterator[_Piece], revision: str, sender: Role | None
-) -> list[JudgedMessage]:
-    """Judge each message of a recording in the context of those before it.
+    pieces: Iterator[_Piece], revision: str | None, sender: Role | None, kept: _Kept
+) -> None:
+    """Judge each message of a recording in the context of those before it on its connection.
 
     `sender` is for entries that name none.
     """
-    # Imported here: one message alone needs no conversation rules.
-    from ...judge.conversation import Conversation
-
-    conversation, requests = Conversation(revision), _Requests()
-    messages = []
-    for number, piece in enumerate(pieces, 1):
+    connections: OrderedDict[StreamId | None, _Connection] = OrderedDict()
+    for piece in pieces:
         entry = piece.given
         if not isinstance(entry, TraceFault) and entry.sender is None and sender is not None:
             entry = replace(entry, sender=sender)
-        sent_by = None if isinstance(entry, TraceFault) else entry.sender
-        answered = requests.note(_object(piece.value), sent_by)
-        messages.append(_judged(number, piece, sent_by, answered, conversation.feed(entry)))
-    for finding in conversation.end():
-        # A finding about the end is reported at the last message.
-        last = len(messages) - 1
-        at = last if finding.message_index is None else min(finding.message_index, last)
-        seen = (*messages[at].seen, LocatedFinding(_safe(finding), None))
-        messages[at] = messages[at]._replace(seen=seen)
-    return messages
+        is_fault = isinstance(entry, TraceFault)
+        key = None if is_fault else entry.connection
+        connection = connections.get(key)
+        if connection is None:
+            if len(connections) == _MAX_CONNECTIONS:
+                connections.popitem(last=False)[1].end(kept)
+            connection = connections[key] = _Connection(revision)
+        connections.move_to_end(key)
+        sent_by = None if is_fault else entry.sender
+        answered = connection.requests.note(_object(piece.value), sent_by)
+        found = connection.talk.feed(entry)
+        connection.numbers.append(kept.add(piece, sent_by, answered, found))
+    for connection in connections.values():
+        connection.end(kept)
 
 
 def _safe(finding: Finding) -> Finding:
@@ -378,6 +457,8 @@ def _label(piece: _Piece, method: str) -> str:
     value = piece.value
     if isinstance(piece.given, TraceFault):
         return "unreadable entry"
+    if isinstance(piece.given, TraceEntry) and piece.given.unread is not None:
+        return f"frame of {piece.given.unread.length} bytes that is not JSON"
     if isinstance(piece.given, TraceEntry) and value is NOTHING and piece.given.raw is None:
         return "no message"
     if isinstance(value, list):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ...redaction import redact
@@ -15,6 +16,7 @@ from ..output.reports import visible
 if TYPE_CHECKING:
     from ...judge.conversation import Conversation
     from ...judge.finding import Finding
+    from ...judge.trace import TraceEntry
     from ...transports.base import Frame
     from ..recording import Recording
 
@@ -44,10 +46,14 @@ class ProxyObserver:
         self.record = record
         self.messages = 0
         self.counts: Counter[str] = Counter()
+        self.begin = monotonic()
         self._judges = judges
         self._revision = revision
+        # Loaded before a client waits for it.
+        from ...judge import trace_writer  # noqa: F401
+
         if judges:
-            from ...judge import conversation  # noqa: F401  # loaded before a client waits for it
+            from ...judge import conversation  # noqa: F401
 
     def connection(self, number: int | None, source: str, target: str) -> ConnectionObserver:
         """Return the observer of one connection; `source` and `target` name its transports."""
@@ -86,9 +92,21 @@ class ConnectionObserver:
     def receive(self, sender: Side, frame: Frame) -> None:
         """Record and judge a frame, before it is forwarded."""
         self._run.messages += 1
-        self._record(sender, frame)
-        if self._talk is not None and isinstance(frame, bytes):
-            self._judge(self._talk, sender, frame)
+        if self._talk is None and self._run.record is None:
+            return
+        entry = self._entry(sender, frame)
+        self._record(entry)
+        if self._talk is not None:
+            self._judge(self._talk, entry)
+
+    def _entry(self, sender: Side, frame: Frame) -> TraceEntry:
+        from ...judge.trace import TraceEntry
+        from ...judge.trace_writer import frame_entry
+
+        at = round(monotonic() - self._run.begin, 6)
+        transport = self._transports[sender]
+        entry = TraceEntry(at=at, sender=sender, transport=transport, connection=self._number)
+        return frame_entry(frame, entry)
 
     def end(self) -> None:
         """Report what only the end of the connection shows."""
@@ -101,23 +119,24 @@ class ConnectionObserver:
                 for finding in found:
                     self._report(finding, "")
 
-    def _record(self, sender: Side, frame: Frame) -> None:
+    def _record(self, entry: TraceEntry) -> None:
         record = self._run.record
         if record is not None:
             try:
-                record.add(sender, frame, self._transports[sender], self._number)
+                record.write(entry)
             except OSError as error:
                 self._run.record = None
                 self._run.say(f"recording stopped: {error.strerror}")
 
-    def _judge(self, talk: Conversation, sender: Side, frame: bytes) -> None:
+    def _judge(self, talk: Conversation, entry: TraceEntry) -> None:
         try:
-            found = talk.feed(frame, sender, self._transports[sender])
+            # What is recorded, so that the recording is judged the same.
+            found = talk.feed(entry)
         except Exception as error:  # noqa: BLE001  # a bug in the judge must not stop the traffic
             self._stop_judging(error)
             return
         if found:
-            about = f"{_method(frame)}{_WAYS[sender]}"
+            about = f"{_method(entry)}{_WAYS[entry.sender or 'client']}"
             for finding in found:
                 self._report(finding, about)
 
@@ -153,16 +172,11 @@ class ConnectionObserver:
         self._run.say(f"{level} {finding.rule}: {what}\n  {', '.join(facts)}{rest}")
 
 
-def _method(frame: bytes) -> str:
-    from msgspec.json import decode
-
-    from ...jsonrpc.decode_errors import UNREADABLE
-
-    try:
-        message = decode(frame)
-    except UNREADABLE:
-        return ""
+def _method(entry: TraceEntry) -> str:
+    message = entry.message
     method = message.get("method") if isinstance(message, dict) else None
+    if entry.unread is not None and entry.unread.method:
+        method = entry.unread.method
     return f"{visible(str(redact(method)))}, " if isinstance(method, str) else ""
 
 

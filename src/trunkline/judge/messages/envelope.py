@@ -8,6 +8,7 @@ again, so that the checks see what a peer would see.
 from __future__ import annotations
 
 from functools import lru_cache
+from json import loads
 from typing import Any, Final, TypeAlias
 
 from msgspec.json import Decoder, Encoder, format
@@ -19,10 +20,11 @@ from ...jsonrpc.decode_errors import UNREADABLE, kind_of
 from ...jsonrpc.limits import MAX_STRICT_DEPTH
 from ...jsonrpc.messages import Batch
 from ...jsonrpc.policy import Policy
+from ...spec.revisions import LATEST
 from ..finding import Finding, as_shown
 from ..types.collector import Path, Sink
 
-__all__ = ["EnvelopeReader", "Members", "reader_for_policy", "reader_for_revision"]
+__all__ = ["EnvelopeReader", "Members", "reader_for_policy", "reader_for_revision", "text_faults"]
 
 Members: TypeAlias = dict[str, Any]
 
@@ -40,6 +42,13 @@ _RECOVERABLE: Final = (
     "jsonrpc.batch.mixed",
     "jsonrpc.batch.not-allowed",
     "jsonrpc.text.duplicate-key",
+)
+# Rules of the codec about the text: parsed JSON does not show whether it broke them.
+_OF_TEXT: Final = (
+    "jsonrpc.text.",
+    "jsonrpc.limit.message-size",
+    "jsonrpc.limit.depth",
+    "jsonrpc.limit.number",
 )
 # Twice the number of revisions, and some policies that callers create.
 _MAX_CACHED_READERS: Final = 32
@@ -147,6 +156,13 @@ def reader_for_revision(revision: str) -> EnvelopeReader:
     return EnvelopeReader(Policy.mcp(revision).replace(strictness="strict"))
 
 
+def text_faults(text: bytes) -> list[Finding]:
+    """Return the findings that only the text of a message shows, in any revision."""
+    sink = Sink(LATEST)
+    reader_for_revision(LATEST).messages(text, sink)
+    return [each for each in sink.ready if each.rule.startswith(_OF_TEXT)]
+
+
 def _can_go_on(rule: str | None) -> bool:
     return not rule or rule.startswith(_RECOVERABLE)
 
@@ -179,9 +195,22 @@ def _parsed(text: bytes) -> Any:
 
 
 def _repeats(text: bytes, value: Members) -> bool:
-    # True may be wrong (other spellings of the same value), False never is.
+    # True may be wrong, False never is.
     written = _write(value)
-    return written != text and written != format(text, indent=-1)
+    if written in (text, format(text, indent=-1)):
+        return False
+    # Another spelling of the same value, or a duplicate name.
+    found = False
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len({name for name, _ in pairs}) != len(pairs)
+
+    try:
+        loads(text, object_pairs_hook=check, parse_int=len, parse_float=len)
+    except (ValueError, RecursionError):
+        return True
+    return found
 
 
 def _is_deep(text: bytes, value: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ...errors import NOTHING
 from ...spec.requirements import Requirement, requirements
 from ..finding import Finding, Level, as_shown
+from ..unknown import NOTHING_HIDDEN, HiddenPlaces
 
 __all__ = ["Checker", "traceable"]
 
@@ -34,7 +35,16 @@ class Checker:
     does not have are ignored.
     """
 
-    __slots__ = ("_requirements", "base", "breaches", "found", "index", "occasions", "revision")
+    __slots__ = (
+        "_requirements",
+        "base",
+        "breaches",
+        "found",
+        "hidden",
+        "index",
+        "occasions",
+        "revision",
+    )
 
     def __init__(self) -> None:
         self.occasions: Counter[str] = Counter()
@@ -43,12 +53,15 @@ class Checker:
         self.index = -1
         # The position of the message in its batch, as the start of a JSON pointer.
         self.base = ""
+        # The places of the entry whose values are unknown.
+        self.hidden = NOTHING_HIDDEN
         self.revision = ""
         self._requirements: dict[str, Requirement] = {}
 
-    def begin_entry(self, index: int) -> None:
+    def begin_entry(self, index: int, hidden: HiddenPlaces = NOTHING_HIDDEN) -> None:
         """Start a new entry without findings; the counts stay."""
         self.index = index
+        self.hidden = hidden
         self.base = ""
         self.found = []
 
@@ -65,9 +78,12 @@ class Checker:
         row = self._requirements.get(id)
         if row is None:
             return
-        self.occasions[id] += 1
         if not kept:
             place = self.base + where
+            if self.hidden and place in self.hidden:
+                return  # an unknown value breaks nothing
+        self.occasions[id] += 1
+        if not kept:
             self._breach(row, place, as_shown(got, place), expected or row.says, row.anchor)
 
     def requires(self, id: str) -> bool:

@@ -6,7 +6,9 @@ from base64 import b64decode
 from binascii import Error
 from typing import Any, Final
 
+from ...redaction import HIDDEN
 from ...spec.mcp.meta import PROTOCOL_VERSION
+from ..unknown import Unknown
 from .checker import Checker
 from .state import ObservedMessage, State, object_at
 
@@ -128,6 +130,8 @@ def _check_params(seen: ObservedMessage, state: State, checker: Checker) -> None
     for argument, name in (tool.headers if tool is not None else {}).items():
         given = _header(seen, f"mcp-param-{name.lower()}")
         value: Any = arguments.get(argument)
+        if isinstance(value, Unknown) or given == HIDDEN:
+            continue
         if value is None:
             where = f"/params/arguments/{argument}"
             checker.check("mcp.headers.params-omitted", given is None, where, given)

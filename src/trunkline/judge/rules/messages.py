@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from ...errors import NOTHING
 from ...spec.mcp.methods import METHODS
 from ...spec.rows import Role
 from ..finding import Finding
@@ -33,6 +34,8 @@ __all__ = [
 
 _NOTIFICATIONS: Final = frozenset(row.name for row in METHODS if row.kind == "notification")
 _TRACING: Final = ("traceparent", "tracestate", "baggage")
+_CLEAN: Final = ("mcp.stdio.stdin-clean", "mcp.stdio.stdout-clean")
+_OF_LINES: Final = ("jsonrpc.text.", "jsonrpc.message.")
 # Instead of a code: any error, or a result with isError.
 ANY: Final = 0
 
@@ -78,9 +81,15 @@ def translate(found: list[Finding], checker: Checker) -> list[Finding]:
             checker.add_finding(finding, id)
         if not ids:
             rest.append(finding)
-    # Where a requirement was broken, a finding about the type of the same place adds nothing.
+    # Where a requirement was broken, a finding about the type of the same place adds nothing;
+    # nor does one about the text or the kind of a line that is not a message.
     places = {finding.where for finding in checker.found} - {""}
-    return [finding for finding in rest if finding.where not in places]
+    is_noise = any(finding.rule in _CLEAN for finding in checker.found)
+    return [
+        finding
+        for finding in rest
+        if finding.where not in places and not (is_noise and finding.rule.startswith(_OF_LINES))
+    ]
 
 
 def _is_input_key(where: str) -> bool:
@@ -93,7 +102,8 @@ def check_line(entry: TraceEntry, is_message: bool, checker: Checker) -> None:
         return
     if entry.sender is not None:
         name = "stdout" if entry.sender == "server" else "stdin"
-        checker.check(f"mcp.stdio.{name}-clean", is_message, "", entry.raw)
+        got = NOTHING if entry.raw is None else entry.raw
+        checker.check(f"mcp.stdio.{name}-clean", is_message, "", got)
     raw = entry.raw.encode("utf-8", "replace") if isinstance(entry.raw, str) else entry.raw
     if is_message:
         checker.check("mcp.stdio.one-line", raw is None or b"\n" not in raw.strip())

@@ -74,7 +74,7 @@ def _check_retry(seen: ObservedMessage, state: State, checker: Checker) -> None:
     if type(given) is str and given in state.round_states:
         kept = seen.call.retry_key in state.round_states[given]
         checker.check("mcp.rounds.state-not-shared", kept, "/params/requestState", given)
-    asked = _round_of(seen.call.retry_key, given, state)
+    asked = _round_of(seen.call.retry_key, given, state, is_certain=not seen.entry.hidden)
     if asked is None:
         return
     missing = asked.keys - object_at(seen.params, "inputResponses").keys()
@@ -93,10 +93,13 @@ def _check_retry(seen: ObservedMessage, state: State, checker: Checker) -> None:
     checker.check("mcp.rounds.new-id", is_new, "/id", seen.id)
 
 
-def _round_of(retry_key: int, given: Any, state: State) -> ObservedRoundTrip | None:
-    # Equal calls are told apart by their state.
+def _round_of(
+    retry_key: int, given: Any, state: State, *, is_certain: bool
+) -> ObservedRoundTrip | None:
+    # Equal calls are told apart by their state. Where something was hidden, several calls may
+    # only seem to be equal.
     found = state.rounds.pop(retry_key, ())
-    if not found:
+    if not found or (not is_certain and len(found) > 1):
         return None
     chosen = next((each for each in found if each.state == given), found[-1])
     rest = tuple(each for each in found if each is not chosen)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ..unknown import Unknown
 from .state import Members
 
 __all__ = ["fits"]
@@ -45,10 +46,14 @@ def fits(value: Any, schema: Any) -> bool | None:
 def _fits(value: Any, schema: Any, depth: int) -> bool | None:
     if schema is True or schema is False:
         return bool(schema)
+    if isinstance(value, Unknown):
+        return None
     if type(schema) is not dict or depth == 0 or not set(schema) <= _KNOWN | _NOTES:
         return None
     if "type" in schema and not _has_type(value, schema["type"]):
         return False
+    if _has_unknown(schema):
+        return None
     if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
         return False
     if "const" in schema and not _same(value, schema["const"]):
@@ -56,6 +61,11 @@ def _fits(value: Any, schema: Any, depth: int) -> bool | None:
     if not _within(value, schema):
         return False
     return _all(_parts(value, schema, depth))
+
+
+def _has_unknown(schema: Members) -> bool:
+    enum = schema.get("enum", ())
+    return any(isinstance(each, Unknown) for each in (*schema.values(), *enum))
 
 
 def _parts(value: Any, schema: Members, depth: int) -> list[bool | None]:

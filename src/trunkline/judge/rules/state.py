@@ -16,6 +16,7 @@ from ...jsonrpc.encode_errors import UNWRITABLE
 from ...spec.mcp.meta import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION
 from ...spec.rows import Method, Role
 from ..trace import StreamId, TraceEntry
+from ..unknown import Unknown
 
 __all__ = [
     "LISTEN",
@@ -290,17 +291,25 @@ def declares(capabilities: Members, name: str) -> bool:
 
 
 def fingerprint(*values: Any) -> int:
-    """Return a hash of JSON values, so that they need not be kept."""
+    """Return a hash of JSON values, so that they need not be kept; unknown ones count as equal."""
     try:
-        return hash(encode(values, order="sorted"))
+        return hash(encode(values, order="sorted", enc_hook=_encode_unknown))
     except UNWRITABLE:
         return 0  # not JSON, so it was never on the wire
+
+
+def _encode_unknown(value: Any) -> None:
+    if not isinstance(value, Unknown):
+        raise TypeError
 
 
 def _small(schema: Any) -> Members | None:
     # The peer chooses how large its schemas are.
     try:
-        is_small = type(schema) is dict and len(encode(schema)) <= MAX_SCHEMA_BYTES
+        is_small = (
+            type(schema) is dict
+            and len(encode(schema, enc_hook=_encode_unknown)) <= MAX_SCHEMA_BYTES
+        )
     except UNWRITABLE:
         return None
     return schema if is_small else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...spec.mcp.meta import SUBSCRIPTION_ID
+from ..unknown import Unknown
 from .checker import Checker
 from .state import (
     LISTEN,
@@ -99,7 +100,7 @@ def _beyond(given: Members, asked: Members) -> str:
 def _is_part(value: list[Any], wanted: Any) -> bool:
     # A set, because the peers choose the length of both lists.
     known = {each for each in wanted if type(each) is str} if type(wanted) is list else set()
-    return all(type(item) is str and item in known for item in value)
+    return all(isinstance(item, Unknown) or (type(item) is str and item in known) for item in value)
 
 
 def _is_asked(seen: ObservedMessage, asked: Members) -> bool:
@@ -109,9 +110,12 @@ def _is_asked(seen: ObservedMessage, asked: Members) -> bool:
     if seen.method == "notifications/resources/updated":
         uri, wanted = seen.params.get("uri"), asked.get("resourceSubscriptions")
         # A resource below a subscribed one counts.
-        return type(uri) is str and any(
-            type(each) is str and (uri == each or uri.startswith(each.rstrip("/") + "/"))
-            for each in (wanted if type(wanted) is list else ())
+        return isinstance(uri, Unknown) or (
+            type(uri) is str
+            and any(
+                type(each) is str and (uri == each or uri.startswith(each.rstrip("/") + "/"))
+                for each in (wanted if type(wanted) is list else ())
+            )
         )
     if seen.method == "notifications/tasks":
         return _is_part([seen.params.get("taskId")], asked.get("taskIds"))
@@ -121,6 +125,6 @@ def _is_asked(seen: ObservedMessage, asked: Members) -> bool:
 def _check_end(result: Members, call: ObservedCall, checker: Checker) -> None:
     id = object_at(result, "_meta").get(SUBSCRIPTION_ID)
     own = set(result) - {"_meta", "resultType"}
-    same = type(id) is type(call.id) and id == call.id
+    same = type(id) is type(call.id) and (id == call.id or isinstance(id, Unknown))
     kept = result.get("resultType") == "complete" and same and not own
     checker.check("mcp.subscriptions.end-result-form", kept, "/result", result)

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from trunkline.cli.proxy.observer import ConnectionObserver, ProxyObserver
+from trunkline.errors import NOTHING
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.judge.conversation import Conversation
+from trunkline.judge.trace import TraceEntry, UnreadFrame
 
 CANARY = "canary-20f7aa61"
 
@@ -105,10 +107,10 @@ class Disk:
     """A recording on a disk that is full after so many entries."""
 
     def __init__(self, room: int) -> None:
-        self.entries: list[tuple[Any, ...]] = []
+        self.entries: list[TraceEntry] = []
         self._room = room
 
-    def add(self, *entry: Any) -> None:
+    def write(self, entry: TraceEntry) -> None:
         if len(self.entries) == self._room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.entries.append(entry)
@@ -121,11 +123,15 @@ def test_each_frame_is_recorded_by_the_way_it_came() -> None:
     heard.connection.receive("client", b"1")
     heard.connection.receive("server", b"2")
     heard.connection.receive("server", spoilt)
-    assert disk.entries == [
-        ("client", b"1", "unix", 2),
-        ("server", b"2", "stdio", 2),
-        ("server", spoilt, "stdio", 2),
+    assert [
+        (each.sender, each.message, each.transport, each.connection) for each in disk.entries
+    ] == [
+        ("client", 1, "unix", 2),
+        ("server", 2, "stdio", 2),
+        ("server", NOTHING, "stdio", 2),
     ]
+    assert disk.entries[2].unread == UnreadFrame(length=1)
+    assert [fault.rule for fault in disk.entries[2].faults] == ["jsonrpc.limit.message-size"]
 
 
 def test_a_recording_that_fails_is_said_once_and_the_judge_goes_on() -> None:

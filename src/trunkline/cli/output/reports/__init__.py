@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from json import dumps
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ....errors import visible as escaped
@@ -27,6 +28,7 @@ __all__ = [
     "ValidationReport",
     "address",
     "emit",
+    "json_document",
     "render",
     "visible",
 ]
@@ -75,6 +77,10 @@ class ValidationReport(NamedTuple):
     why: str
     strict: bool
     messages: tuple[JudgedMessage, ...]
+    # Messages that are not in `messages`, and findings that are not in them: they are counted,
+    # since the peers decide how many there are.
+    more_messages: int = 0
+    more: Mapping[tuple[str, str], int] = {}
 
     def all_seen(self) -> Iterator[tuple[JudgedMessage, LocatedFinding]]:
         """Yield every finding, with its message."""
@@ -82,7 +88,21 @@ class ValidationReport(NamedTuple):
 
     def counts(self) -> Counter[str]:
         """Return the number of findings of each level."""
-        return Counter(seen.finding.level for _, seen in self.all_seen())
+        counts: Counter[str] = Counter(seen.finding.level for _, seen in self.all_seen())
+        for (level, _), count in self.more.items():
+            counts[level] += count
+        return counts
+
+    def total(self) -> int:
+        """Return the number of messages."""
+        return len(self.messages) + self.more_messages
+
+    def left_out(self) -> list[str]:
+        """Return a sentence about the further findings of each rule."""
+        return [
+            f"{_count(count, 'more finding')} of {visible(rule)}"
+            for (_, rule), count in self.more.items()
+        ]
 
     def fails(self, level: str) -> bool:
         """Return True if a finding of this level fails the run."""
@@ -100,7 +120,7 @@ class ValidationReport(NamedTuple):
             for level, word in (("error", "error"), ("warn", "warning"), ("info", "remark"))
             if counts[level]
         ]
-        judged = _count(len(self.messages), "message")
+        judged = _count(self.total(), "message")
         return f"{judged} by MCP {self.revision}: {', '.join(parts) or 'nothing found'}"
 
 
@@ -120,6 +140,16 @@ def render(report: ValidationReport, form: str) -> str:
 def visible(text: str) -> str:
     """Return a peer's text with control characters escaped."""
     return escaped(text, kept="")
+
+
+def json_document(value: object) -> str:
+    """Return indented JSON in which characters that a terminal would act on are escaped."""
+    text = dumps(value, ensure_ascii=False, indent=2)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each == "\n" else dumps(each)[1:-1] for each in text
+    )
 
 
 # Sources

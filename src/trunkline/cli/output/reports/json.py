@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from json import dumps
 from typing import Any, Final
 
 from ....errors import show_pointer
-from . import JudgedMessage, LocatedFinding, ValidationReport, address
+from . import JudgedMessage, LocatedFinding, ValidationReport, address, json_document
 
 __all__ = ["FORMAT", "render"]
 
@@ -26,8 +25,12 @@ def render(report: ValidationReport) -> str:
         "ok": not report.failed(),
         "counts": {level: counts[level] for level in ("error", "warn", "info")},
         "messages": [_message(message) for message in report.messages],
+        "left_out": {
+            "messages": report.more_messages,
+            "findings": {rule: count for (_, rule), count in report.more.items()},
+        },
     }
-    return dumps(document, ensure_ascii=False, indent=2)
+    return json_document(document)
 
 
 def _message(message: JudgedMessage) -> dict[str, Any]:

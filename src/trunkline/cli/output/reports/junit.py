@@ -22,12 +22,16 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 def render(report: ValidationReport) -> str:
     """Return one test suite with a case for each message."""
     failures = sum(1 for message in report.messages if _lines(report, message, fails=True))
-    counts = {"tests": len(report.messages), "failures": failures, "errors": 0, "skipped": 0}
+    counts = {"tests": report.total(), "failures": failures, "errors": 0, "skipped": 0}
     suite = _tag("testsuite", {"name": f"trunkline validate {report.name}", **counts})
     properties = [
         "<properties>",
         _tag("property", {"name": "revision", "value": report.revision}, "/"),
         _tag("property", {"name": "revision-because", "value": report.why}, "/"),
+        *(
+            _tag("property", {"name": "not-shown", "value": each}, "/")
+            for each in report.left_out()
+        ),
         "</properties>",
     ]
     cases = (line for message in report.messages for line in _case(report, message))

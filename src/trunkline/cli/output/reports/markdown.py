@@ -22,6 +22,7 @@ def render(report: ValidationReport) -> str:
         "",
         f"{report.summary()}. The revision is {report.why}.",
         *(line for message, seen in report.all_seen() for line in _finding(report, message, seen)),
+        *(f"\nNot shown: {_plain(each)}." for each in report.left_out()),
     ]
     return "\n".join(lines)
 

@@ -7,7 +7,6 @@ pointer within the message.
 from __future__ import annotations
 
 from hashlib import sha256
-from json import dumps
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from ....judge.finding import Finding
 from ....spec.jsonrpc import RULES as JSONRPC_RULES
 from ....spec.mcp.rules import RULES as MCP_RULES
 from ....spec.requirements import UnknownRequirement, requirement
-from . import JudgedMessage, LocatedFinding, ValidationReport, address
+from . import JudgedMessage, LocatedFinding, ValidationReport, address, json_document
 from .text import advice, sentence
 
 __all__ = ["render"]
@@ -40,11 +39,15 @@ def render(report: ValidationReport) -> str:
             "driver": {"name": "trunkline", "version": __version__, "rules": list(rules.values())}
         },
         "columnKind": "unicodeCodePoints",
-        "properties": {"revision": report.revision, "revisionBecause": report.why},
+        "properties": {
+            "revision": report.revision,
+            "revisionBecause": report.why,
+            "leftOut": {rule: count for (_, rule), count in report.more.items()},
+        },
         "results": [_result(report, message, seen, order) for message, seen in found],
     }
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return dumps(log, ensure_ascii=False, indent=2)
+    return json_document(log)
 
 
 def _rule(finding: Finding, revision: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ _MAX_DEPTH: Final = 20
 def render(report: ValidationReport) -> str:
     """Return the findings one after another, then a summary in one line."""
     blocks = [_block(report, message, seen) for message, seen in report.all_seen()]
+    blocks += [f"not shown: {each}" for each in report.left_out()]
     return "\n\n".join([*blocks, f"{bold(report.name)}: {report.summary()}"])
 
 
