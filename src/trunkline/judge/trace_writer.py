@@ -23,8 +23,8 @@ from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
 from ..errors import NOTHING
-from ..jsonrpc.decode_errors import UNREADABLE
-from ..jsonrpc.tokenizer import salvage_id, top_level_names
+from ..jsonrpc.decode_errors import UNREADABLE, kind_of
+from ..jsonrpc.tokenizer import message_heads
 from ..redaction import HIDDEN, conceal, conceal_message, may_hide
 from ..spec.jsonrpc import RULES
 from .messages.envelope import text_faults
@@ -142,12 +142,14 @@ def _fault(rule: str) -> TextFault:
 
 def _outline(data: bytes, length: int, digest: str) -> UnreadFrame:
     head = data[:MAX_OUTLINE_BYTES]
-    methods = re.findall(_METHOD, head) if b"method" in top_level_names(head) else []
+    found = message_heads(head) if kind_of(head) == "object" else []
+    is_call = len(found) == 1 and b"method" in found[0].names
+    methods = re.findall(_METHOD, head) if is_call else []
     return UnreadFrame(
         length=length,
         digest=digest,
         method=str(conceal(methods[0].decode("ascii"))) if len(methods) == 1 else "",
-        id=_shown_id(salvage_id(head)),
+        id=_shown_id(found[0].id) if len(found) == 1 else None,
     )
 
 

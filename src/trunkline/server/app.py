@@ -656,7 +656,6 @@ class Server:
 
     # -- running -----------------------------------------------------------------------------
 
-    @with_hints(RUN_OPTIONS)
     def stats(self) -> ServerStats:
         """Return gauges and counters: what is at work, waits, was refused or dropped.
 
@@ -664,6 +663,7 @@ class Server:
         """
         return stats_of(self._core)
 
+    @with_hints(RUN_OPTIONS)
     def run(
         self, address: str | Tcp | Unix | None = None, *, limits: SocketLimits | None = None
     ) -> None:

@@ -623,7 +623,7 @@ def test_threads_of_questions_that_were_cancelled_still_count() -> None:
     answered = threading.Event()
 
     async def work(client: Client, place: Place) -> None:
-        client._connection.threads._max_calls = 2
+        client._connection.threads._max_threads = 2
         for id in range(3):
             request = {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
             place.line.say(request)

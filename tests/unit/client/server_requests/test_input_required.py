@@ -517,7 +517,7 @@ def test_one_that_fails_stops_the_others() -> None:
 
 def test_plain_handlers_are_bounded_by_threads() -> None:
     async def work(client: Client) -> None:
-        client._connection.threads._max_calls = 0
+        client._connection.threads._max_threads = 0
         with pytest.raises(InputRequestFailed, match="too many handlers"):
             await client.call_tool("book")
 
