@@ -621,21 +621,23 @@ def test_handlers_that_wait_take_no_thread_from_others() -> None:
 
 def test_threads_of_questions_that_were_cancelled_still_count() -> None:
     answered = threading.Event()
+    begun: list[int] = []
 
     async def work(client: Client, place: Place) -> None:
         client._connection.threads._max_threads = 2
         for id in range(3):
             request = {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": ELICIT}
             place.line.say(request)
-            await asyncio.sleep(0.01)
             cancel = {"method": "notifications/cancelled", "params": {"requestId": id}}
             if id < 2:
+                while len(begun) == id:  # a call that has no thread yet is not started
+                    await asyncio.sleep(0.005)
                 place.line.say({"jsonrpc": "2.0", **cancel})
-                await asyncio.sleep(0.01)
         reply = await place.line.until_reply(2)
         assert reply["error"]["code"] == -32603
 
     def wait(params: Any) -> Any:
+        begun.append(1)
         answered.wait(20)
 
     try:
