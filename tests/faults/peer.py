@@ -136,6 +136,10 @@ for message in messages():
     if name == "faulty":
         reply(str(id) if args[0] == "text for an id" else id, **FAULTY[args[0]])
         continue
+    if name == "raw":
+        # The bytes of a reply, one character for each.
+        write_all(args[0].encode("latin-1").replace(b"ID", str(id).encode()) + b"\n")
+        continue
     if name == "wait" or mode == "never answers":
         note({"waits": id})
         continue

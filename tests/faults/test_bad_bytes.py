@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.scene import MIB, Piped, piped
+from tests.faults.scene import MIB, Piped, address, piped, run
+from tests.faults.test_sockets import Raw, listening
+from trunkline import Client
+from trunkline.jsonrpc import InvalidMessage
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -21,12 +26,18 @@ METHOD_NOT_FOUND = -32601
 NAMELESS: dict[str, tuple[bytes, int]] = {
     "garbage": (b"garbage", PARSE_ERROR),
     "binary": (bytes(b for b in range(256) if b not in b"\r\n"), PARSE_ERROR),
-    "invalid utf-8": (b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}', PARSE_ERROR),
-    "an overlong utf-8 form": (b'{"jsonrpc":"2.0","id":1,"method":"\xc0\xaf"}', PARSE_ERROR),
     "nul": (b"\0\0\0\0", PARSE_ERROR),
-    "nul in a text": (b'{"jsonrpc":"2.0","id":1,"method":"a\0b"}', PARSE_ERROR),
     "a brace": (b"{", PARSE_ERROR),
-    "half a message": (b'{"jsonrpc":"2.0","id":1,"method":"tools/l', PARSE_ERROR),
+    "a third of a message": (b'{"jsonrpc":"2.0","id":1,"meth', PARSE_ERROR),
+    "two ids and invalid utf-8": (
+        b'{"jsonrpc":"2.0","id":1,"id":2,"method":"\xff"}',
+        PARSE_ERROR,
+    ),
+    "an id inside, and NaN": (
+        b'{"jsonrpc":"2.0","method":"ping","id":NaN,"params":{"id":1}}',
+        PARSE_ERROR,
+    ),
+    "a surrogate in the id": (rb'{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}', PARSE_ERROR),
     "two messages on a line": (b'{"a":1}{"a":1}', PARSE_ERROR),
     "a header": (b"Content-Length: 52", PARSE_ERROR),
     "an http request": (b"POST /mcp HTTP/1.1", PARSE_ERROR),
@@ -60,6 +71,27 @@ NAMED: dict[str, tuple[dict[str, Any] | bytes, int]] = {
         + b"]" * 100_000
         + b"}}",
         0,
+    ),
+    "invalid utf-8": (b'{"jsonrpc":"2.0","id":7,"method":"\xff\xfe"}', PARSE_ERROR),
+    "an overlong utf-8 form": (b'{"jsonrpc":"2.0","id":7,"method":"\xc0\xaf"}', PARSE_ERROR),
+    "invalid utf-8 in what is not read": (
+        b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"\xff"},"y":{"z":"\xe9"}}',
+        PARSE_ERROR,
+    ),
+    "nul in a text": (b'{"jsonrpc":"2.0","id":7,"method":"a\0b"}', PARSE_ERROR),
+    "a tab in a text": (b'{"jsonrpc":"2.0","id":7,"method":"a\tb"}', PARSE_ERROR),
+    "half a message": (b'{"jsonrpc":"2.0","id":7,"method":"tools/l', PARSE_ERROR),
+    "NaN": (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":NaN}}', PARSE_ERROR),
+    "a comma too many": (b'{"jsonrpc":"2.0","id":7,"method":"ping",}', PARSE_ERROR),
+    "a surrogate in the method": (rb'{"jsonrpc":"2.0","id":7,"method":"\ud83d"}', PARSE_ERROR),
+    "a surrogate in the name of a tool": (
+        rb'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo\ud83d"}}',
+        PARSE_ERROR,
+    ),
+    "a surrogate in a member name": (
+        rb'{"jsonrpc":"2.0","id":7,"method":"tools/call",'
+        rb'"params":{"name":"echo","arguments":{"\ud83d":1}}}',
+        PARSE_ERROR,
     ),
     "an integer of 5000 digits": (
         b'{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":'
@@ -102,6 +134,144 @@ def test_what_names_its_request_is_answered_under_that_name(what: str) -> None:
             assert answer["id"] == 7
             assert answer["error"]["code"] == code
         assert server.serves()
+
+
+NOT_JSON: dict[str, bytes] = {
+    "NaN": b"NaN",
+    "a byte of latin-1": b'"ann\xe9"',
+    "a comma too many": b"[1,]",
+    "a tab": b'"\t"',
+}
+
+
+def test_an_argument_with_half_an_emoji_is_read_with_a_replacement_character() -> None:
+    with piped() as server:
+        call = server.request("tools/call", 7, name="echo", arguments={"text": "cut \ud83d"})
+        server.write(json.dumps(call).encode() + b"\n")
+        assert server.answer(7)["result"]["content"][0]["text"] == "cut \ufffd"
+        assert server.serves()
+
+
+@pytest.mark.parametrize(
+    "value", [*NOT_JSON.values(), rb'"cut \ud83d"'], ids=[*NOT_JSON, "surrogate"]
+)
+def test_a_notification_is_not_answered_whatever_is_in_it(value: bytes) -> None:
+    with piped() as server:
+        handshaken(server)
+        server.write(
+            b'{"jsonrpc":"2.0","method":"notifications/progress",'
+            b'"params":{"progressToken":1,"progress":1,"message":%b}}\n' % value
+        )
+        assert server.serves()
+        server.end_input()
+        assert server.rest() == []
+        assert server.wait() == 0
+
+
+def test_a_faulty_request_with_the_id_of_an_open_one_is_answered_without_it() -> None:
+    with piped() as server:
+        handshaken(server)
+        server.call("forever", 7)
+        server.write(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":NaN}}\n')
+        answer = server.read()
+        assert answer["error"]["code"] == PARSE_ERROR
+        assert answer.get("id") is None
+
+
+def test_a_socket_is_answered_with_the_id_too(tmp_path: Path) -> None:
+    with listening(f"unix:{tmp_path / 's'}") as (_, place), Raw(place) as raw:
+        raw.socket.sendall(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":NaN}}\n')
+        answer = raw.read()
+        assert (answer["id"], answer["error"]["code"]) == (7, PARSE_ERROR)
+        raw.call(8, "echo", text="cut \ud83d")
+        assert raw.read()["result"]["content"][0]["text"] == "cut \ufffd"
+
+
+# Replies that are not JSON. Without their id, whatever waits for them waits for its timeout.
+
+
+@pytest.mark.parametrize("tool", ["asks_the_user", "asks_the_user_from_a_thread"])
+@pytest.mark.parametrize("what", NOT_JSON)
+def test_an_answer_that_is_not_json_ends_the_question_at_once(what: str, tool: str) -> None:
+    with piped() as server:
+        question = asked_by(server, tool)
+        server.write(
+            b'{"jsonrpc":"2.0","id":%d,"result":{"action":"accept","content":{"value":%b}}}\n'
+            % (question, NOT_JSON[what])
+        )
+        assert server.answer("a")["result"]["isError"] is True
+        server.has_logged("asking ended: InvalidMessage")
+        assert server.serves()
+
+
+@pytest.mark.parametrize("tool", ["asks_the_user", "asks_the_user_from_a_thread"])
+def test_an_answer_with_half_an_emoji_is_an_answer(tool: str) -> None:
+    with piped() as server:
+        question = asked_by(server, tool)
+        content = {"value": "ann \ud83d"}
+        server.send(
+            {"jsonrpc": "2.0", "id": question, "result": {"action": "accept", "content": content}}
+        )
+        answer = server.answer("a")["result"]
+        assert answer["content"][0]["text"] == "Hello, ann \ufffd!"
+
+
+def asked_by(server: Piped, tool: str) -> int:
+    """Call a tool that asks the user, and return the id of its question."""
+    server.handshake(elicitation={})
+    params = {"name": tool, "arguments": {}}
+    server.send({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params})
+    asked = server.read()
+    assert asked["method"] == "elicitation/create"
+    assert isinstance(asked["id"], int)
+    return asked["id"]
+
+
+BAD_REPLIES: dict[str, bytes] = {
+    **{
+        what: b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":%b}}' % value
+        for what, value in NOT_JSON.items()
+    },
+    "an error with NaN": b'{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"e","data":NaN}}',
+    "the id last": b'{"result":{"content":[],"x":NaN},"jsonrpc":"2.0","id":ID}',
+    "no end": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","te',
+    "invalid utf-8 in what is not read": (
+        b'{"jsonrpc":"2.0","id":ID,"result":{"content":[]},"x":"\xff"}'
+    ),
+    "a surrogate in a uri": (
+        rb'{"jsonrpc":"2.0","id":ID,"result":'
+        rb'{"content":[{"type":"resource_link","uri":"file:///\ud83d","name":"n"}]}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD_REPLIES)
+def test_a_reply_that_is_not_json_ends_its_call_at_once_and_no_other(what: str) -> None:
+    async def script() -> None:
+        peer = address("peer.py", "normal", BAD_REPLIES[what].decode("latin-1"))
+        async with Client(peer) as client:
+            other = asyncio.create_task(client.call_tool("wait"))
+            await asyncio.sleep(0)
+            # Without a timeout of its own, so that only the reply can end it.
+            with pytest.raises(InvalidMessage) as raised:
+                await client.call_tool("raw")
+            assert raised.value.rule.startswith("jsonrpc.text.")
+            assert (await client.call_tool("echo", {"text": "on"})).text == "on"
+            assert not other.done()
+            other.cancel()
+            await asyncio.wait([other])
+
+    run(script)
+
+
+def test_a_reply_with_half_an_emoji_is_read_with_a_replacement_character() -> None:
+    async def script() -> None:
+        block = r'{"type":"text","text":"cut \ud83d"}'
+        reply = f'{{"jsonrpc":"2.0","id":ID,"result":{{"content":[{block}]}}}}'
+        async with Client(address("peer.py", "normal", reply)) as client:
+            assert (await client.call_tool("raw")).text == "cut \ufffd"
+
+    run(script)
 
 
 def test_an_argument_of_5000_digits_is_refused_in_a_sentence() -> None:

@@ -10,7 +10,7 @@ The rules that live here, and only here:
 * A batch is answered as one, in request order, when its last answer is known;
   a batch of notifications is not answered.              [JSON-RPC 2.0, section 6]
 * An invalid reply that names an open request ends that request: no other reply
-  will come.
+  will come. So does a message with neither method, result nor error.
 * A request with the id of an open request is rejected without an id, whatever else
   is wrong with it: with the id, the sender would take the error for the answer to
   the open request.
@@ -226,13 +226,16 @@ class Peer:
         return self._codec.fault("jsonrpc.id.duplicate", where=where, got=id)
 
     def _refuse(self, fault: InvalidMessage, route: Any, slot: _Slot | None) -> None:
-        if fault.id is not None and not fault.answerable:
-            found = self._outgoing.match(fault.id, is_error=True)
-            if isinstance(found, Pending):
-                self._on_reply(found, fault)
-        elif fault.id is not None and self._incoming.find(fault.id) is not None:
-            fault.id = None
-        self._settle(fault.answer() if self._answers_faults else None, route, slot)
+        is_answered = self._answers_faults
+        if fault.id is not None:
+            if not fault.answerable or fault.rule == "jsonrpc.message.kind":
+                found = self._outgoing.match(fault.id, is_error=True)
+                if isinstance(found, Pending):
+                    self._on_reply(found, fault)
+                    is_answered = False
+            if self._incoming.find(fault.id) is not None:
+                fault.id = None
+        self._settle(fault.answer() if is_answered else None, route, slot)
         self._on_problem(fault, route)
 
     def _settle(self, answer: bytes | None, route: Any, slot: _Slot | None) -> None:

@@ -514,6 +514,73 @@ def test_a_faulty_request_ends_no_request_of_ours_with_the_same_id() -> None:
     assert side.sent[-1]["error"]["code"] == -32600
 
 
+def test_a_message_with_nothing_but_the_id_of_an_open_request_ends_it() -> None:
+    side = Side()
+    pending = side.peer.send_request("work")
+    side.feed({"jsonrpc": "2.0", "id": 1})
+    ((found, fault),) = side.replies
+    assert found is pending
+    assert isinstance(fault, InvalidMessage)
+    assert len(side.sent) == 1
+    # Where no request is open, it is answered.
+    side.feed({"jsonrpc": "2.0", "id": 2})
+    assert side.sent[-1]["id"] == 2
+    assert side.rules == ["jsonrpc.message.kind"] * 2
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"x":"\xff"}}',
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":1,',
+        rb'{"jsonrpc":"2.0","id":1,"result":{"nextCursor":"\ud83d"}}',
+    ],
+)
+def test_a_reply_that_is_not_quite_json_ends_its_request_and_is_not_answered(frame: bytes) -> None:
+    side = Side()
+    pending = side.peer.send_request("work")
+    other = side.peer.send_request("work")
+    side.peer.feed(frame)
+    ((found, fault),) = side.replies
+    assert found is pending
+    assert isinstance(fault, InvalidMessage)
+    assert fault.code == -32700
+    assert len(side.sent) == 2
+    assert side.peer.outgoing.find(2) is other
+
+
+def test_each_reply_of_a_batch_that_is_not_json_ends_its_request() -> None:
+    side = Side()
+    first, second = side.peer.send_request("work"), side.peer.send_request("work")
+    side.peer.feed(
+        b'[{"jsonrpc":"2.0","id":2,"result":{}},{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}]'
+    )
+    assert [found for found, _ in side.replies] == [second, first]
+    assert len(side.sent) == 2
+    assert side.open == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"work","params":{"x":NaN}}',
+        b'{"jsonrpc":"2.0","id":1,"method":5}',
+        b'{"jsonrpc":"2.0","id":1}',
+    ],
+)
+def test_a_faulty_request_with_the_id_of_an_open_one_is_answered_without_it(frame: bytes) -> None:
+    side = Side(PLAIN)
+    side.feed(call(1))
+    side.peer.feed(frame)
+    assert side.sent[-1]["id"] is None
+    assert side.sent[-1]["error"]["code"] in (-32700, -32600)
+    side.peer.answer(side.asked[0], {})
+    assert side.sent[-1] == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    side.peer.feed(frame)
+    assert side.sent[-1]["id"] == 1
+
+
 # Frames that are faulty
 
 
