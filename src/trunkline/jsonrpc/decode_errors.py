@@ -37,7 +37,7 @@ from .messages import RequestId
 if TYPE_CHECKING:
     from .policy import Policy
 
-__all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of", "mended"]
+__all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of", "mended", "read_json"]
 
 # All that decoding a text can raise. UnicodeDecodeError is not a DecodeError.
 UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
@@ -531,6 +531,21 @@ def mended(text: bytes) -> bytes:
 
     found = surrogates.mark(text)
     return text if found is None else surrogates.replace(*found)
+
+
+def read_json(text: bytes | str) -> Any:
+    """Return the value of a JSON text, with U+FFFD for each lone surrogate.
+
+    Raises one of `UNREADABLE` if it is not JSON.
+    """
+    try:
+        return _value(text)
+    except DecodeError:
+        if isinstance(text, str):
+            text = text.encode("utf-8", "surrogatepass")
+        # Raised again below if it is not for a lone surrogate.
+        fixed = mended(text)
+    return _value(fixed)
 
 
 def kind_of(text: bytes) -> str:

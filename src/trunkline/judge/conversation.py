@@ -17,11 +17,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import to_builtins
-from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ..errors import NOTHING
-from ..jsonrpc.decode_errors import UNREADABLE
+from ..jsonrpc.decode_errors import UNREADABLE, read_json
 from ..jsonrpc.encode_errors import UNWRITABLE
 from ..jsonrpc.limits import Limits
 from ..jsonrpc.policy import Policy
@@ -144,8 +143,6 @@ _RULES: Final[tuple[_Rule, ...]] = (
     http.check_stream,
     messages.check_refusals,
 )
-
-_read: Final = Decoder().decode
 
 
 class Conversation:
@@ -495,7 +492,7 @@ def _value(entry: TraceEntry) -> Any:
     if not entry.raw:
         return NOTHING
     try:
-        return _read(entry.raw)
+        return read_json(entry.raw)
     except UNREADABLE:
         return NOTHING
 

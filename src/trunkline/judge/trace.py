@@ -14,11 +14,12 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from ..errors import NOTHING
-from ..jsonrpc.decode_errors import UNREADABLE
+from ..jsonrpc.decode_errors import UNREADABLE, mended
 from ..jsonrpc.messages import Shown
 from ..redaction import hidden_places
 from ..spec.rows import Role
@@ -121,18 +122,42 @@ def read_trace(lines: Iterable[str | bytes]) -> Iterator[TraceEntry | TraceFault
         if not text:
             continue
         try:
-            value = _read(text)
+            value, readable = _read(text), text
         except UNREADABLE:
-            yield TraceFault(number, "the line is not JSON")
-            continue
+            try:
+                # A lone surrogate: the judge names it, and needs the text of the message for that.
+                readable = mended(text)
+                value = _read(readable)
+            except UNREADABLE:
+                yield TraceFault(number, "the line is not JSON")
+                continue
         if type(value) is dict and HEADER in value:
             if value[HEADER] != VERSION:
                 yield TraceFault(number, f"unsupported trace version, expected {VERSION}")
             continue
-        yield _entry(value, text, number)
+        entry = _entry(value, text, number)
+        if readable is not text and isinstance(entry, TraceEntry) and entry.raw is None:
+            entry = replace(entry, raw=_text_of_message(text, readable))
+        yield entry
 
 
 # Reading
+
+
+class _Message(Struct):
+    """An entry, of which only the text of its message is decoded."""
+
+    message: Raw = Raw()
+
+
+_read_message: Final = Decoder(_Message).decode
+
+
+def _text_of_message(text: bytes, readable: bytes) -> bytes | None:
+    """Return the message of an entry as it is in `text`, which `readable` has the length of."""
+    message = bytes(_read_message(readable).message)
+    start = readable.find(message)
+    return text[start : start + len(message)] or None
 
 
 def _entry(value: Any, text: bytes, line: int) -> TraceEntry | TraceFault:

@@ -335,6 +335,7 @@ def test_a_message_is_read_as_its_record() -> None:
     [
         (b"{", ("parse_error", "invalid_json")),
         (b"\xff{}", ("parse_error", "invalid_json")),
+        (rb'{"jsonrpc":"2.0","id":1,"method":"\ud83d"}', ("parse_error", "invalid_json")),
         (b"\xef\xbb\xbf{}", ("parse_error", "invalid_json")),
         (b"7", ("invalid_json", "not_object")),
         (b'{"id":1,"method":"a"}', ("invalid_request", "missing_jsonrpc")),

@@ -96,6 +96,20 @@ def test_a_member_that_is_there_twice_is_told_wherever_it_is() -> None:
     ]
 
 
+def test_a_lone_surrogate_is_named_and_the_rest_is_judged() -> None:
+    surrogate = "jsonrpc.text.surrogate"
+    assert told(CALL % rb',"arguments":{"x":"cut \ud83d"}') == [(surrogate, "/params/arguments/x")]
+    assert told(CALL % rb',"arguments":{"x\ud83d":1}') == [(surrogate, "/params/arguments")]
+    assert told(CALL % rb',"arguments":7,"_meta":{"progressToken":"\ud83d"}') == [
+        (surrogate, "/params/_meta/progressToken"),
+        ("mcp.type.json-type", "/params/arguments"),
+    ]
+    batch = (
+        b"[" + CALL % rb',"arguments":{"x":"\ud83d"}' + b"," + CALL.replace(b"1", b"2") % b"" + b"]"
+    )
+    assert (surrogate, "/0/params/arguments/x") in told(batch, V2025_03_26)
+
+
 def test_nesting_is_a_finding() -> None:
     for depth in (300, 5000, 1_000_000):
         nested = b"[" * depth + b"]" * depth

@@ -65,6 +65,20 @@ def test_text_and_bytes_of_other_recorders_are_read() -> None:
     assert only('{"base64":"/wA="}').raw == b"\xff\x00"
 
 
+def test_a_message_with_a_lone_surrogate_is_read_and_its_text_is_kept() -> None:
+    message = r'{"jsonrpc":"2.0","id":1,"result":{"x":"\ud83d"}}'
+    (entry,) = read_trace([f'{{"from":"server","message": {message} }}'])
+    assert isinstance(entry, TraceEntry)
+    assert entry.message["result"] == {"x": "\ufffd"}
+    assert entry.raw == message.encode()
+    (bare,) = read_trace([message])
+    assert isinstance(bare, TraceEntry)
+    assert (bare.message, bare.raw) == (entry.message, entry.raw)
+    (elsewhere,) = read_trace([r'{"from":"server","transport":"\ud83d"}'])
+    assert isinstance(elsewhere, TraceEntry)
+    assert (elsewhere.transport, elsewhere.raw) == ("\ufffd", None)
+
+
 def test_a_message_that_is_null_is_not_a_missing_one() -> None:
     assert only(write_entry(TraceEntry(message=None))).message is None
     assert only(write_entry(TraceEntry(sender="client"))).message is NOTHING

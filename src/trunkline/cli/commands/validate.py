@@ -22,7 +22,7 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ...errors import NOTHING
-from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.decode_errors import UNREADABLE, mended, read_json
 from ...jsonrpc.policy import Policy
 from ...judge.finding import Finding
 from ...judge.message import judge
@@ -66,7 +66,6 @@ _MAX_MESSAGES: Final = 10_000
 # Connections that are judged side by side; the one that was silent longest is closed first.
 _MAX_CONNECTIONS: Final = 1024
 
-_read: Final = Decoder().decode
 _read_items: Final = Decoder(list[Raw]).decode
 
 
@@ -187,7 +186,7 @@ def _pieces(stream: IO[bytes]) -> tuple[Shape, Iterator[_Piece]]:
 
 def _value(text: bytes | str) -> Any:
     try:
-        return _read(text)
+        return read_json(text)
     except UNREADABLE:
         return NOTHING
 
@@ -237,9 +236,10 @@ def _why_not(text: bytes) -> str:
 def _items(text: bytes, line: int) -> Iterator[_Piece]:
     """Yield the elements of an array, each with the line it begins on."""
     at = 0
-    for raw in _read_items(text):
-        item = bytes(raw)
-        begin = text.find(item, at)
+    readable = mended(text)  # of the same length
+    for raw in _read_items(readable):
+        begin = readable.find(bytes(raw), at)
+        item = text[begin : begin + len(bytes(raw))]
         line += text.count(b"\n", at, begin)
         yield _Piece(item, _value(item), line)
         at = begin + len(item)

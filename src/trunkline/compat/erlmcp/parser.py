@@ -108,6 +108,7 @@ _REASONS: Final[dict[str, tuple[str, str | None]]] = {
     "jsonrpc.text.utf8": _INVALID_JSON,
     "jsonrpc.text.bom": _INVALID_JSON,
     "jsonrpc.text.json": _INVALID_JSON,
+    "jsonrpc.text.surrogate": _INVALID_JSON,
     "jsonrpc.version.required": ("invalid_request", "missing_jsonrpc"),
     "jsonrpc.message.object": ("invalid_json", "not_object"),
     "jsonrpc.message.kind": ("invalid_request", "unknown_message_type"),

@@ -16,7 +16,7 @@ from msgspec.json import Decoder, Encoder, format
 from ...errors import InvalidMessage, ProtocolError
 from ...jsonrpc import encode_errors
 from ...jsonrpc.codec import Codec
-from ...jsonrpc.decode_errors import UNREADABLE, kind_of
+from ...jsonrpc.decode_errors import UNREADABLE, kind_of, read_json
 from ...jsonrpc.limits import MAX_STRICT_DEPTH
 from ...jsonrpc.messages import Batch
 from ...jsonrpc.policy import Policy
@@ -42,6 +42,7 @@ _RECOVERABLE: Final = (
     "jsonrpc.batch.mixed",
     "jsonrpc.batch.not-allowed",
     "jsonrpc.text.duplicate-key",
+    "jsonrpc.text.surrogate",
 )
 # Rules of the codec about the text: parsed JSON does not show whether it broke them.
 _OF_TEXT: Final = (
@@ -99,8 +100,9 @@ class EnvelopeReader:
         refused = self._refused(text, sink)
         if not _can_go_on(refused.get("")):
             return None, refused
-        # An array is decoded only now: the codec has limited its length.
-        return (value if is_read else _parsed(text)), refused
+        # An array is decoded only now: the codec has limited its length. So is an object with a
+        # lone surrogate.
+        return (_mended(text) if value is None else value), refused
 
     def _is_accepted(self, text: bytes, value: Members) -> bool:
         # A cheap test: if it fails, the codec may accept the text all the same.
@@ -190,6 +192,13 @@ def _text(given: Any, sink: Sink) -> bytes | None:
 def _parsed(text: bytes) -> Any:
     try:
         return _read(text)
+    except UNREADABLE:
+        return None
+
+
+def _mended(text: bytes) -> Any:
+    try:
+        return read_json(text)
     except UNREADABLE:
         return None
 

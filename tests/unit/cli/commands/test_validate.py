@@ -305,10 +305,40 @@ def test_what_cannot_be_read_at_all_ends_with_six(
     assert says in shown.err
 
 
+CUT = (
+    r'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+    r'"params":{"name":"a","arguments":{"b":"\ud83d"}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (CUT, "message"),
+        (f"[{CUT}]", "list"),
+        (f"[\n{CUT},\n{CUT}\n]", "list"),
+        (f"{CUT}\n{CUT}\n", "lines"),
+        (f'{{"from":"client","message":{CUT}}}', "trace"),
+        (f'{{"trunkline-trace":1}}\n{{"from":"client","message":{CUT}}}\n', "trace"),
+    ],
+)
+def test_a_lone_surrogate_is_named_in_every_kind_of_file(
+    file: Path, text: str, shape: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(text)
+    found = report(file, capsys, *OLD, status=1)
+    assert found["shape"] == shape
+    for each in rules(found):
+        assert [rule for rule in each if rule.startswith("jsonrpc.")] == ["jsonrpc.text.surrogate"]
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        (b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}', "jsonrpc.text"),
+        (
+            rb'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":"\ud800"}}}',
+            "jsonrpc.text.surrogate",
+        ),
         (b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"b":NaN}}', "jsonrpc.text"),
         (b"[" * 100_000 + b"]" * 100_000, "jsonrpc."),
     ],
