@@ -537,7 +537,7 @@ class Session:
             self._peer.feed(frame, route)
         else:
             self._server_log.warning(
-                "frame error in the output of the server: %s", show(frame), kind="framing"
+                "frame error in the output of the server: %s", show(str(frame)), kind="framing"
             )
 
     def _feed_checked(self, frame: Frame, route: Any) -> None:

@@ -95,7 +95,8 @@ class BadHeader(NamedTuple):
 
     If `lost`, the start of the next frame is unknown: all that follows is ignored, and
     the connection has to be closed. Otherwise the length was valid, the body is
-    skipped, and the next frame is read as usual. `got` is for logs; it quotes the peer.
+    skipped, and the next frame is read as usual. `got` is for logs; it quotes nothing
+    of the line but a number, since a line in the wrong place may be a part of a message.
     """
 
     got: str
@@ -103,6 +104,9 @@ class BadHeader(NamedTuple):
 
     def __repr__(self) -> str:
         return f"BadHeader(got={show(self.got)}, lost={self.lost})"
+
+    def __str__(self) -> str:
+        return self.got
 
 
 class Truncated(NamedTuple):
@@ -114,6 +118,10 @@ class Truncated(NamedTuple):
 
     got: int
     expected: int | None
+
+    def __str__(self) -> str:
+        whole = "" if self.expected is None else f" of {self.expected}"
+        return f"the end of the stream after {self.got}{whole} bytes of a frame"
 
 
 Fault: TypeAlias = Oversize | BadHeader | Truncated
@@ -410,15 +418,16 @@ class ContentLengthFraming(_SizedFraming):
     def _read_header(self, line: bytes, found: list[bytes | Fault]) -> None:
         name, colon, value = line.partition(b":")
         if not colon or not name or name.translate(None, _TOKEN):
+            why = f"a line of {len(line)} bytes that is not a header"
             if self._length is None:
-                self._lose(_quote(line), found)
+                self._lose(why, found)
             elif not self._spoiled:
                 self._spoiled = True
-                found.append(BadHeader(_quote(line), lost=False))
+                found.append(BadHeader(why, lost=False))
         elif name.lower() == b"content-length":
             digits = value.strip(b" \t")
             if not digits.isdigit() or len(digits) > _MAX_LENGTH_DIGITS:
-                self._lose(_quote(line), found)
+                self._lose(_quoted_length(digits), found)
             elif self._length is not None and self._length != int(digits):
                 self._lose(f"Content-Length {self._length}, then {int(digits)}", found)
             else:
@@ -540,5 +549,7 @@ def _two_lines(message: bytes) -> LocalProtocolError:
     return LocalProtocolError(rule, got=got, expected=LOCAL_RULES[rule])
 
 
-def _quote(line: bytes) -> str:
-    return line[:_MAX_QUOTED_BYTES].decode("ascii", "backslashreplace")
+def _quoted_length(value: bytes) -> str:
+    if len(value) <= _MAX_QUOTED_BYTES and not value.translate(None, b"0123456789+-.,_ "):
+        return f"Content-Length: {value.decode()}"
+    return f"a Content-Length of {len(value)} bytes that is not a number"

@@ -105,6 +105,8 @@ T = TypeVar("T")
 _LEVELS: Final = frozenset(get_args(LoggingLevel))
 # Bounds the part of an error text that quotes the peer.
 _MAX_ERROR_LENGTH: Final = 200
+# Each progress notification repeats the token; the same as the limit on ids.
+MAX_TOKEN_LENGTH: Final = 1024
 _object: Final = Decoder(dict[str, Any])
 
 
@@ -144,10 +146,17 @@ def _text(value: object, key: str) -> str:
     return value
 
 
+def check_token_length(token: ProgressToken, where: str) -> None:
+    """Raise BadMeta for a progress token that is too long."""
+    if type(token) is str and len(token) > MAX_TOKEN_LENGTH:
+        raise BadMeta(where, f"at most {MAX_TOKEN_LENGTH} characters, not {len(token)}")
+
+
 def _token(value: object, key: str) -> ProgressToken:
     # Not `isinstance`: True is an int in Python only.
     if type(value) is not str and type(value) is not int:
         raise BadMeta(_pointer(key), "a string or an integer")
+    check_token_length(value, _pointer(key))
     return value
 
 

@@ -196,19 +196,27 @@ def test_headers_are_read_kindly(headers: bytes) -> None:
         (b"Content-Length: -3\r\n", "Content-Length: -3"),
         (b"Content-Length: +3\r\n", "Content-Length: +3"),
         (b"Content-Length: 3.0\r\n", "Content-Length: 3.0"),
-        (b"Content-Length: three\r\n", "Content-Length: three"),
-        (b"Content-Length:\r\n", "Content-Length:"),
+        (b"Content-Length: three\r\n", "a Content-Length of 5 bytes that is not a number"),
+        (b"Content-Length:\r\n", "Content-Length: "),
         (b"Content-Length: 3, 3\r\n", "Content-Length: 3, 3"),
-        (b"Content-Length: \xd9\xa3\r\n", r"Content-Length: \xd9\xa3"),
+        (b"Content-Length: \xd9\xa3\r\n", "a Content-Length of 2 bytes that is not a number"),
         (b"Content-Length: 1000000000000000000\r\n", "Content-Length: 1000000000000000000"),
         (b"Content-Length: 3\r\nContent-Length: 4\r\n", "Content-Length 3, then 4"),
         (b"Content-Type: text/plain\r\n\r\n", "headers without Content-Length"),
-        (b'{"jsonrpc":"2.0"}\n', '{"jsonrpc":"2.0"}'),
-        (b"no colon\r\n", "no colon"),
-        (b": no name\r\n", ": no name"),
-        (b" Content-Length: 3\r\n", " Content-Length: 3"),
-        (b"Content-Length : 3\r\n", "Content-Length : 3"),
-        (b"X" * 100 + b"\r\n", "X" * 40),
+        (b'{"jsonrpc":"2.0"}\n', "a line of 17 bytes that is not a header"),
+        (b"no colon\r\n", "a line of 8 bytes that is not a header"),
+        (b": no name\r\n", "a line of 9 bytes that is not a header"),
+        (b" Content-Length: 3\r\n", "a line of 18 bytes that is not a header"),
+        (b"Content-Length : 3\r\n", "a line of 18 bytes that is not a header"),
+        (b"X" * 100 + b"\r\n", "a line of 100 bytes that is not a header"),
+        (
+            b"Content-Length: " + b"9" * 100 + b"\r\n",
+            "a Content-Length of 100 bytes that is not a number",
+        ),
+        (
+            b'":1,"method":"ping"}Content-Length: 40\r\n',
+            "a line of 38 bytes that is not a header",
+        ),
     ],
 )
 def test_a_header_that_leaves_the_length_in_doubt_loses_the_stream(
@@ -223,13 +231,15 @@ def test_a_header_that_leaves_the_length_in_doubt_loses_the_stream(
 def test_a_bad_line_after_the_length_spoils_only_its_own_frame() -> None:
     reader = ContentLengthFraming()
     spoiled = b"Content-Length: 3\r\nno colon\r\nno colon either\r\n\r\nbad"
-    assert reader.feed(spoiled) == [BadHeader("no colon", lost=False)]
+    assert reader.feed(spoiled) == [BadHeader("a line of 8 bytes that is not a header", lost=False)]
     assert reader.feed(b"Content-Length: 3\r\n\r\none") == [b"one"]
 
 
 def test_a_spoiled_frame_cut_short_is_not_told_twice() -> None:
     stream = b"Content-Length: 3\r\nno colon\r\n\r\nb"
-    assert read(ContentLengthFraming(), stream) == [BadHeader("no colon", lost=False)]
+    assert read(ContentLengthFraming(), stream) == [
+        BadHeader("a line of 8 bytes that is not a header", lost=False)
+    ]
 
 
 def test_a_header_block_may_take_four_kibibytes() -> None:
@@ -530,3 +540,11 @@ def test_a_fault_prints_no_secret() -> None:
     assert secret not in repr(BadHeader(secret, lost=True))
     assert repr(Oversize(b"abc", 9, 4)) == "Oversize(head='<3 bytes>', size=9, limit=4)"
     assert repr(BadHeader("no colon", lost=False)) == "BadHeader(got='no colon', lost=False)"
+
+
+def test_a_fault_is_described_in_words() -> None:
+    assert str(BadHeader("headers without Content-Length", lost=True)) == (
+        "headers without Content-Length"
+    )
+    assert str(Truncated(3, 9)) == "the end of the stream after 3 of 9 bytes of a frame"
+    assert str(Truncated(3, None)) == "the end of the stream after 3 bytes of a frame"

@@ -84,6 +84,7 @@ class SaveFolder:
         """Save Base64 data; return a line with the path, or why it was not saved."""
         from base64 import b64decode
 
+        # On one line: a line break in it would look like a line of our own.
         kind = visible(mime_type or "bytes", kept="")
         try:
             raw = b64decode(data, validate=True)

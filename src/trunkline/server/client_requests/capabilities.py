@@ -15,6 +15,7 @@ from msgspec.json import Decoder
 from ...errors import LocalProtocolError, RemoteProtocolError
 from ...mcp.tables import result_type
 from ...mcp.types import ClientCapabilities
+from ...redaction import redact
 from ...spec.lookup import capability as lookup_capability
 from ...spec.lookup import explain_method
 from ...spec.lookup import method as method_row
@@ -109,7 +110,7 @@ def read(raw: Raw, rev: ServerRevision, method: str) -> Any:
         return _decoder(method, rev.revision).decode(raw)
     except (ValidationError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = RemoteProtocolError(
-            "mcp.result.type", got=method, expected=f"a result of {method}: {error}"
+            "mcp.result.type", got=method, expected=f"a result of {method}: {redact(str(error))}"
         )
     raise problem
 

@@ -263,7 +263,14 @@ def elicit(
         _check_revision(context, "elicitation/create")
         schema = _schema(context, form)
         params = ElicitRequestParams(message, mode="form", requested_schema=schema)
-        result: ElicitResult = await _ask(context, chosen, "elicitation/create", params, timeout)
+
+        def check(result: ElicitResult) -> None:
+            if result.action == "accept":
+                _read_content(form, result)
+
+        result: ElicitResult = await _ask(
+            context, chosen, "elicitation/create", params, timeout, check
+        )
         if result.action != "accept":
             return DeclinedElicitation(result.action)
         return AcceptedElicitation(_content(context, chosen.key, form, result))
@@ -404,7 +411,12 @@ class WireAsker:
 
 
 async def _ask(
-    context: Context, name: QuestionName, method: str, params: Any, timeout: float | None
+    context: Context,
+    name: QuestionName,
+    method: str,
+    params: Any,
+    timeout: float | None,
+    check: Callable[[Any], None] | None = None,
 ) -> Any:
     run = handler_run_of(context)
     if _within_once.get() is run:
@@ -415,10 +427,10 @@ async def _ask(
         context.client.capabilities, context.revision, method, params
     )
     if lacking:
-        text = f"{context.name!r} needs capabilities the client lacks: {', '.join(lacking)}"
+        text = f"{show(context.name)} needs capabilities the client lacks: {', '.join(lacking)}"
         raise MissingCapability(lacking, text)
     narrowed = context._rev.narrowed(params) if params is not None else None
-    question = InputQuestion(name.key, method, narrowed, timeout, name.branch)
+    question = InputQuestion(name.key, method, narrowed, timeout, name.branch, check)
     run.check_unambiguous(question)
     raw = await _asker(context, run).ask(question)
     try:
@@ -432,7 +444,7 @@ def _check_revision(context: Context, method: str, capability: str = "") -> None
     row = method_row(method, context.revision)
     if row is None:
         name = capability or method.split("/")[0]
-        text = f"{context.name!r} needs {method}, which MCP {context.revision} does not have"
+        text = f"{show(context.name)} needs {method}, which MCP {context.revision} does not have"
         raise MissingCapability([name], text)
 
 
@@ -440,14 +452,18 @@ def _schema(context: Context, form: Form) -> dict[str, Any]:
     try:
         return form.schema(context.revision)
     except LocalProtocolError as error:
-        text = f"{context.name!r} needs more than MCP {context.revision} has: {error.expected}"
+        text = f"{show(context.name)} needs more than MCP {context.revision} has: {error.expected}"
     raise MissingCapability(["elicitation"], text)
+
+
+def _read_content(form: Form, result: ElicitResult) -> Any:
+    return form.read(None if result.content is UNSET else result.content)
 
 
 def _content(context: Context, key: str, form: Form, result: ElicitResult) -> Any:
     try:
-        return form.read(None if result.content is UNSET else result.content)
-    except (ValueError, ValidationError) as error:
+        return _read_content(form, result)
+    except ValueError as error:
         text = f"the response to {key!r} does not fit the form: {error}"
     _reject(context, text)
 

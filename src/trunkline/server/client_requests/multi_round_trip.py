@@ -405,7 +405,7 @@ class RoundTrip:
                 f"client requests are not allowed in {context.method} in {context.revision}",
             )
         if self._number >= limits.rounds:
-            text = f"{context.name!r} needs more than {limits.rounds} round trips"
+            text = f"{show(context.name)} needs more than {limits.rounds} round trips"
             raise RoundTripLimitExceeded(ErrorKind.TOO_MANY_ROUNDS, text)
 
     def _reject_changed(self, key: str) -> None:
@@ -452,4 +452,4 @@ def _check_answer(context: Context, key: str, method: str, raw: Raw) -> None:
     try:
         capabilities.read(raw, context._rev, method)
     except RemoteProtocolError as error:
-        raise InvalidInputResponses(f"{key!r} is not {error.expected}") from None
+        raise InvalidInputResponses(f"{show(key)} is not {error.expected}") from None

@@ -33,6 +33,7 @@ from ...errors import (
     RequestAborted,
     RequestTimeout,
     TransportError,
+    visible,
 )
 from ...jsonrpc.codec import Envelope
 from ...jsonrpc.error_codes import named_error, peer_error
@@ -42,7 +43,7 @@ from ...jsonrpc.messages import Reply
 from ...jsonrpc.outgoing import Pending, UnmatchedReply
 from ...jsonrpc.peer import Peer, ProtocolProblem
 from ...jsonrpc.policy import Policy
-from ...mcp.meta import BadMeta, Caller, lacking
+from ...mcp.meta import BadMeta, Caller, check_token_length, lacking
 from ...mcp.names import official, spoken
 from ...mcp.types import ClientCapabilities, Implementation, ServerCapabilities
 from ...redaction import redact, show
@@ -268,7 +269,7 @@ class Connection:
 
     def _answer_bad_frame(self, frame: Any, route: Any) -> None:
         """Answer bytes that are not a frame."""
-        fault = self.peer.codec.fault("jsonrpc.text.json", got=frame)
+        fault = self.peer.codec.fault("jsonrpc.text.json", got=str(frame))
         self._on_problem(fault, route)
         answer = fault.answer()
         if answer is not None:
@@ -334,7 +335,11 @@ class Connection:
             usable = [each for each in core.revisions if not core.revision(each).has_handshake]
             supported = usable or list(core.revisions)
             self.refuse(
-                asked, core.newest_revision.policy, kind, supported=supported, requested=version
+                asked,
+                core.newest_revision.policy,
+                kind,
+                supported=supported,
+                requested=brief(str(version)),
             )
             return None
         if lacking(caller, rev.revision):
@@ -354,7 +359,7 @@ class Connection:
                     core.newest_revision.policy,
                     ErrorKind.UNSUPPORTED_PROTOCOL_VERSION,
                     supported=list(core.revisions),
-                    requested=_requested(asked.params),
+                    requested=brief(_requested(asked.params)),
                 )
             else:
                 self._lacks_meta(asked, core.newest_revision)
@@ -422,9 +427,10 @@ class Connection:
         if isinstance(problem, InvalidMessage):
             self.log_limit.warning("invalid message from the client: %s", problem)
         elif problem.why is not UnmatchedReply.LATE:  # or it crossed our cancellation
-            id = "an unnamed request" if problem.reply.id is UNSET else show(problem.reply.id)
-            text = "unexpected reply from the client to %s: %s"
-            self.log_limit.warning(text, id, problem.why.value)
+            id = problem.reply.id
+            named = "without an id" if id is UNSET else f"to {show(id)}"
+            text = "unexpected reply from the client %s: %s"
+            self.log_limit.warning(text, named, problem.why.value)
 
     # -- answering ---------------------------------------------------------------------------
 
@@ -519,7 +525,14 @@ class Connection:
 
 def plain(error: Exception) -> str:
     """Return the message of a decoder as the text of an error."""
-    return "Invalid params: " + (str(error) if isinstance(error, ValidationError) else "not JSON")
+    # It may quote a value of any length.
+    text = brief(str(error)) if isinstance(error, ValidationError) else "not JSON"
+    return f"Invalid params: {text}"
+
+
+def brief(text: str) -> str:
+    """Return the text of a peer, or one that quotes it, redacted and cut, on one line."""
+    return visible(str(redact(text)), kept="")
 
 
 def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
@@ -529,6 +542,7 @@ def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
     token = (params if type(params) is ToolCall else _only_meta(params)).progress_token
     if type(token) is not int and type(token) is not str:
         return caller
+    check_token_length(token, "/params/progressToken")
     return replace(caller or Caller(), progress_token=token)
 
 

@@ -70,6 +70,8 @@ class InputQuestion(Struct, frozen=True):
     timeout: float | None = None
     # See `QuestionName`.
     branch: str = ""
+    # Raises ValueError for a decoded result that does not fit the question.
+    check: Any = None
 
     def digest(self) -> str:
         """Return a digest that is equal for the same question in another run."""

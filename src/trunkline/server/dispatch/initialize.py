@@ -21,7 +21,7 @@ from ...mcp.types import InitializeRequestParams
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.revisions import FORMER_NAMES
-from .connection import Connection, HandshakeSession, plain
+from .connection import Connection, HandshakeSession, brief, plain
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def initialize(
             rev.policy,
             kind,
             supported=[each for each in core.revisions if core.revision(each).has_handshake],
-            requested=params.protocol_version,
+            requested=brief(params.protocol_version),
         )
         return
     chosen = core.revision(agreed)

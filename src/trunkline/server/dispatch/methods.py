@@ -47,7 +47,7 @@ from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, Too
 from ..registry.paged_list import InvalidCursor, PagedList
 from ..settings import CacheHint
 from . import initialize
-from .connection import Connection
+from .connection import Connection, brief
 from .params import EMPTY, UNREADABLE, ToolCall, members_of, params_of
 from .revision import MethodHandler, ServerRevision
 
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from ..core import ServerCore
 
 __all__ = ["NotificationHandler", "OwnMethod", "method_handlers", "notification_handlers"]
+
+# Of a URI that an error repeats.
+_MAX_URI_CHARS: Final = 8192
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -120,7 +123,7 @@ def _set_level(
     try:
         level = _read_level.decode(params_of(asked)).level
     except ValidationError as error:
-        connection.refuse(asked, rev.policy, ErrorKind.INVALID_LOG_LEVEL, str(error))
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_LOG_LEVEL, brief(str(error)))
         return
     if connection.session is not None:
         connection.session.log_level = level
@@ -309,7 +312,9 @@ def _read(
 
 def _missing(rev: ServerRevision, uri: str) -> ErrorObject:
     text = f"Resource not found: {redact(uri)}"
-    return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=rev.policy, message=text, uri=uri)
+    # A longer one names nothing: it is longer than any URI that is matched.
+    shown = uri if len(uri) <= _MAX_URI_CHARS else brief(uri)
+    return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=rev.policy, message=text, uri=shown)
 
 
 def _subscribe(

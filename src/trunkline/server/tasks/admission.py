@@ -31,6 +31,7 @@ from msgspec import UNSET, Raw, UnsetType, ValidationError
 from ...errors import RequestAborted, RequestError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
+from ..dispatch.connection import plain
 from ..dispatch.handler_run import Asker, SuspendHandler, handler_run_of
 from ..extensions import declares, refuse_undeclared
 from .wire import read_ttl, task_form
@@ -79,7 +80,7 @@ def _admit_core(context: Context, entry: ToolEntry, requested: Raw | UnsetType) 
     try:
         return Admission("call", must=True, ttl=read_ttl(requested))
     except ValidationError as error:
-        return _reject(context, ErrorKind.INVALID_PARAMS, f"Invalid params: {error}")
+        return _reject(context, ErrorKind.INVALID_PARAMS, plain(error))
 
 
 def _admit_extension(context: Context, entry: ToolEntry) -> Admission | None:

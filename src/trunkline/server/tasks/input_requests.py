@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .lifecycle import RunningTask, Tasks
     from .result_waiters import ResultWaiter
 
-__all__ = ["InputCarriers", "TaskAsker", "method_of"]
+__all__ = ["InputCarriers", "TaskAsker", "check_of", "method_of"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -62,6 +62,32 @@ _read: Final[Decoder[InputRequest]] = Decoder(InputRequest)
 def method_of(question: Raw) -> str:
     """Return the method of a question in a task record."""
     return _read.decode(question).method
+
+
+def check_of(question: Raw, known: Callable[[Any], None] | None) -> Callable[[Any], None]:
+    """Return what raises ValueError for a response that does not fit its question.
+
+    `known` is that of the handler, if it runs on this server. For the question of another server
+    it is made from the requested schema, which lacks what no schema of a form can express.
+    """
+    if known is not None:
+        return known
+    schema = getattr(_read.decode(question).params, "requested_schema", None)
+    if not isinstance(schema, Mapping):
+        return lambda result: None
+    # Imported here: few servers share a store and ask.
+    from ..client_requests.form import form_of
+
+    try:
+        form = form_of(schema)
+    except TypeError:
+        return lambda result: None  # of a later version, perhaps
+
+    def check(result: Any) -> None:
+        if result.action == "accept":
+            form.read(None if result.content is UNSET else result.content)
+
+    return check
 
 
 class TaskAsker:
@@ -107,6 +133,8 @@ class TaskAsker:
             raise ToolError(f"No more than {limit} questions can be open at once.")
         future: asyncio.Future[InputResponse] = asyncio.get_running_loop().create_future()
         running.input_futures[key] = future
+        if question.check is not None:
+            running.input_checks[key] = question.check
         waits.add(future)
         try:
             async with asyncio.timeout(question.timeout):
@@ -120,6 +148,7 @@ class TaskAsker:
             raise
         finally:
             del running.input_futures[key]
+            running.input_checks.pop(key, None)
             waits.discard(future)
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:

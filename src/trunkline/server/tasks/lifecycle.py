@@ -109,8 +109,9 @@ class RunningTask:
         # The state that was last sent in a notification.
         self.notified_status: str = record.status
         self.notified_at = record.updated
-        # Of open questions, by key.
+        # Of open questions, by key; and what raises ValueError for a response that does not fit.
         self.input_futures: dict[str, asyncio.Future[Any]] = {}
+        self.input_checks: dict[str, Callable[[Any], None]] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.lifespan: AbstractAsyncContextManager[None] | None = None
         loop = self.connection.loop

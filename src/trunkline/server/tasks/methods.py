@@ -10,7 +10,8 @@ The rules that live here, and only here:
                                                                              [SEC-36, SEC-37]
 * Without authentication the id is the capability, and `tasks/list` shows the tasks of the same
   connection.
-* One invalid response rejects the whole `tasks/update`; nothing is stored.
+* One invalid response rejects the whole `tasks/update`; nothing is stored, and its question
+  stays open. A response that does not fit the form of its question is invalid.
 * `tasks/cancel` of a finished task is an error in the core form, and a no-op in the extension form.
 """
 
@@ -46,7 +47,7 @@ from ..extensions import Extension
 from ..handlers.arguments import raw_arguments
 from ..registry.entries import Entry
 from . import wire
-from .input_requests import method_of
+from .input_requests import check_of, method_of
 from .records import InputResponse, TaskRecord, answered, cancelled
 from .result_waiters import NOT_FOUND, ResultWaiter
 from .wire import task_form
@@ -119,8 +120,10 @@ async def _cancel(context: Context, params: Any) -> Any:
 async def _update(context: Context, params: Any) -> Any:
     record = await _found(context, params.task_id)
     tasks, rev = _tasks(context), context._rev
+    running = tasks.running.get(record.id)
+    checks = {} if running is None else running.input_checks
     responses = {
-        key: _checked(key, raw, record.questions[key], rev)
+        key: _checked(key, raw, record.questions[key], rev, checks.get(key))
         for key, raw in params.input_responses.items()
         if key in record.questions
     }
@@ -183,12 +186,21 @@ def _not_found() -> RequestError:
     return RequestError(ErrorKind.TASK_NOT_FOUND, NOT_FOUND)
 
 
-def _checked(key: str, raw: Raw, question: Raw, rev: ServerRevision) -> InputResponse:
-    """Return a response, checked against the result type of its question."""
+def _checked(
+    key: str,
+    raw: Raw,
+    question: Raw,
+    rev: ServerRevision,
+    known: Callable[[Any], None] | None,
+) -> InputResponse:
+    """Return a response, checked against the result type and the form of its question."""
     try:
-        capabilities.read(raw, rev, method_of(question))
+        result = capabilities.read(raw, rev, method_of(question))
+        check_of(question, known)(result)
     except RemoteProtocolError as error:
         text = f"Invalid params: the answer to {redact(key)} is not {error.expected}"
+    except ValueError as error:
+        text = f"Invalid params: the answer to {redact(key)} does not fit the form: {error}"
     else:
         return InputResponse(result=raw)
     raise RequestError(ErrorKind.INVALID_INPUT_RESPONSES, text)

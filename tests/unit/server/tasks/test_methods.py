@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from msgspec import to_builtins
+from msgspec import Meta, to_builtins
 
 from tests.unit.server.task_talk import CORE, EXTENSION, RELATED, Talk, accept, talking, until
 from tests.unit.server.wire import PER_REQUEST
@@ -14,6 +14,7 @@ from trunkline import Context, ErrorKind, RequestError, Server, TaskSettings, To
 from trunkline.server import context as context_module
 from trunkline.server.tasks import runner
 from trunkline.server.tasks.methods import tasks_extension
+from trunkline.store import MemoryStore
 
 NOWHERE = "A" * 32
 
@@ -497,6 +498,79 @@ def test_an_answer_that_is_none_is_refused_and_changes_nothing(answer: Any) -> N
             )
             assert error["code"] == -32602
             assert await until_questions(talk, id, 2) == before
+
+    asyncio.run(main())
+
+
+def sizing(**options: Any) -> Server:
+    app = Server("sizing", tasks=TaskSettings(quick=0), **options)
+
+    @app.tool(task="required")
+    async def deploy(context: Context) -> str:
+        answer = await context.elicit("How many?", Annotated[int, Meta(multiple_of=2)], key="n")
+        return f"deployed {answer.content if answer.action == 'accept' else 'nothing'}"
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("three", "expected an integer, got a string"), (3, "that's a multiple of 2")],
+)
+def test_an_answer_that_does_not_fit_the_form_is_refused_and_the_question_stays_open(
+    value: Any, why: str
+) -> None:
+    async def main() -> None:
+        async with talking(sizing(), PER_REQUEST) as talk:
+            id = (await talk.begin("deploy"))["taskId"]
+            before = await until_questions(talk, id, 1)
+            error = await talk.refused(
+                "tasks/update", taskId=id, inputResponses={"n": accept(value)}
+            )
+            assert error["code"] == -32602
+            assert "the answer to n does not fit the form" in error["message"]
+            assert why in error["message"]
+            assert await until_questions(talk, id, 1) == before
+            await talk.ask("tasks/update", taskId=id, inputResponses={"n": accept(4)})
+            over = await talk.until({"taskId": id})
+            assert over["result"]["content"][0]["text"] == "deployed 4"
+
+    asyncio.run(main())
+
+
+def test_a_declined_form_needs_no_content() -> None:
+    async def main() -> None:
+        async with talking(sizing(), PER_REQUEST) as talk:
+            id = (await talk.begin("deploy"))["taskId"]
+            await until_questions(talk, id, 1)
+            await talk.ask("tasks/update", taskId=id, inputResponses={"n": {"action": "decline"}})
+            over = await talk.until({"taskId": id})
+            assert over["result"]["content"][0]["text"] == "deployed nothing"
+
+    asyncio.run(main())
+
+
+def test_a_server_that_does_not_run_the_task_checks_the_answer_by_the_schema(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "CHECK_INTERVAL_S", 0.02)
+
+    async def main() -> None:
+        store = MemoryStore()
+        async with (
+            talking(sizing(store=store), PER_REQUEST) as here,
+            talking(sizing(store=store), PER_REQUEST) as there,
+        ):
+            id = (await here.begin("deploy"))["taskId"]
+            before = await until_questions(here, id, 1)
+            answer = {"n": accept("three")}
+            error = await there.refused("tasks/update", taskId=id, inputResponses=answer)
+            assert error["code"] == -32602
+            assert "expected an integer" in error["message"]
+            assert await until_questions(there, id, 1) == before
+            await there.ask("tasks/update", taskId=id, inputResponses={"n": accept(4)})
+            over = await here.until({"taskId": id})
+            assert over["result"]["content"][0]["text"] == "deployed 4"
 
     asyncio.run(main())
 
