@@ -19,6 +19,7 @@ import pytest
 from tests.cases import for_each
 from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Client, Context, Server
+from trunkline.jsonrpc import Policy
 
 MIB = 1 << 20
 SIZES = (1, 2, 4)
@@ -313,3 +314,180 @@ def test_one_listen_request_with_many_long_uris_is_read_quickly_or_refused() -> 
     refused = listen(2 * MIB)
     assert refused["id"] == 1
     assert "1048576 characters of URIs" in refused["error"]["message"]
+
+
+# Texts that an answer or a log repeats
+
+BIG = "q\n\x1b" * 20_000
+M = "io.modelcontextprotocol/"
+REF = {"type": "ref/prompt", "name": "say"}
+
+# The method and params of requests with a large text where a short one is expected.
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    (BIG, {}),
+    ("ping", {BIG: 1}),
+    ("tools/call", {"name": BIG, "arguments": {}}),
+    ("tools/call", {"name": "work", "arguments": {BIG: 1}}),
+    ("tools/call", {"name": "work", "arguments": {"n": BIG}}),
+    ("tools/call", {"name": "work", "arguments": BIG}),
+    ("tools/call", {"name": "job", "arguments": {}, "task": {"ttl": BIG}}),
+    ("tools/call", {"name": "job", "arguments": {}, "requestState": BIG}),
+    ("tools/call", {"name": "job", "arguments": {}, "inputResponses": {BIG: BIG}}),
+    ("prompts/get", {"name": BIG}),
+    ("prompts/get", {"name": "say", "arguments": {BIG: "x"}}),
+    ("resources/read", {"uri": BIG}),
+    ("resources/subscribe", {"uri": BIG}),
+    ("resources/unsubscribe", {"uri": BIG}),
+    ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [BIG]}}),
+    ("subscriptions/listen", {"notifications": BIG}),
+    ("completion/complete", {"ref": {**REF, "name": BIG}, "argument": {"name": "w", "value": ""}}),
+    ("completion/complete", {"ref": {**REF, "type": BIG}, "argument": {"name": "w", "value": ""}}),
+    ("completion/complete", {"ref": REF, "argument": {"name": BIG, "value": BIG}}),
+    ("logging/setLevel", {"level": BIG}),
+    *((f"{what}/list", {"cursor": BIG}) for what in ("tools", "resources", "prompts", "tasks")),
+    *((f"tasks/{what}", {"taskId": BIG}) for what in ("get", "cancel", "result")),
+    ("tasks/update", {"taskId": BIG, "inputResponses": {BIG: BIG}}),
+    (
+        "initialize",
+        {"protocolVersion": BIG, "capabilities": {}, "clientInfo": {"name": BIG, "version": BIG}},
+    ),
+    ("initialize", {"protocolVersion": "2025-06-18", "capabilities": BIG, "clientInfo": BIG}),
+    *(("tools/list", {"_meta": {f"{M}{name}": BIG}}) for name in ("protocolVersion", "logLevel")),
+    *(("tools/list", {"_meta": {f"{M}{n}": BIG}}) for n in ("clientInfo", "clientCapabilities")),
+    ("tools/list", {"_meta": {"progressToken": BIG}}),
+    ("tools/list", {"_meta": {"progressToken": {BIG: BIG}}}),
+    ("tools/list", {"_meta": BIG}),
+]
+MESSAGES: list[Any] = [
+    {"jsonrpc": "2.0", "id": BIG, "result": {}},
+    {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": BIG}},
+    {"jsonrpc": "2.0", "result": {}},
+    {"jsonrpc": BIG, "id": 1, "method": BIG},
+    {"jsonrpc": "2.0", "id": BIG, "method": 1},
+    [BIG],
+    *(
+        {"jsonrpc": "2.0", "method": f"notifications/{name}", "params": params}
+        for name, params in [
+            ("cancelled", {"requestId": BIG, "reason": BIG}),
+            ("cancelled", {"requestId": {BIG: 1}}),
+            ("progress", {"progressToken": BIG, "progress": BIG}),
+            ("initialized", BIG),
+            (BIG, {BIG: BIG}),
+        ]
+    ),
+]
+
+
+def with_everything() -> Server:
+    app = Server("s")
+
+    @app.tool
+    async def work(n: int) -> str:
+        return "x"
+
+    @app.tool(task="optional")
+    async def job() -> str:
+        return "x"
+
+    @app.prompt
+    def say(w: str) -> str:
+        return w
+
+    @app.resource("x://{a}")
+    def read(a: str) -> str:
+        return a
+
+    return app
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", PER_REQUEST])
+def test_no_answer_and_no_log_line_repeats_a_large_text(
+    revision: str, logged: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "trunkline")
+    app = with_everything()
+
+    async def script() -> list[Any]:
+        found = []
+        for method, params in REQUESTS:
+            async with connected(app, revision) as wire:
+                if revision == PER_REQUEST and "_meta" not in params:
+                    params = {**params, "_meta": META}
+                wire.ask(1, method, params)
+                found.append((method[:30], (await wire.until(1))[0]))
+        for message in MESSAGES:
+            async with connected(app, revision) as wire:
+                wire.send(message)
+                wire.ask(2, "ping", {"_meta": META} if revision == PER_REQUEST else {})
+                await wire.answer(2)
+                found += [("", each) for each in wire.got]
+        return found
+
+    answers = asyncio.run(script())
+    assert len(answers) >= len(REQUESTS) + len(MESSAGES)
+    long = [(name, str(each)[:200]) for name, each in answers if len(str(each)) > 2500]
+    assert long == []
+    assert [each[:200] for each in logged if len(each) > 1500 or not each.isprintable()] == []
+
+
+def test_a_reply_without_an_id_is_said_to_have_none(logged: list[str]) -> None:
+    async def script() -> None:
+        async with connected(with_everything()) as wire:
+            wire.send({"jsonrpc": "2.0", "result": {}})
+            wire.send({"jsonrpc": "2.0", "error": {"code": 1, "message": "x"}})
+            wire.ask(2, "ping")
+            await wire.answer(2)
+
+    asyncio.run(script())
+    assert logged
+    assert not [each for each in logged if "Unset" in each]
+
+
+def test_a_long_progress_token_is_refused_and_one_of_1024_characters_is_not() -> None:
+    app = Server("s")
+
+    @app.tool
+    async def work(ctx: Context) -> str:
+        await ctx.progress(1)
+        return "done"
+
+    async def script(token: Any) -> list[Any]:
+        async with connected(app) as wire:
+            params = {"name": "work", "arguments": {}, "_meta": {"progressToken": token}}
+            wire.ask(1, "tools/call", params)
+            await wire.answer(1)
+            return wire.got
+
+    told, answer = asyncio.run(script("t" * 1024))
+    assert told["params"]["progressToken"] == "t" * 1024
+    assert answer["result"]["content"][0]["text"] == "done"
+    (refused,) = asyncio.run(script("t" * 1025))
+    assert refused["error"]["code"] == -32602
+    assert "at most 1024 characters, not 1025" in refused["error"]["message"]
+
+
+def test_a_token_beside_meta_is_bounded_too() -> None:
+    async def script() -> Any:
+        app = Server("s", policy=Policy(strictness="lenient"))
+        async with connected(app) as wire:
+            wire.ask(1, "ping", {"progressToken": "t" * 1025})
+            return await wire.answer(1)
+
+    assert asyncio.run(script())["error"]["code"] == -32602
+
+
+def test_the_log_of_a_broken_header_quotes_nothing_of_the_message(logged: list[str]) -> None:
+    app = Server("s", policy=Policy(framing="content-length"))
+
+    async def script() -> None:
+        async with app.listen("tcp://127.0.0.1:0") as listener:
+            address = listener.address
+            reader, writer = await asyncio.open_connection(address.host, address.port)
+            writer.write(b'":1,"key":"CANARY"}Content-Length: 40\r\n\r\n')
+            await reader.read()
+            writer.close()
+
+    asyncio.run(script())
+    assert any("a line of 37 bytes that is not a header" in each for each in logged)
+    assert "CANARY" not in "".join(logged)
+    assert "True" not in "".join(logged)

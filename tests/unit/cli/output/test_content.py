@@ -187,3 +187,9 @@ def test_what_was_saved_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[st
     shelf = SaveFolder(str(tmp_path), "tool")
     shelf.save(DATA, "image/png")
     assert (shelf.status("prog"), capsys.readouterr().err) == (0, "")
+
+
+def test_a_mime_type_cannot_forge_a_line(tmp_path: Path) -> None:
+    folder = SaveFolder(str(tmp_path), "plain")
+    for data in ("QQ==", "not Base64"):
+        assert "\n" not in folder.save(data, "image/x\nFAKE: line\x1b[2J")
