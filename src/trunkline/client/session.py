@@ -42,7 +42,7 @@ from ..jsonrpc.codec import Codec, Envelope
 from ..jsonrpc.error_codes import peer_error
 from ..jsonrpc.framing import Oversize
 from ..jsonrpc.limits import TransportName
-from ..jsonrpc.messages import Notification, Reply, Request, RequestId
+from ..jsonrpc.messages import Notification, Reply, Request, RequestId, shown_tuple
 from ..jsonrpc.outgoing import Pending, UnmatchedReply
 from ..jsonrpc.peer import Peer, ProtocolProblem, UnmatchedReplyEvent
 from ..jsonrpc.policy import Policy
@@ -111,6 +111,9 @@ class NegotiatedSession(NamedTuple):
     # `_meta` of every request; empty in the handshake era.
     meta: Mapping[str, Any] = {}
 
+    def __repr__(self) -> str:
+        return shown_tuple(self)
+
 
 class RequestNotSent(ConnectionLost):
     """The connection had ended before the request was sent: a new session can send it."""
@@ -128,6 +131,9 @@ class _End(NamedTuple):
     can_renew: bool = False
     # The server closed the connection normally, before negotiation and without a reason.
     was_turned_away: bool = False
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 @lru_cache(maxsize=32)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlia
 from ..errors import LocalProtocolError
 from ..redaction import show
 from ..spec.jsonrpc import LOCAL_RULES
+from .messages import shown_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,6 +119,9 @@ class Truncated(NamedTuple):
 
     got: int
     expected: int | None
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
     def __str__(self) -> str:
         whole = "" if self.expected is None else f" of {self.expected}"

@@ -33,6 +33,7 @@ __all__ = [
     "SentRequest",
     "Shown",
     "Success",
+    "shown_tuple",
 ]
 
 RequestId: TypeAlias = int | str
@@ -196,6 +197,15 @@ def shown(message: Struct, **replaced: object) -> str:
         for name, value in _members(message)
     ]
     return f"{type(message).__name__}({', '.join(fields)})"
+
+
+def shown_tuple(value: Any) -> str:
+    """Return the redacted repr of a NamedTuple; to be called by its `__repr__`."""
+    # By name, so that a field whose name suggests a secret is hidden.
+    fields = dict(zip(value._fields, map(_read, value), strict=True))
+    shown = redact(fields)
+    parts = [f"{name}={each!r}" for name, each in shown.items()] if isinstance(shown, dict) else []
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def _members(message: Struct) -> Iterator[tuple[str, object]]:

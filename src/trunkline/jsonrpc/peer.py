@@ -48,6 +48,7 @@ from .messages import (
     RequestId,
     SentRequest,
     Success,
+    shown_tuple,
 )
 from .outgoing import OutgoingRequests, Pending, Replies, UnmatchedReply
 
@@ -59,6 +60,9 @@ class UnmatchedReplyEvent(NamedTuple):
 
     reply: Reply
     why: UnmatchedReply
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 # A mistake of the other side: expected in operation, so a value and not an exception.

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from msgspec import DecodeError
 from msgspec.json import decode
 
-from .messages import RequestId
+from .messages import RequestId, shown_tuple
 
 __all__ = ["MessageHead", "TokenFault", "find_excess", "message_heads", "place_of", "pointer"]
 
@@ -47,6 +47,9 @@ class TokenFault(NamedTuple):
     rule: str
     where: str
     got: object
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 def find_excess(

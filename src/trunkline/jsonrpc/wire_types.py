@@ -33,7 +33,7 @@ _ABSENT: Final[Any] = Literal[os.urandom(16).hex()] | UnsetType
 Field: TypeAlias = tuple[str, Any] | tuple[str, Any, Any]
 
 
-class Loose(Struct):
+class Loose(Shown, Struct):
     """Any message, with every member optional."""
 
     jsonrpc: str | UnsetType = UNSET

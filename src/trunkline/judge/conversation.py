@@ -23,6 +23,7 @@ from ..errors import NOTHING
 from ..jsonrpc.decode_errors import UNREADABLE, read_json
 from ..jsonrpc.encode_errors import UNWRITABLE
 from ..jsonrpc.limits import Limits
+from ..jsonrpc.messages import shown_tuple
 from ..jsonrpc.policy import Policy
 from ..spec import lookup
 from ..spec.jsonrpc import RULES
@@ -75,6 +76,9 @@ class Outcome(NamedTuple):
     why: str = ""
     occasions: int = 0
     breaches: int = 0
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 # Requirements whose breach a recording could show, but that are not checked.

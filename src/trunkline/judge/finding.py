@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from ..errors import NOTHING, show_pointer
-from ..jsonrpc.messages import Shown
+from ..jsonrpc.messages import Shown, shown_tuple
 from ..redaction import HIDDEN, is_secret_name, show
 
 __all__ = ["CUT_RULE", "MAX_FINDINGS", "Finding", "Level", "as_shown", "ordered"]
@@ -34,6 +34,9 @@ class _SortKey(NamedTuple):
     steps: tuple[tuple[int, int, str], ...]
     rule: str
     rest: tuple[str, str, str]
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class Finding(Shown, Struct, frozen=True, dict=True):

@@ -46,7 +46,7 @@ _read: Final = Decoder().decode
 StreamId: TypeAlias = str | int
 
 
-class Http(Struct, frozen=True):
+class Http(Shown, Struct, frozen=True):
     """The HTTP side of a message: `method` and `path` of a request, `status` of a response."""
 
     method: str = ""
@@ -107,7 +107,7 @@ class TraceEntry(Shown, Struct, frozen=True):
     line: int | None = None
 
 
-class TraceFault(Struct, frozen=True):
+class TraceFault(Shown, Struct, frozen=True):
     """A line that is not an entry, and why."""
 
     line: int

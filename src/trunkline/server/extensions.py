@@ -67,7 +67,7 @@ R = TypeVar("R")
 _OWNERS: Final = {row.name: row.extension for row in METHODS if row.extension}
 
 
-class ExtensionMethod(Struct, frozen=True, eq=False):
+class ExtensionMethod(Shown, Struct, frozen=True, eq=False):
     """A registered method of an extension: a handler, or `serve`."""
 
     name: str
@@ -86,7 +86,7 @@ class ExtensionResult(Shown, Struct, frozen=True):
     members: dict[str, Any]
 
 
-class Extended(Struct, frozen=True, eq=False):
+class Extended(Shown, Struct, frozen=True, eq=False):
     """An extension that was added to a server."""
 
     extension: Extension

@@ -19,6 +19,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from ..jsonrpc.messages import Shown
+
 __all__ = [
     "DIRECTORY",
     "EXTENSION",
@@ -49,7 +51,7 @@ _MAX_DESCRIPTION_CHARS: Final = 1024
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-class SkillResource(Struct, frozen=True):
+class SkillResource(Shown, Struct, frozen=True):
     """A file of a skill, with its expected digest and size."""
 
     uri: str
@@ -57,7 +59,7 @@ class SkillResource(Struct, frozen=True):
     size: int
 
 
-class SkillEntry(Struct, frozen=True):
+class SkillEntry(Shown, Struct, frozen=True):
     """A skill in the result of `skills/list` and `skills/get`."""
 
     uri: str

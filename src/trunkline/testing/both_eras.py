@@ -29,6 +29,7 @@ from msgspec.json import encode
 from ..client.requests.decode import read
 from ..client.requests.tool_result import tool_result
 from ..errors import PeerError
+from ..jsonrpc.messages import Shown
 from ..mcp.types import (
     ClientCapabilities,
     ClientCapabilitiesElicitation,
@@ -78,7 +79,7 @@ class ErasDiffer(AssertionError):
         return f"{self.name!r} behaves differently in the two eras.\n\n{told}"
 
 
-class EraRun(Struct):
+class EraRun(Shown, Struct):
     """The run in one era."""
 
     revision: str
@@ -96,7 +97,7 @@ class EraRun(Struct):
     error: PeerError | None = None
 
 
-class BothEras(Struct, frozen=True):
+class BothEras(Shown, Struct, frozen=True):
     """A tool that was run in both eras and behaves the same in both."""
 
     runs: tuple[EraRun, EraRun]

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, to_builtins
 
+from ..jsonrpc.messages import Shown
 from ..mcp.types import CreateMessageResult, ElicitResult, ListRootsResult, Root
 from ..redaction import show
 
@@ -42,7 +43,7 @@ class UnansweredQuestion(AssertionError):
     """A handler asked a question that the test does not answer."""
 
 
-class AskedQuestion(Struct, frozen=True):
+class AskedQuestion(Shown, Struct, frozen=True):
     """A question as the client received it."""
 
     # Chosen by the author, or kind and number such as "elicitation-1"; "" for a request sent by

@@ -29,6 +29,8 @@ from unittest.mock import NonCallableMock
 
 from msgspec import Struct, field
 
+from ..jsonrpc.messages import Shown
+
 __all__ = ["EffectWatch", "SideEffect", "more_often"]
 
 # A handler reaches a handful of functions. The bound is for one that reaches a whole program: a
@@ -45,7 +47,7 @@ _OURS: Final = __name__.split(".")[0]
 _COUNT: Final = re.compile(r"count\((-?\d+)\)")
 
 
-class SideEffect(Struct):
+class SideEffect(Shown, Struct):
     """By how much something has grown."""
 
     # For messages: "2 items".

@@ -50,6 +50,11 @@ class RelayEnd(NamedTuple):
     by: Literal["source", "target", "relay"]
     error: TransportError | None = None
 
+    def __repr__(self) -> str:
+        from ..jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
+
 
 class Relay:
     """Forwards frames between a client's transport and its server's; neither is connected yet.

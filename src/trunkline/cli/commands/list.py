@@ -48,6 +48,11 @@ class _ListedItem(NamedTuple):
     # As the server sent it.
     whole: Mapping[str, Any]
 
+    def __repr__(self) -> str:
+        from ...jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

@@ -79,6 +79,11 @@ class _Piece(NamedTuple):
     value: Any
     line: int | None = None
 
+    def __repr__(self) -> str:
+        from ...jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

@@ -73,6 +73,11 @@ class _ArgumentWord(NamedTuple):
     text: str
     is_json: bool
 
+    def __repr__(self) -> str:
+        from ...jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
+
     @property
     def is_secret(self) -> bool:
         """True if its value must not be shown."""

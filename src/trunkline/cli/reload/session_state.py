@@ -16,6 +16,8 @@ from typing import Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder, decode, encode
 
+from ...jsonrpc.messages import Shown
+
 __all__ = [
     "MessageHead",
     "NegotiatedFields",
@@ -37,7 +39,7 @@ _MAX_SUBSCRIPTIONS: Final = 10_000
 # Reading
 
 
-class MessageHead(Struct):
+class MessageHead(Shown, Struct):
     """The members of a message that routing needs."""
 
     id: Any = UNSET
@@ -46,15 +48,15 @@ class MessageHead(Struct):
     result: Raw | UnsetType = UNSET
 
 
-class _Cancelled(Struct):
+class _Cancelled(Shown, Struct):
     requestId: Any = UNSET  # as the wire has it
 
 
-class _Subscription(Struct):
+class _Subscription(Shown, Struct):
     uri: Any = UNSET
 
 
-class NegotiatedFields(Struct):
+class NegotiatedFields(Shown, Struct):
     """The result of `initialize`, in part."""
 
     protocolVersion: Any = UNSET

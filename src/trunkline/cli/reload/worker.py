@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.json import decode, encode
 
+from ...jsonrpc.messages import Shown
 from ..command import UsageError
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from ..loader import LoadError, load_app, parse_app_target, stdout_on_stderr
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["WorkerOrders", "WorkerReport", "main"]
 
 
-class WorkerOrders(Struct, frozen=True):
+class WorkerOrders(Shown, Struct, frozen=True):
     """What the supervisor tells a worker."""
 
     # The options of `trunkline serve`.
@@ -43,7 +44,7 @@ class WorkerOrders(Struct, frozen=True):
     generation: int
 
 
-class WorkerReport(Struct, frozen=True):
+class WorkerReport(Shown, Struct, frozen=True):
     """What a worker tells the supervisor."""
 
     is_ready: bool

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from msgspec import UNSET, Raw, UnsetType, ValidationError, convert, field
 
 from ...errors import PeerError, RemoteProtocolError
+from ...jsonrpc.messages import shown_tuple
 from ...jsonrpc.outgoing import Pending
 from ...mcp.meta import SERVER_INFO, request_meta
 from ...mcp.shaping import narrow
@@ -62,6 +63,9 @@ class ClientHello(NamedTuple):
     declared: Callable[[str], ClientCapabilities]
     # Seconds before the request of the other era is sent too.
     probe_timeout: float
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
     @property
     def revisions(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from ...errors import LocalProtocolError, TrunklineError
-from ...jsonrpc.messages import Notification
+from ...jsonrpc.messages import Notification, shown_tuple
 from ..options import check_seconds
 from ..session import NOT_SENT, Session
 from .call import PendingCall, SubmitMethods
@@ -31,6 +31,9 @@ T = TypeVar("T")
 class _UnsentCall(NamedTuple):
     request: OutgoingRequest
     call: PendingCall[Any]
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class CallBatch(SubmitMethods):

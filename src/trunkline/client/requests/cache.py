@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, NamedTuple, TypeAlias
 
+from ...jsonrpc.messages import shown_tuple
+
 __all__ = ["Cache", "Key", "fresh_until"]
 
 # Enough for a few thousand tools, or some large texts.
@@ -36,6 +38,9 @@ def fresh_until(now: float, ttl_ms: int) -> float:
 class _CachedResult(NamedTuple):
     result: bytes
     until: float
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class Cache:

@@ -27,6 +27,7 @@ from msgspec.json import Decoder, encode
 
 from ...errors import RemoteProtocolError, TooManyRoundTrips
 from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.messages import Shown
 from ...spec.revisions import V2026_07_28, Window
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _plain: Final = Decoder().decode
 
 
-class _Typed(Struct):
+class _Typed(Shown, Struct):
     result_type: Any = field(default=COMPLETE, name="resultType")
 
 

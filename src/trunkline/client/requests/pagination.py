@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from ...errors import PeerError, RemoteProtocolError, RequestTimeout
+from ...jsonrpc.messages import shown_tuple
 from ...spec.error_kinds import ErrorKind
 
 __all__ = ["ListLimits", "Page", "read_all"]
@@ -38,6 +39,9 @@ class Page(NamedTuple):
     items: list[Any]
     next_cursor: Any
     size: int
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 # Requests the page of a cursor, with a timeout in seconds.

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from ...jsonrpc.messages import shown_tuple
+
 __all__ = ["OnProgress", "OutgoingRequest", "ReplyWaiter"]
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], object]
@@ -23,6 +25,9 @@ class OutgoingRequest(NamedTuple):
     on_progress: OnProgress | None = None
     # Additional members of `_meta`.
     meta: Mapping[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class ReplyWaiter(Protocol):

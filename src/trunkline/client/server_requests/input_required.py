@@ -29,6 +29,7 @@ from ...concurrency.backoff import backoff
 from ...concurrency.thread_pool import NoThreadFree
 from ...errors import InputRequestFailed, RemoteProtocolError, RequestError, TooManyRoundTrips
 from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.messages import Shown
 from ...jsonrpc.tokenizer import pointer
 from ...mcp.tables import result_types
 from ...mcp.types import InputRequiredResult
@@ -52,14 +53,14 @@ _FIRST_DELAY_S: Final = 0.05
 _MAX_DELAY_S: Final = 2.0
 
 
-class InputRequest(Struct, frozen=True):
+class InputRequest(Shown, Struct, frozen=True):
     """One of the `inputRequests` of a result."""
 
     method: str
     params: Raw | UnsetType = UNSET
 
 
-class _InputRequired(Struct, frozen=True):
+class _InputRequired(Shown, Struct, frozen=True):
     # Some servers write null for an absent member.
     requests: dict[str, InputRequest] | None = field(default=None, name="inputRequests")
     # Not decoded: it is sent back byte for byte.

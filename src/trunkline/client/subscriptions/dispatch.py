@@ -37,7 +37,7 @@ from ...errors import (
     TrunklineError,
 )
 from ...jsonrpc.decode_errors import UNREADABLE
-from ...jsonrpc.messages import RequestId
+from ...jsonrpc.messages import RequestId, Shown
 from ...jsonrpc.outgoing import Pending
 from ...mcp.meta import SUBSCRIPTION_ID
 from ...mcp.types import (
@@ -233,11 +233,11 @@ class SubscribeTurn:
         self.is_released = False
 
 
-class _SubscriptionMeta(Struct):
+class _SubscriptionMeta(Shown, Struct):
     subscription_id: RequestId | UnsetType = field(default=UNSET, name=SUBSCRIPTION_ID)
 
 
-class _SubscriptionParams(Struct):
+class _SubscriptionParams(Shown, Struct):
     meta: _SubscriptionMeta | UnsetType = field(default=UNSET, name="_meta")
 
 

@@ -26,6 +26,7 @@ from msgspec import UNSET, Raw
 
 from ...errors import PeerError, TrunklineError
 from ...jsonrpc.error_codes import named_error
+from ...jsonrpc.messages import shown_tuple
 from ...mcp.capabilities import declares
 from ...mcp.types import ListToolsResult, TaskMetadata, Tool
 from ...spec.error_kinds import ErrorKind
@@ -70,6 +71,9 @@ class StartedCall(NamedTuple):
     raw: Raw
     session: Session
     poller: TaskPoller | None
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class _TaskProgress:

@@ -39,7 +39,7 @@ from ...errors import (
     RequestTimeout,
     TrunklineError,
 )
-from ...jsonrpc.messages import ErrorObject, Reply
+from ...jsonrpc.messages import ErrorObject, Reply, Shown
 from ...mcp.types import (
     CancelTaskRequestParams,
     CancelTaskResult,
@@ -114,11 +114,11 @@ class TaskState(Struct, frozen=True, rename="camel"):
         return [("", repr(self))]  # the Struct's own would show every member
 
 
-class _CreatedTask(Struct, frozen=True):
+class _CreatedTask(Shown, Struct, frozen=True):
     task: TaskState | UnsetType | None = UNSET
 
 
-class _ErrorFlag(Struct, frozen=True, rename="camel"):
+class _ErrorFlag(Shown, Struct, frozen=True, rename="camel"):
     is_error: bool | None = None
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ...errors import show_pointer
+from ...jsonrpc.messages import Shown
 from ..finding import as_shown
 from .rules import LEVELS, RULES, Level
 
@@ -24,7 +25,7 @@ MAX_CHANGES: Final = 2000
 _VERSION: Final = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+.].*)?\Z")
 
 
-class Change(Struct, frozen=True):
+class Change(Shown, Struct, frozen=True):
     """One difference between two listings.
 
     `what` names the entry ("tool add"), `where` is a JSON pointer into it, references resolved.
@@ -93,7 +94,7 @@ def _text(value: Any, where: str) -> str:
     return "" if isinstance(value, str) and not value else as_shown(value, where)
 
 
-class Comparison(Struct, frozen=True):
+class Comparison(Shown, Struct, frozen=True):
     """All differences between two listings, the most severe first.
 
     `counts` includes the changes beyond the first 2 000 of a level. `notes` are sentences about

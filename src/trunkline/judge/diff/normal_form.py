@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from ...jsonrpc.messages import Shown, shown_tuple
 from .schema_document import Opaque, SchemaDocument
 
 __all__ = [
@@ -70,6 +71,9 @@ class Node(NamedTuple):
     schema: Any
     document: SchemaDocument
 
+    def __repr__(self) -> str:
+        return shown_tuple(self)
+
 
 # Schemas that all have to hold; an empty tuple accepts everything.
 Conjunction: TypeAlias = tuple[Node, ...]
@@ -81,6 +85,9 @@ class Bound(NamedTuple):
     value: float
     is_exclusive: bool
 
+    def __repr__(self) -> str:
+        return shown_tuple(self)
+
 
 class ObjectMembers(NamedTuple):
     """The schemas of the members of an object."""
@@ -91,6 +98,9 @@ class ObjectMembers(NamedTuple):
     # With patternProperties, `additional` is true and the condition is opaque.
     has_patterns: bool
     document: SchemaDocument
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
     def member(self, name: str) -> Any:
         """Return the schema of a member."""
@@ -104,12 +114,15 @@ class ArrayItems(NamedTuple):
     rest: Any
     document: SchemaDocument
 
+    def __repr__(self) -> str:
+        return shown_tuple(self)
+
     def item(self, place: int) -> Any:
         """Return the schema of an item."""
         return self.first[place] if place < len(self.first) else self.rest
 
 
-class Case(Struct, frozen=True):
+class Case(Shown, Struct, frozen=True):
     """Conditions on values of one JSON type, all of which have to hold."""
 
     # By their canonical text; None allows any value.

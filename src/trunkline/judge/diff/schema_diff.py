@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
+from ...jsonrpc.messages import shown_tuple
 from ...jsonrpc.tokenizer import pointer
 from .change import Changes
 from .normal_form import Budget, Conjunction, Node
@@ -210,6 +211,9 @@ class _SchemaPlace(NamedTuple):
     old: tuple[Any, ...]
     new: tuple[Any, ...]
     path: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class _Annotations:

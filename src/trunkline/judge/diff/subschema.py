@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
+from ...jsonrpc.messages import shown_tuple
 from .normal_form import (
     CONDITIONS,
     Budget,
@@ -65,6 +66,9 @@ class Obstacle(NamedTuple):
     left: Any = NOTHING
     right: Any = NOTHING
     why: str = ""
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
     def under(self, *steps: str) -> Obstacle:
         """Return the obstacle with a longer path."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...jsonrpc.messages import Request, SentRequest
+from ...jsonrpc.messages import Request, SentRequest, shown_tuple
 from ...jsonrpc.policy import Policy
 from ...spec.mcp.meta import CLIENT_CAPABILITIES
 from ...spec.rows import Role
@@ -22,6 +22,9 @@ class AnsweredRequest(NamedTuple):
     # The extensions that it declares; each may define result types.
     extensions: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        return shown_tuple(self)
+
 
 class MessageContext(NamedTuple):
     """What the rules depend on apart from the message itself."""
@@ -30,6 +33,9 @@ class MessageContext(NamedTuple):
     sender: Role | None
     policy: Policy
     request: AnsweredRequest | None
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 def answered_request(

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.json import encode
 
 from ...jsonrpc.encode_errors import UNWRITABLE
+from ...jsonrpc.messages import Shown
 from ...spec.mcp.meta import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION
 from ...spec.rows import Method, Role
 from ..trace import StreamId, TraceEntry
@@ -102,7 +103,7 @@ class ObservedCall:
         self.refusals_due: list[tuple[str, int]] = []
 
 
-class HttpExchange(Struct, eq=False):
+class HttpExchange(Shown, Struct, eq=False):
     """An HTTP request and the response so far."""
 
     method: str
@@ -121,7 +122,7 @@ class HttpExchange(Struct, eq=False):
     retry: bool = False
 
 
-class ObservedProgress(Struct, eq=False):
+class ObservedProgress(Shown, Struct, eq=False):
     """The request or task behind a progress token, and the last value reported."""
 
     call: ObservedCall
@@ -129,7 +130,7 @@ class ObservedProgress(Struct, eq=False):
     task: str | None = None
 
 
-class ObservedRoundTrip(Struct, eq=False):
+class ObservedRoundTrip(Shown, Struct, eq=False):
     """The input requests of an input_required result."""
 
     id: object
@@ -138,7 +139,7 @@ class ObservedRoundTrip(Struct, eq=False):
     state: object
 
 
-class ObservedTask(Struct, eq=False):
+class ObservedTask(Shown, Struct, eq=False):
     """A task, as last reported."""
 
     status: str = ""
@@ -166,7 +167,7 @@ class ObservedTool:
         }
 
 
-class ObservedSession(Struct, eq=False):
+class ObservedSession(Shown, Struct, eq=False):
     """The outcome of initialize."""
 
     # "none", "asked", "agreed".

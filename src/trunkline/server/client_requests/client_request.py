@@ -32,6 +32,7 @@ from msgspec.json import Decoder
 
 from ...concurrency.thread_pool import deliver
 from ...errors import LocalProtocolError, RemoteProtocolError, RequestAborted, RequestError
+from ...jsonrpc.messages import Shown
 from ...mcp.types import (
     CreateMessageResult,
     ElicitRequestParams,
@@ -69,7 +70,7 @@ _MAX_KEY_CHARS: Final = 200
 _within_once: Final[ContextVar[HandlerRun | None]] = ContextVar("within_once", default=None)
 
 
-class AcceptedElicitation(Struct, Generic[T], frozen=True):
+class AcceptedElicitation(Shown, Struct, Generic[T], frozen=True):
     """The user accepted, with this content."""
 
     content: T
@@ -81,7 +82,7 @@ class AcceptedElicitation(Struct, Generic[T], frozen=True):
         return True
 
 
-class DeclinedElicitation(Struct, frozen=True):
+class DeclinedElicitation(Shown, Struct, frozen=True):
     """The user declined ("decline") or dismissed the form ("cancel")."""
 
     action: Literal["decline", "cancel"]

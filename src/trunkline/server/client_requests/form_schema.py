@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, de
 from msgspec import field as member
 from msgspec.json import decode
 
+from ...jsonrpc.messages import Shown
 from ..handlers.error_messages import fault
 from ..handlers.json_schema import check
 from .form_fields import FORM_FIELD_KINDS, FormField, Kind, field_of
@@ -34,7 +35,7 @@ class RawForm(NamedTuple):
     dialect: str
 
 
-class _FieldSchema(Struct):
+class _FieldSchema(Shown, Struct):
     """The keywords of a field schema whose types are checked."""
 
     type: str | list[str] | UnsetType = UNSET
@@ -58,7 +59,7 @@ class _FieldSchema(Struct):
     items: dict[str, Any] | UnsetType = UNSET
 
 
-class _Object(Struct):
+class _Object(Shown, Struct):
     """The schema of a flat object."""
 
     type: str

@@ -33,6 +33,7 @@ from msgspec import UNSET, DecodeError, Raw, Struct, ValidationError
 from msgspec.json import Decoder, Encoder
 
 from ...errors import RemoteProtocolError, RequestAborted, RequestError
+from ...jsonrpc.messages import Shown
 from ...mcp.names import official
 from ...mcp.tables import result_types
 from ...mcp.types import (
@@ -101,7 +102,7 @@ class RequestStateTooLarge(RequestError):
     """The `requestState` of a call exceeds its size limit."""
 
 
-class _State(Struct, frozen=True, array_like=True):
+class _State(Shown, Struct, frozen=True, array_like=True):
     """The content of a `requestState`."""
 
     expires: int

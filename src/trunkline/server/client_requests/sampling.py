@@ -23,6 +23,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
 from msgspec.json import decode
 
 from ...errors import LocalProtocolError
+from ...jsonrpc.messages import shown_tuple
 from ...jsonrpc.tokenizer import pointer
 from ...mcp.types import (
     AudioContent,
@@ -151,6 +152,9 @@ class _Bare(NamedTuple):
 
     role: Role
     is_result: bool
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 def _is_one(value: Any) -> bool:

@@ -39,7 +39,7 @@ from ...jsonrpc.codec import Envelope
 from ...jsonrpc.error_codes import named_error, peer_error
 from ...jsonrpc.framing import Oversize
 from ...jsonrpc.incoming import IncomingRequest
-from ...jsonrpc.messages import Reply
+from ...jsonrpc.messages import Reply, Shown
 from ...jsonrpc.outgoing import Pending, UnmatchedReply
 from ...jsonrpc.peer import Peer, ProtocolProblem
 from ...jsonrpc.policy import Policy
@@ -72,14 +72,14 @@ _LARGE_BYTES: Final = 64 * 1024
 _CLEANUP_TIMEOUT_S: Final = 1.0
 
 
-class _OnlyMeta(Struct, frozen=True):
+class _OnlyMeta(Shown, Struct, frozen=True):
     """Params, of which only `_meta` is decoded."""
 
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
     progress_token: Any = field(default=UNSET, name="progressToken")
 
 
-class _Wanted(Struct, frozen=True):
+class _Wanted(Shown, Struct, frozen=True):
     """Params of `initialize`, of which only the version is decoded."""
 
     protocol_version: str = field(default="", name="protocolVersion")
@@ -89,7 +89,7 @@ _only_meta: Final = Decoder(_OnlyMeta).decode
 _wanted: Final = Decoder(_Wanted).decode
 
 
-class HandshakeSession(Struct, eq=False):
+class HandshakeSession(Shown, Struct, eq=False):
     """What was negotiated by `initialize`."""
 
     rev: ServerRevision

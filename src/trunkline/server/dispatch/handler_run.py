@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec import Raw, Struct
 from msgspec.json import Encoder
 
+from ...jsonrpc.messages import Shown, shown_tuple
+
 if TYPE_CHECKING:
     from ..context import Context
 
@@ -58,8 +60,11 @@ class QuestionName(NamedTuple):
     # The asyncio task of the handler that asked without an explicit key; "" for others.
     branch: str = ""
 
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
-class InputQuestion(Struct, frozen=True):
+
+class InputQuestion(Shown, Struct, frozen=True):
     """One request of a handler to the client."""
 
     key: str

@@ -17,7 +17,7 @@ from msgspec.json import Decoder, encode
 from ...errors import RequestError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.incoming import IncomingRequest
-from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.messages import ErrorObject, Shown
 from ...mcp.meta import Caller
 from ...mcp.types import (
     CancelledNotificationParams,
@@ -67,7 +67,7 @@ NotificationHandler = Callable[[Connection, Any], None]
 _MAX_COMPLETIONS: Final = 100
 
 
-class _Retry(Struct, frozen=True):
+class _Retry(Shown, Struct, frozen=True):
     """Of any params, the members of a retry."""
 
     input_responses: Raw | UnsetType = field(default=UNSET, name="inputResponses")

@@ -8,6 +8,7 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError,
 from msgspec.json import Decoder
 
 from ...jsonrpc.incoming import IncomingRequest
+from ...jsonrpc.messages import Shown
 
 __all__ = ["EMPTY", "PARAMS", "UNREADABLE", "ToolCall", "members_of", "params_of"]
 
@@ -24,7 +25,7 @@ def params_of(asked: IncomingRequest) -> Raw:
     return EMPTY if asked.params is UNSET else asked.params
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Shown, Struct, frozen=True):
     """The params of `tools/call` as decoded with the envelope: arguments raw."""
 
     name: str

@@ -31,7 +31,7 @@ from msgspec import UNSET
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from ...jsonrpc.messages import Notification
+from ...jsonrpc.messages import Notification, shown_tuple
 from ...mcp.meta import SUBSCRIPTION_ID
 from ...mcp.names import spoken
 from ...redaction import show
@@ -62,6 +62,9 @@ class Topic(NamedTuple):
 
     method: str
     about: str = ""
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class FanoutListener:
@@ -96,6 +99,9 @@ class Notice(NamedTuple):
     # Before and after the id of a listen request.
     head: bytes
     tail: bytes
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 def notice_of(topic: Topic, params: Any, codec: Codec) -> Notice:

@@ -29,7 +29,7 @@ from msgspec.json import Decoder, encode
 
 from ...errors import LocalProtocolError, PeerError, RequestAborted, RequestTimeout, ToolError
 from ...jsonrpc.error_codes import peer_error
-from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.messages import ErrorObject, Shown
 from ...jsonrpc.policy import Policy
 from ...mcp.types import InputRequest, ListRootsRequestParams
 from ...store.errors import StoreError, StoreFull, StoreUnavailable
@@ -198,7 +198,7 @@ class TaskAsker:
             tasks.notify_status(running, change.record)
 
 
-class _CarriedQuestion(Struct, eq=False):
+class _CarriedQuestion(Shown, Struct, eq=False):
     """A question on its way to the client, and its carrier."""
 
     waiter: ResultWaiter

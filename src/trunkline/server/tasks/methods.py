@@ -30,6 +30,7 @@ from msgspec.json import Decoder
 from ...errors import RemoteProtocolError, RequestError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.incoming import IncomingRequest
+from ...jsonrpc.messages import Shown
 from ...mcp.meta import Caller
 from ...mcp.types import GetTaskRequestParams, PaginatedRequestParams
 from ...redaction import redact
@@ -67,7 +68,7 @@ _SIGNATURE_BYTES: Final = 16
 _MAX_CURSOR_CHARS: Final = 1024
 
 
-class _UpdateParams(Struct, frozen=True, rename="camel"):
+class _UpdateParams(Shown, Struct, frozen=True, rename="camel"):
     """Params of `tasks/update`, with the responses undecoded."""
 
     task_id: str

@@ -39,7 +39,7 @@ from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
 from ...concurrency.backoff import backoff
-from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.messages import ErrorObject, Shown, shown_tuple
 from ...mcp.types import TaskStatus
 from ...store.base import Store
 from ...store.errors import StoreUnavailable
@@ -82,7 +82,7 @@ _MAX_RETRY_DELAY_S: Final = 1.0
 _MIN_TTL_S: Final = 0.001
 
 
-class InputResponse(Struct, frozen=True, omit_defaults=True):
+class InputResponse(Shown, Struct, frozen=True, omit_defaults=True):
     """The response to a question: a result, an error, or a timeout."""
 
     result: Raw | UnsetType = UNSET
@@ -220,6 +220,9 @@ class TaskChange(NamedTuple):
     record: TaskRecord | None
     before: TaskRecord | None = None
     is_ours: bool = False
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class TaskRecords:
@@ -377,6 +380,9 @@ class RetainedTask(NamedTuple):
     record: TaskRecord
     # Of its result, in bytes.
     size: int
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class TaskRetention:

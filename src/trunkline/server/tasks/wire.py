@@ -24,7 +24,7 @@ from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.messages import ErrorObject, Shown, shown_tuple
 from ...mcp.types import (
     CallToolResult,
     CancelTaskResult,
@@ -70,7 +70,7 @@ _error: Final = Decoder(ErrorObject)
 _MAX_TTL_MS: Final = 10**12
 
 
-class _TaskParams(Struct, frozen=True):
+class _TaskParams(Shown, Struct, frozen=True):
     """The `task` member of a request. JSON may write an integer with a decimal point."""
 
     ttl: int | float | UnsetType = UNSET
@@ -174,6 +174,9 @@ class TaskOutcome(NamedTuple):
     message: str
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
     def applied_to(self, record: TaskRecord) -> TaskRecord | None:
         """Return the record with this outcome; None if its status is final."""

@@ -561,7 +561,7 @@ def test_a_late_reply_is_no_news_and_what_a_user_said_is_in_no_log(
     warnings = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert [each.getMessage() for each in warnings] == [
         "unexpected reply from the client to 999: never asked",
-        "unexpected reply from the client to an unnamed request: never asked",
+        "unexpected reply from the client without an id: never asked",
     ]
 
 

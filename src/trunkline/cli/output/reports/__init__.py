@@ -45,12 +45,22 @@ class Excerpt(NamedTuple):
     start: int
     end: int
 
+    def __repr__(self) -> str:
+        from ....jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
+
 
 class LocatedFinding(NamedTuple):
     """A finding with its excerpt."""
 
     finding: Finding
     excerpt: Excerpt | None
+
+    def __repr__(self) -> str:
+        from ....jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
 
 
 class JudgedMessage(NamedTuple):
@@ -64,6 +74,11 @@ class JudgedMessage(NamedTuple):
     line: int | None
     sender: str
     seen: tuple[LocatedFinding, ...]
+
+    def __repr__(self) -> str:
+        from ....jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
 
 
 class ValidationReport(NamedTuple):
@@ -81,6 +96,11 @@ class ValidationReport(NamedTuple):
     # since the peers decide how many there are.
     more_messages: int = 0
     more: Mapping[tuple[str, str], int] = {}
+
+    def __repr__(self) -> str:
+        from ....jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
 
     def all_seen(self) -> Iterator[tuple[JudgedMessage, LocatedFinding]]:
         """Yield every finding, with its message."""

@@ -93,6 +93,11 @@ class _ExcerptLine(NamedTuple):
     start: int
     end: int
 
+    def __repr__(self) -> str:
+        from ....jsonrpc.messages import shown_tuple  # here: slow to load, and few print it
+
+        return shown_tuple(self)
+
 
 def excerpt_of(message: Any, pointer: str) -> Excerpt | None:
     """Return the excerpt at a JSON pointer, or at the last existing part of it."""

@@ -1,0 +1,264 @@
+"""No repr shows a secret of a peer: every record class of the library, filled with canaries.
+
+A record is a Struct, a dataclass or a NamedTuple; classes with a `__repr__` of their own are
+looked at too. Each field holds a canary that redaction hides. A class that shows one either gets
+a redacted repr (`Shown`, `shown_tuple`) or, if no peer can fill it, a place in a list below.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, Final
+
+import pytest
+from msgspec import Struct
+
+import trunkline
+
+CANARY: Final = "CANARYCANARY7"
+
+# What the author of a server or client, the command line or a file of the machine fills.
+OURS: Final = {
+    "cli.command._Parser": "the command line",
+    "cli.commands.completion._CompletionContext": "the command line",
+    "cli.commands.proxy._Ends": "the command line",
+    "cli.commands.spec._SpecAnswer": "rows of specifications",
+    "cli.loader.AppTarget": "the command line",
+    "cli.reload.file_watch._FileStamp": "numbers of a file",
+    "client.connect.connection.ConnectionOptions": "settings of a client",
+    "client.connect.targets.ConnectTarget": "an address, whose repr is redacted",
+    "client.extensions.ClientExtension": "declared by the author; checks its id",
+    "client.extensions.DeclaredExtensions": "declared by the author",
+    "client.requests.pagination.ListLimits": "settings of a client",
+    "client.requests.pagination._Deadline": "numbers",
+    "client.server_requests.handlers.HandlerFunctions": "functions of the author",
+    "client.subscriptions.notifications.NotificationListeners": "functions of the author",
+    "compat.erlmcp.ids.IdUsage": "numbers",
+    "compat.mcpp._TimeoutEntry": "numbers and an id",
+    "jsonrpc.decoders.MessageDecoder": "decoders",
+    "jsonrpc.limits.Limits": "settings; refuses all but integers",
+    "jsonrpc.policy.Policy": "settings; refuses all but names",
+    "judge.diff.compare._ListKind": "a table",
+    "judge.diff.keywords._KeywordForm": "a table",
+    "judge.diff.rules.DiffRule": "a table",
+    "judge.types.checks.ObjectFacts": "rows of specifications",
+    "judge.types.unions.Option": "rows of specifications",
+    "mcp.tables._Presence": "rows of specifications",
+    "server.client_requests.form.ChoiceTitles": "written by the author",
+    "server.client_requests.form.Form": "written by the author",
+    "server.client_requests.form_fields.FormField": "written by the author",
+    "server.client_requests.form_fields._Choices": "written by the author",
+    "server.client_requests.form_schema.RawForm": "written by the author",
+    "server.extensions.Extension": "written by the author",
+    "server.handlers.annotations.ParamHeader": "written by the author",
+    "server.handlers.arguments.Arguments": "a signature of the author",
+    "server.handlers.arguments._Argument": "a signature of the author",
+    "server.handlers.docstrings.Docstring": "a docstring of the author",
+    "server.handlers.output.Output": "a signature of the author",
+    "server.handlers.output._OutputMarker": "a constant",
+    "server.registry.entries.Completer": "the name the author gave",
+    "server.registry.entries.Entry": "the name the author gave",
+    "server.registry.entries.PromptEntry": "the name the author gave",
+    "server.registry.entries.ResourceEntry": "the name the author gave",
+    "server.registry.entries.ToolEntry": "the name the author gave",
+    "server.registry.register.SharedOptions": "written by the author",
+    "server.registry.uri_template.UriTemplate": "written by the author",
+    "server.registry.uri_template._Expression": "written by the author",
+    "server.registry.uri_template._ExpressionReader": "written by the author",
+    "server.registry.uri_template._Operator": "a table",
+    "server.settings.CacheHint": "settings; refuses all but numbers",
+    "server.settings.ServerLimits": "settings; refuses all but numbers",
+    "server.settings.SocketLimits": "settings; refuses all but numbers",
+    "server.settings.TaskSettings": "settings; refuses all but numbers",
+    "skills.folder.SkillFile": "files of the machine",
+    "skills.folder.SkillSnapshot": "files of the machine",
+    "skills.folder._FoundFile": "files of the machine",
+    "skills.folder._SkillFolder": "files of the machine",
+    "skills.resources.Skills": "written by the author",
+    "store.values.Retention": "settings; refuses all but numbers",
+    "store.values.StoreLimits": "settings",
+    "testing.side_effects._NamedValue": "values of a test",
+    "testing.side_effects._Size": "counts of a test",
+    "transports.addresses.Tcp": "an address of the author",
+    "transports.addresses.Tls": "file names of the author",
+    "transports.addresses.Unix": "an address of the author",
+    "transports.stdio.client.Stdio": "a command of the author; values of flags are hidden",
+}
+# What a peer fills in part, and whose repr shows the rest alone. A canary of another type than
+# the field has is in the rest, or makes the repr raise.
+TYPED: Final = {
+    "client.client.Client": "the name of the server, redacted",
+    "client.requests.call.PendingCall": "its state and method",
+    "client.requests.tool_result.ToolResult": "its text, redacted",
+    "client.subscriptions.dispatch.ServerChange": "a URI, redacted, and a status",
+    "client.subscriptions.stream.Subscription": "its state",
+    "client.sync.base.PendingCallBase": "the repr of the asynchronous one",
+    "client.sync.base.SubscriptionBase": "the repr of the asynchronous one",
+    "client.sync.base.SyncClientBase": "the repr of the asynchronous one",
+    "client.sync.base.TaskHandleBase": "the repr of the asynchronous one",
+    "client.sync.client.SyncClient": "the repr of the asynchronous one",
+    "client.sync.handles.SyncPendingCall": "the repr of the asynchronous one",
+    "client.sync.handles.SyncSubscription": "the repr of the asynchronous one",
+    "client.sync.handles.SyncTaskHandle": "the repr of the asynchronous one",
+    "client.tasks.poller.TaskState": "its status",
+    "client.tasks.task_call.TaskHandle": "its status",
+    "compat.mcpp.JsonRpcResponse": "refuses a result beside an error",
+    "compat.pierre.JsonRpcResponse": "a reply, redacted",
+    "jsonrpc.framing.BadHeader": "a flag, and a text, redacted",
+    "jsonrpc.framing.Oversize": "sizes, and the length of a text",
+    "jsonrpc.messages.Batch": "messages, redacted",
+    "jsonrpc.messages.Shown": "the mixin itself",
+    "jsonrpc.outgoing.Pending": "an id and a method, redacted, and a constant",
+    "jsonrpc.sse.Event": "texts, redacted, and a number",
+    "jsonrpc.wire_types._TypedCall": "a base without fields",
+    "judge.rules.state.BoundedDict": "a dict; its values are records",
+    "server.app.Server": "its name and counts",
+    "server.client_requests.request_state._Key": "keys of the server; held by one object",
+    "server.context.ClientFacts": "two records, redacted",
+    "server.context.Context": "a method, a name and an id, redacted",
+    "server.core.ServerCore": "its name and counts",
+    "server.dispatch.revision.ServerRevision": "its name",
+    "server.runtime.listener.ServerListener": "its address",
+    "server.subscriptions.registry.SubscriptionRegistry": "its name and counts",
+    "server.tasks.admission.Admission": "constants and a number",
+    "server.tasks.lifecycle.Tasks": "its name and counts",
+    "server.tasks.records.TaskRecord": "the name of a tool, and a status",
+    "store.values.Cursor": "two positions in a stream of the store",
+    "store.values.Lease": "a key, redacted, and a number",
+    "store.values.LogEntry": "the length of its data",
+    "store.values.LogPage": "records, redacted",
+    "store.values.Message": "the length of its data",
+    "store.values.RecordPage": "keys, redacted, and a cursor",
+    "store.values.Stored": "the length of its value",
+    "store.values.Key": "parts of a key, redacted; refuses other characters",
+    "transports.tap.Tapped": "an address, redacted",
+}
+# Rows and tables of specifications hold nothing else.
+PACKAGES_OF_ROWS: Final = ("spec.", "compat.erlmcp.spec_records.")
+
+
+def classes() -> dict[str, type]:
+    """Return the classes of all modules, by module and name."""
+    for found in pkgutil.walk_packages(trunkline.__path__, "trunkline."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+    modules = [each for name, each in sys.modules.items() if f"{name}.".startswith("trunkline.")]
+    found_classes: dict[str, type] = {}
+    waiting: list[Any] = [*modules]
+    while waiting:
+        for each in list(vars(waiting.pop()).values()):
+            if isinstance(each, type) and str(each.__module__).startswith("trunkline."):
+                name = f"{each.__module__}.{each.__qualname__}".removeprefix("trunkline.")
+                if name not in found_classes:
+                    found_classes[name] = each
+                    waiting.append(each)
+    return found_classes
+
+
+def is_record(kind: type) -> bool:
+    if issubclass(kind, BaseException | Enum):
+        return False
+    is_tuple = issubclass(kind, tuple) and hasattr(kind, "_fields")
+    return (
+        issubclass(kind, Struct)
+        or is_tuple
+        or dataclasses.is_dataclass(kind)
+        or kind.__repr__ not in (object.__repr__, dict.__repr__, list.__repr__, str.__repr__)
+    )
+
+
+def filled(kind: type, value: Any) -> Any:
+    """Return an instance whose fields all hold `value`."""
+    if issubclass(kind, Struct):
+        return kind(**dict.fromkeys(kind.__struct_fields__, value))
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return kind._make([value] * len(kind._fields))
+    made = object.__new__(kind)
+    names = [name for each in kind.__mro__ for name in _slots(each)]
+    if dataclasses.is_dataclass(kind):
+        names += [field.name for field in dataclasses.fields(kind)]
+    for name in names:
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _slots(kind: type) -> Iterator[str]:
+    found = kind.__dict__.get("__slots__", ())
+    for name in (found,) if isinstance(found, str) else found:
+        if name not in ("__weakref__", "__dict__"):
+            is_private = name.startswith("__") and not name.endswith("__")
+            yield f"_{kind.__name__.lstrip('_')}{name}" if is_private else name
+
+
+CANARIES: Final[list[Any]] = [
+    {"password": CANARY},
+    f"Bearer {CANARY}",
+    [{"name": "X-Api-Key", "value": CANARY}],
+]
+
+
+def outcome(kind: type) -> str:
+    """Return whether a class shows a canary: "shows", "hides", or "raises" with all of them."""
+    found = set()
+    for canary in CANARIES:
+        try:
+            shown = repr(filled(kind, canary))
+        except Exception:  # noqa: BLE001  # of any class, and its checks
+            found.add("raises")
+            continue
+        found.add("shows" if CANARY in shown else "hides")
+    return next(each for each in ("shows", "hides", "raises") if each in found)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, str]:
+    return {
+        name: outcome(kind)
+        for name, kind in classes().items()
+        if is_record(kind) and not name.startswith(PACKAGES_OF_ROWS)
+    }
+
+
+def test_no_record_that_a_peer_can_fill_shows_a_secret(outcomes: dict[str, str]) -> None:
+    assert len(outcomes) > 300
+    listed = {*OURS, *TYPED}
+    wrong = {name: how for name, how in outcomes.items() if how != "hides" and name not in listed}
+    assert wrong == {}
+
+
+def test_the_lists_name_no_class_that_hides_everything_or_is_gone(
+    outcomes: dict[str, str],
+) -> None:
+    assert not {*OURS} & {*TYPED}
+    assert [name for name in (*OURS, *TYPED) if outcomes.get(name, "gone") == "hides"] == []
+    assert [name for name in (*OURS, *TYPED) if name not in outcomes] == []
+
+
+def test_a_new_record_that_shows_a_canary_is_found() -> None:
+    class Plain(Struct):
+        content: Any
+
+    @dataclasses.dataclass
+    class Data:
+        content: Any
+
+    assert outcome(Plain) == outcome(Data) == "shows"
+    assert is_record(Plain)
+    assert is_record(Data)
+
+
+def test_what_a_user_entered_is_hidden_in_the_repr_of_an_elicitation() -> None:
+    from trunkline.server.client_requests.client_request import AcceptedElicitation
+
+    class Login(Struct):
+        password: str
+
+    for content in ({"password": CANARY}, Login(CANARY)):
+        shown = repr(AcceptedElicitation(content))
+        assert shown.startswith("AcceptedElicitation(content=")
+        assert CANARY not in shown
