@@ -32,7 +32,7 @@ __all__ = [
 
 # The rule, what was found, and why it was sent.
 PROVOKED: Final = (
-    ("mcp.method.unknown", "'interop/no_such_method'", "a check asks for what is not there"),
+    ("mcp.method.vendor", "'interop/no_such_method'", "a check asks for what is not there"),
 )
 
 

@@ -107,6 +107,7 @@ _NEW: Final = frozenset(row.name for row in METHODS if row.when.since == LATEST)
     row.name for row in METHODS if row.when.since < LATEST
 }
 _PREFIX: Final = "io.modelcontextprotocol/"
+_VENDOR: Final = ("mcp.method.vendor", "mcp.notification.vendor")
 # What is read of a message whose text is faulty.
 _OUTLINE: Final = ("id", "method", "result", "error")
 # As the codec has it.
@@ -310,13 +311,27 @@ class Conversation:
             found += [
                 each
                 for each in judge(text, revision, entry.sender, request, self._policy)
-                if (each.rule, each.where) not in known and each.where not in self._checker.hidden
+                if (each.rule, each.where) not in known
+                and each.where not in self._checker.hidden
+                and not (each.rule in _VENDOR and self._has_extension(seen))
             ]
         if not found:
             return []
         self._checker.use_revision(revision)
         rest = messages.translate(found, self._checker)
         return [replace(each, message_index=self._checker.index) for each in rest]
+
+    def _has_extension(self, seen: list[ObservedMessage]) -> bool:
+        """Return True if both sides declare an extension, which may define any method."""
+        state = self._state
+        server = state.session.server
+        if state.discovered is not None:
+            server = {**server, **object_at(state.discovered, "capabilities")}
+        offered = object_at(server, "extensions").keys()
+        client = set(object_at(state.session.client, "extensions"))
+        for each in seen:
+            client |= object_at(object_at(each.meta, CLIENT_CAPABILITIES), "extensions").keys()
+        return bool(offered & client)
 
     def _judge_metadata(self, entry: TraceEntry, value: Any) -> list[Finding]:
         # The authorization metadata that a server publishes.
@@ -461,6 +476,8 @@ def _settle(seen: ObservedMessage, state: State) -> None:
     state.session.phase = "agreed"
     state.session.revision = seen.revision
     state.session.server = object_at(seen.result, "capabilities")
+    version = seen.result.get("protocolVersion")
+    state.session.is_released = type(version) is not str or version in REVISIONS
 
 
 def _texts(value: Any) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
-from .revisions import Window, must_be_released
+from .revisions import REVISIONS, V2026_07_28, Window, must_be_released
 
 __all__ = [
     "ACTORS",
@@ -54,6 +54,16 @@ JUDGES: Final[tuple[Judge, ...]] = get_args(Judge)
 _MAX_NAME_CHARS: Final = 100
 
 
+# Pages that 2026-07-28 has renamed or divided: the beginning of the name, and the name before.
+_EARLIER_PAGES: Final = (
+    ("basic/authorization/", "basic/authorization"),
+    ("basic/patterns/cancellation", "basic/utilities/cancellation"),
+    ("basic/patterns/progress", "basic/utilities/progress"),
+    ("basic/transports/", "basic/transports"),
+    ("basic/versioning", "basic/lifecycle"),
+)
+
+
 class UnknownRequirement(LookupError):
     """No one requirement has this id or ref."""
 
@@ -80,6 +90,16 @@ class Requirement(NamedTuple):
     extension: str = ""
     # The rule about single messages that states the same.
     same_as: str = ""
+
+    def source(self, revision: str) -> str:
+        """Return the page of `revision` that has it, in the form of `anchor`."""
+        newest, separator, page = self.anchor.partition(" · ")
+        if newest not in REVISIONS or newest == revision:
+            return self.anchor
+        for start, earlier in _EARLIER_PAGES:
+            if newest == V2026_07_28 and page.startswith(start):
+                page = earlier
+        return f"{revision}{separator}{page}"
 
 
 def requirements(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import random
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +16,9 @@ from trunkline.judge.rules.schema_check import fits
 from trunkline.judge.rules.state import BoundedDict, declares
 from trunkline.judge.trace import TraceEntry, TraceFault, read_trace
 from trunkline.judge.trace_writer import write_entry
+from trunkline.skills import resources as skills
+from trunkline.skills.entries import EXTENSION as SKILLS
+from trunkline.spec.mcp.extension_methods import EXTENSION_METHODS
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.requirements import requirements
 from trunkline.spec.rows import Role
@@ -360,3 +365,87 @@ def test_only_who_answers_some_elicitation_must_refuse_another_mode_by_its_param
     unknown = {"code": -32601, "message": "Method not found"}
     broken = say("client", {"id": 7, "error": unknown})
     assert ("mcp.elicitation.undeclared-refused" in broken) is is_asked
+
+
+# Methods of extensions
+
+STARS = {"extensions": {"com.example/stars": {}}}
+
+
+def discovered(capabilities: dict[str, Any]) -> dict[str, Any]:
+    hints = {"ttlMs": 0, "cacheScope": "public", "resultType": "complete"}
+    served = {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}}
+    result = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities, **hints}
+    return {"jsonrpc": "2.0", "id": 1, "result": {**result, "_meta": served}}
+
+
+def asked(id: int, method: str, capabilities: dict[str, Any]) -> dict[str, Any]:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+    }
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": {"_meta": meta}}
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "found"),
+    [
+        (STARS, STARS, []),
+        (STARS, {}, ["mcp.method.vendor"]),
+        ({}, STARS, ["mcp.method.vendor"]),
+        ({}, {}, ["mcp.method.vendor"]),
+    ],
+)
+def test_a_method_may_be_that_of_an_extension_that_both_declare(
+    client: dict[str, Any], server: dict[str, Any], found: list[str]
+) -> None:
+    talk = Conversation()
+    assert talk.feed(asked(1, "server/discover", client), "client") == []
+    assert talk.feed(discovered(server), "server") == []
+    told = talk.feed(asked(2, "stars/list", client), "client")
+    assert [each.rule for each in told] == found
+    assert {each.level for each in told} <= {"info"}
+    reply = {"jsonrpc": "2.0", "id": 2, "result": discovered({})["result"]}
+    assert talk.feed(reply, "server") == []
+
+
+def test_a_method_of_an_official_extension_needs_that_extension() -> None:
+    skills = {"extensions": {"io.modelcontextprotocol/skills": {}}}
+    for server, found in ((skills, []), ({}, ["mcp.capability.extension-client"])):
+        talk = Conversation()
+        talk.feed(asked(1, "server/discover", skills), "client")
+        talk.feed(discovered(server), "server")
+        told = talk.feed(asked(2, "skills/list", skills), "client")
+        assert [each.rule for each in told] == found
+
+
+def test_the_methods_of_our_own_extensions_are_known() -> None:
+    assert set(EXTENSION_METHODS.values()) == {SKILLS}
+    source = inspect.getsource(skills)
+    assert set(re.findall(r'\.method\("([^"]+)"', source)) == set(EXTENSION_METHODS)
+
+
+def test_a_finding_names_the_page_of_the_revision_that_is_spoken() -> None:
+    talk = Conversation()
+    hello = {"protocolVersion": "2024-11-05", "capabilities": {}}
+    (finding,) = talk.feed(
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}, "client"
+    )
+    assert finding.source == "2024-11-05 · basic/lifecycle"
+    noise = Conversation("2025-06-18").feed(b"hello", "server", "stdio")
+    assert [each.source for each in noise] == ["2025-06-18 · basic/transports"]
+
+
+def test_a_long_batch_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    observed: list[object] = []
+    observe = Conversation._observe
+
+    def counted(self: Conversation, members: Any, *given: Any) -> Any:
+        observed.append(members)
+        return observe(self, members, *given)
+
+    monkeypatch.setattr(Conversation, "_observe", counted)
+    found = Conversation("2025-03-26").feed(b"[" + b"{}," * 500_000 + b"{}]", "client", "stdio")
+    assert len(observed) == 1000
+    assert "jsonrpc.limit.batch-length" in {each.rule for each in found}

@@ -27,6 +27,7 @@ MODULES = [
 COMPOSED = {
     *(f"mcp.{of}.{when}" for of in ("method", "type") for when in ("not-yet", "no-longer")),
     *(f"mcp.{kind}.unknown" for kind in ("method", "notification")),
+    *(f"mcp.{kind}.vendor" for kind in ("method", "notification")),
     KEY_RESERVED,
     KEY_SYNTAX,
 }

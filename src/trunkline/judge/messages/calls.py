@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from typing import Final
 
 from ...mcp.names import official
 from ...spec import lookup
 from ...spec.mcp.aliases import NOTIFICATION
+from ...spec.mcp.extension_methods import EXTENSION_METHODS
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.mcp.methods import METHODS
 from ...spec.revisions import REVISIONS
@@ -17,7 +20,10 @@ from ..types.type_checks import compiled
 from .context import MessageContext
 from .envelope import Members
 
-__all__ = ["judge_call", "judge_meta"]
+__all__ = ["is_vendor_method", "judge_call", "judge_meta"]
+
+# What may end the namespace of a method: `com.example/stars`, `stars/list`, `stars.list`.
+_SEPARATOR: Final = re.compile("[/.:]")
 
 
 def judge_call(members: Members, path: Path, context: MessageContext, sink: Sink) -> None:
@@ -28,7 +34,8 @@ def judge_call(members: Members, path: Path, context: MessageContext, sink: Sink
     at: Path = (path, "method")
     row = _row(name, context)
     if row is None:
-        _unknown(name, "id" in members, at, sink)
+        if name not in EXTENSION_METHODS:
+            _unknown(name, "id" in members, at, sink)
         return
     _judge_sender(row, name, at, context, sink)
     _judge_id(row, members, path, context, sink)
@@ -52,10 +59,25 @@ def _unknown(name: str, has_id: bool, at: Path, sink: Sink) -> None:
         instead = f". {rows[-1].instead}" if rule.endswith("no-longer") else ""
         sink.report(rule, at, name, f"no {name!r}: {phrase}{instead}")
         return
-    known = [row.name for row in lookup.methods(revision)]
     kind = "method" if has_id or not name.startswith(NOTIFICATION) else "notification"
+    if is_vendor_method(name):
+        sink.report(f"mcp.{kind}.vendor", at, name)
+        return
+    known = [row.name for row in lookup.methods(revision)]
     expected = f"a {kind} of {revision}{near(name, known)}"
     sink.report(f"mcp.{kind}.unknown", at, name, expected)
+
+
+def is_vendor_method(name: str) -> bool:
+    """Return True if a method is in a namespace of its own, unlike any of the specification."""
+    space, *rest = _SEPARATOR.split(name.removeprefix(NOTIFICATION), 1)
+    return bool(space and rest and rest[0]) and not near(space, _namespaces(), cutoff=0.8)
+
+
+@cache
+def _namespaces() -> tuple[str, ...]:
+    names = (row.name.removeprefix(NOTIFICATION) for row in METHODS)
+    return tuple(sorted({name.partition("/")[0] for name in names} | {NOTIFICATION[:-1]}))
 
 
 def _judge_sender(row: Method, name: str, at: Path, context: MessageContext, sink: Sink) -> None:

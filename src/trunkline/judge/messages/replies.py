@@ -6,13 +6,14 @@ from functools import cache
 from typing import Any, Final
 
 from ...spec import lookup
+from ...spec.mcp.extension_methods import EXTENSION_METHODS
 from ...spec.mcp.rules import RULES
 from ...spec.mcp.tasks_extension import EXTENSION
 from ...spec.rows import Method
 from ...spec.types import TypeView, types
 from ..types.collector import Path, Sink
 from ..types.type_checks import compiled
-from .calls import judge_meta
+from .calls import is_vendor_method, judge_meta
 from .context import AnsweredRequest, MessageContext
 from .envelope import Members
 
@@ -59,8 +60,9 @@ def _judge_id(asked: int | str, answered: Any, at: Path, sink: Sink) -> None:
 def _judge_result(result: Members, at: Path, asked: AnsweredRequest | None, sink: Sink) -> None:
     row = lookup.method(asked.method, sink.revision) if asked else None
     if asked is not None and (row is None or row.result is None or row.form != "wire"):
-        got = asked.method or None
-        sink.report("mcp.result.of-unknown-method", at, got, f"a request of {sink.revision}")
+        if asked.method not in EXTENSION_METHODS and not is_vendor_method(asked.method):
+            got = asked.method or None
+            sink.report("mcp.result.of-unknown-method", at, got, f"a request of {sink.revision}")
         row = None
     others = asked is not None and bool(asked.extensions - {EXTENSION})
     compiled(_type_of(result, row, at, sink, others), sink.revision)(result, at, sink)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ class Checker:
         "_requirements",
         "base",
         "breaches",
+        "covered",
         "found",
         "hidden",
         "index",
@@ -50,6 +52,7 @@ class Checker:
         self.occasions: Counter[str] = Counter()
         self.breaches: Counter[str] = Counter()
         self.found: list[Finding] = []
+        self.covered: set[str] = set()
         self.index = -1
         # The position of the message in its batch, as the start of a JSON pointer.
         self.base = ""
@@ -64,6 +67,7 @@ class Checker:
         self.hidden = hidden
         self.base = ""
         self.found = []
+        self.covered = set()
 
     def use_revision(self, revision: str) -> None:
         """Check everything that follows against `revision`."""
@@ -72,9 +76,18 @@ class Checker:
             self._requirements = traceable(revision)
 
     def check(
-        self, id: str, kept: object, where: str = "", got: Any = NOTHING, expected: str = ""
+        self,
+        id: str,
+        kept: object,
+        where: str = "",
+        got: Any = NOTHING,
+        expected: str = "",
+        also: Iterable[str] = (),
     ) -> None:
-        """Count an occasion for the requirement `id`; a breach if it was not `kept`."""
+        """Count an occasion for the requirement `id`; a breach if it was not `kept`.
+
+        `also` are further places that the breach is about: nothing else is reported there.
+        """
         row = self._requirements.get(id)
         if row is None:
             return
@@ -84,7 +97,9 @@ class Checker:
                 return  # an unknown value breaks nothing
         self.occasions[id] += 1
         if not kept:
-            self._breach(row, place, as_shown(got, place), expected or row.says, row.anchor)
+            self.covered.update(self.base + each for each in also)
+            shown, source = as_shown(got, place), row.source(self.revision)
+            self._breach(row, place, shown, expected or row.says, source)
 
     def requires(self, id: str) -> bool:
         """Return True if the current revision has this requirement."""

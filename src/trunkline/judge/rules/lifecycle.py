@@ -8,7 +8,7 @@ from ...spec import lookup
 from ...spec.mcp.methods import METHODS
 from ...spec.revisions import LATEST, REVISIONS
 from .checker import Checker
-from .state import Members, ObservedMessage, State, declares
+from .state import Members, ObservedCall, ObservedMessage, State, declares, object_at
 
 __all__ = ["check_capabilities", "check_lifecycle", "check_negotiated"]
 
@@ -21,6 +21,7 @@ _SINCE: Final = {
     "tool_use": REVISIONS[3],
     "tool_result": REVISIONS[3],
 }
+_END: Final = "the end of the connection: no released revision has the version of the answer"
 # Methods that are allowed at any time.
 _FREE: Final = ("ping", "initialize")
 
@@ -42,14 +43,19 @@ def _check_opening(seen: ObservedMessage, state: State, checker: Checker) -> Non
     if seen.method == "initialize":
         checker.check("mcp.lifecycle.initialize-first", True)
         missing = [name for name in _FIELDS if name not in seen.params]
-        where = f"/params/{missing[0]}" if missing else ""
-        checker.check("mcp.lifecycle.initialize-fields", not missing, where)
+        places = [f"/params/{name}" for name in missing]
+        where = places[0] if places else ""
+        checker.check("mcp.lifecycle.initialize-fields", not missing, where, also=places)
         checker.check("mcp.batch.no-initialize", not seen.in_batch, "/method", seen.method)
         if state.per_request:
             _check_fallback(seen, state, checker)
     elif session.phase == "none" and seen.method != "ping" and "first" not in session.reported:
         session.reported.add("first")
         checker.check("mcp.lifecycle.initialize-first", False, "/method", seen.method)
+    goes_on = not session.is_released and seen.method != "initialize"
+    if goes_on and "version" not in session.reported:
+        session.reported.add("version")
+        checker.check("mcp.version.disconnects", False, "", expected=_END)
     if seen.method == "notifications/initialized" and session.phase == "agreed":
         checker.check("mcp.lifecycle.server-waits", True)
 
@@ -80,6 +86,13 @@ def _check_replies(seen: ObservedMessage, state: State, checker: Checker) -> Non
     assert call is not None
     if call.method == "initialize":
         checker.check("mcp.lifecycle.client-waits", True)
+        version = (seen.result or {}).get("protocolVersion")
+        if type(version) is str:
+            kept = version in REVISIONS
+            where = "/result/protocolVersion"
+            checker.check("mcp.version.answer-released", kept, where, version)
+            if not kept:
+                checker.check("mcp.version.disconnects", True)  # unless it goes on
     elif call.method == "ping":
         own = set(seen.result or ()) - {"_meta"}
         kept = seen.result is not None and not own
@@ -136,6 +149,7 @@ def check_capabilities(seen: ObservedMessage, state: State, checker: Checker) ->
     """Check that the capability of a method in use was declared."""
     session = state.session
     if session.phase != "agreed" or seen.revision != session.revision:
+        _check_discovered(seen, state, checker)
         return
     sides = {"client": session.client, "server": session.server}
     row = seen.row
@@ -146,6 +160,8 @@ def check_capabilities(seen: ObservedMessage, state: State, checker: Checker) ->
             where = "/method"
             for id in ("mcp.capability.negotiated-preferred", "mcp.capability.negotiated-only"):
                 checker.check(id, kept, where, seen.method, expected)
+    if seen.kind == "reply" and seen.call is not None and seen.sender is not None:
+        _check_served(seen, seen.call, sides[seen.sender], checker)
     if seen.result is not None and seen.call is not None and seen.sender is not None:
         served = lookup.method(seen.call.method, seen.revision)
         if served is not None and served.capability:
@@ -154,3 +170,23 @@ def check_capabilities(seen: ObservedMessage, state: State, checker: Checker) ->
             checker.check(
                 f"mcp.capability.{seen.sender}-declares", kept, "/result", expected=expected
             )
+
+
+def _check_discovered(seen: ObservedMessage, state: State, checker: Checker) -> None:
+    # Without a session, the capabilities are those of the server's discovery.
+    if seen.sender == "server" and seen.call is not None and state.discovered is not None:
+        declared = object_at(state.discovered, "capabilities")
+        _check_served(seen, seen.call, declared, checker)
+
+
+def _check_served(
+    seen: ObservedMessage, call: ObservedCall, declared: Members, checker: Checker
+) -> None:
+    row = lookup.method(call.method, seen.revision)
+    if row is None or not row.capability or call.method == "tools/call":
+        return
+    if declares(declared, row.capability):
+        kept = seen.code != -32601
+        expected = f"an answer to {call.method}, or no capability {row.capability!r}"
+        rule = "mcp.capability.declared-served"
+        checker.check(rule, kept, "/error/code", seen.code, expected)

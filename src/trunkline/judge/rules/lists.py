@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from ..types.formats import is_base64
 from .checker import Checker
 from .messages import ANY
 from .schema_check import fits
-from .state import Members, ObservedMessage, ObservedTool, State, fingerprint, object_at
+from .state import (
+    MAX_ENTRIES,
+    Members,
+    ObservedCall,
+    ObservedMessage,
+    ObservedTool,
+    State,
+    fingerprint,
+    object_at,
+)
 
 __all__ = ["check_listings", "check_tools", "remember_listing"]
 
 _LISTINGS: Final = frozenset(
     ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "tasks/list")
 )
+_TOOL_NAME: Final = re.compile("[A-Za-z0-9_.-]{1,128}")
 _CACHED: Final = (_LISTINGS - {"tasks/list"}) | {"server/discover", "resources/read"}
 
 
@@ -29,8 +40,12 @@ def check_listings(seen: ObservedMessage, state: State, checker: Checker) -> Non
     elif seen.result is not None and seen.call is not None:
         if seen.call.method in _CACHED:
             _check_caching(seen.result, seen, checker)
-        if seen.call.method == "tools/list" and seen.call.cursor is None:
-            _check_order(seen.result, state, checker)
+        if seen.call.method == "tools/list":
+            _check_names(seen.result, checker)
+            if seen.call.cursor is None:
+                _check_order(seen.result, state, checker)
+        if seen.call.method == "resources/read":
+            _check_empty(seen.result, seen.call, state, checker)
         if seen.call.method == "completion/complete":
             values = object_at(seen.result, "completion").get("values")
             if type(values) is list:
@@ -44,8 +59,9 @@ def _check_caching(result: Members, seen: ObservedMessage, checker: Checker) -> 
     if result.get("resultType", "complete") != "complete":
         return
     missing = [name for name in ("ttlMs", "cacheScope") if name not in result]
-    where = f"/result/{missing[0]}" if missing else ""
-    checker.check("mcp.caching.hints-present", not missing, where)
+    places = [f"/result/{name}" for name in missing]
+    where = places[0] if places else ""
+    checker.check("mcp.caching.hints-present", not missing, where, also=places)
     if "ttlMs" in result:
         ttl = result["ttlMs"]
         kept = type(ttl) is int and ttl >= 0
@@ -64,6 +80,28 @@ def _names(result: Members) -> list[str]:
         for tool in (tools if type(tools) is list else ())
         if type(tool) is dict and type(tool.get("name")) is str
     ]
+
+
+def _check_names(result: Members, checker: Checker) -> None:
+    tools = result.get("tools")
+    known: set[str] = set()
+    for place, tool in enumerate(tools if type(tools) is list else ()):
+        name = tool.get("name") if type(tool) is dict else None
+        if type(name) is not str:
+            continue
+        where = f"/result/tools/{place}/name"
+        checker.check("mcp.tools.name-form", _TOOL_NAME.fullmatch(name), where, name)
+        checker.check("mcp.tools.names-unique", name not in known, where, name)
+        known.add(name)
+
+
+def _check_empty(result: Members, call: ObservedCall, state: State, checker: Checker) -> None:
+    listed = state.resources
+    if type(result.get("contents")) is not list or listed is None or type(call.uri) is not str:
+        return
+    if result["contents"] or call.uri not in listed:
+        is_empty = not result["contents"]
+        checker.check("mcp.resources.missing-not-empty", not is_empty, "/result/contents", [])
 
 
 def _check_order(result: Members, state: State, checker: Checker) -> None:
@@ -102,11 +140,27 @@ def remember_listing(seen: ObservedMessage, state: State) -> None:
     cursor: Any = result.get("nextCursor")
     if type(cursor) is str:
         state.cursors[(call.method, cursor)] = result.get("cacheScope")
+    if call.method == "resources/list":
+        _remember_resources(result, call, state)
     if call.method == "tools/list":
         tools = result.get("tools")
         for tool in tools if type(tools) is list else ():
             if type(tool) is dict and type(tool.get("name")) is str:
                 state.tools[tool["name"]] = ObservedTool(tool)
+
+
+def _remember_resources(result: Members, call: ObservedCall, state: State) -> None:
+    # Only a listing on one page is known to be complete.
+    rows = result.get("resources")
+    is_complete = call.cursor is None and "nextCursor" not in result and type(rows) is list
+    if is_complete and len(result["resources"]) <= MAX_ENTRIES:
+        state.resources = frozenset(
+            row["uri"]
+            for row in result["resources"]
+            if type(row) is dict and type(row.get("uri")) is str
+        )
+    else:
+        state.resources = None
 
 
 # -- tools -----------------------------------------------------------------------------------
@@ -116,6 +170,8 @@ def check_tools(seen: ObservedMessage, state: State, checker: Checker) -> None:
     """Check arguments and structured results of a tool against its listed schemas."""
     if seen.kind == "request" and seen.method == "tools/call" and seen.call is not None:
         tool = state.tools.get(str(seen.call.name))
+        if tool is not None:
+            _check_task_support(tool, seen.call, checker)
         arguments = seen.params.get("arguments", {})
         if tool is not None and tool.input is not None and fits(arguments, tool.input) is False:
             seen.call.refusals_due.append(("mcp.tools.inputs-validated", ANY))
@@ -125,6 +181,14 @@ def check_tools(seen: ObservedMessage, state: State, checker: Checker) -> None:
         failed = seen.result.get("isError") is True
         if tool is not None and is_final and not failed and "task" not in seen.result:
             _check_output(seen.result, tool, checker)
+
+
+def _check_task_support(tool: ObservedTool, call: ObservedCall, checker: Checker) -> None:
+    if tool.task_support == "required":
+        kept = call.wants_task
+        checker.check("mcp.tasks.required-called", kept, "/params/name", call.name)
+        if not kept:
+            call.refusals_due.append(("mcp.tasks.required-refused", -32601))
 
 
 def _check_output(result: Members, tool: ObservedTool, checker: Checker) -> None:

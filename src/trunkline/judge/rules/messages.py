@@ -83,7 +83,7 @@ def translate(found: list[Finding], checker: Checker) -> list[Finding]:
             rest.append(finding)
     # Where a requirement was broken, a finding about the type of the same place adds nothing;
     # nor does one about the text or the kind of a line that is not a message.
-    places = {finding.where for finding in checker.found} - {""}
+    places = ({finding.where for finding in checker.found} - {""}) | checker.covered
     is_noise = any(finding.rule in _CLEAN for finding in checker.found)
     return [
         finding

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...errors import NOTHING
+from ...spec.mcp.extension_methods import EXTENSION_METHODS
 from ...spec.mcp.meta import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -17,7 +18,8 @@ from .state import Members, ObservedMessage, State, declares, fingerprint, objec
 
 __all__ = ["check_discovery", "check_error", "check_meta", "check_result", "check_sides"]
 
-_DISCOVERED: Final = ("supportedVersions", "capabilities", "ttlMs", "cacheScope")
+_HINTS: Final = ("ttlMs", "cacheScope")
+_DISCOVERED: Final = ("supportedVersions", "capabilities", *_HINTS)
 _TASKS: Final = f"extensions.{EXTENSION}"
 
 # [MCP 2026-07-28, basic]
@@ -52,8 +54,11 @@ def check_meta(seen: ObservedMessage, state: State, checker: Checker) -> None:
     ):
         checker.check(rule, key in seen.meta, at_meta(key))
     _check_extensions(object_at(seen.meta, CLIENT_CAPABILITIES), checker)
-    if seen.row is not None and seen.row.extension and state.discovered is not None:
-        name = f"extensions.{seen.row.extension}"
+    extension = EXTENSION_METHODS.get(seen.method)
+    if seen.row is not None and seen.row.extension:
+        extension = seen.row.extension
+    if extension and state.discovered is not None:
+        name = f"extensions.{extension}"
         kept = declares(object_at(state.discovered, "capabilities"), name)
         checker.check("mcp.capability.extension-client", kept, "/method", seen.method)
     _check_repeated(seen, state, checker)
@@ -137,6 +142,9 @@ def check_discovery(seen: ObservedMessage, state: State, checker: Checker) -> No
     if seen.result is None or seen.call is None or seen.call.method != "server/discover":
         return
     missing = [name for name in _DISCOVERED if name not in seen.result]
-    where = f"/result/{missing[0]}" if missing else ""
-    checker.check("mcp.version.discover-fields", not missing, where)
+    places = [f"/result/{name}" for name in missing]
+    where = places[0] if places else ""
+    if not missing or set(missing) - set(_HINTS):
+        # The rule about caching reports missing hints.
+        checker.check("mcp.version.discover-fields", not missing, where, also=places)
     _check_extensions(object_at(seen.result, "capabilities"), checker)

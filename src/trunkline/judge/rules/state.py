@@ -86,6 +86,7 @@ class ObservedCall:
         self.declared = object_at(meta, CLIENT_CAPABILITIES)
         self.meta_complete = PROTOCOL_VERSION in meta and CLIENT_CAPABILITIES in meta
         self.name = params.get("name")
+        self.uri = params.get("uri")
         self.cursor = params.get("cursor")
         self.task_id = params.get("taskId")
         self.wants_task = type(params.get("task")) is dict
@@ -158,6 +159,7 @@ class ObservedTool:
         self.has_output = type(row.get("outputSchema")) is dict
         self.output = _small(row.get("outputSchema"))
         self.input = _small(row.get("inputSchema"))
+        self.task_support = object_at(row, "execution").get("taskSupport")
         # The arguments that headers repeat: name of the argument, of the header.
         properties = object_at(object_at(row, "inputSchema"), "properties")
         self.headers = {
@@ -176,6 +178,8 @@ class ObservedSession(Shown, Struct, eq=False):
     client: Members = field(default_factory=dict)
     server: Members = field(default_factory=dict)
     initialized: bool = False
+    # False if the server has answered initialize with a version that was never released.
+    is_released: bool = True
     http_id: str | None = None
     # After status 404, and after a DELETE that succeeded.
     lost: bool = False
@@ -204,6 +208,8 @@ class State:
         self.event_ids: BoundedDict[str, int] = BoundedDict()
         # Fingerprints of the last complete list of tools: the set, and the order.
         self.tool_order: tuple[int, int] | None = None
+        # The uris of the last listing of resources, if it was complete.
+        self.resources: frozenset[str] | None = None
         # The result of server/discover.
         self.discovered: Members | None = None
         self.supported: tuple[str, ...] = ()

@@ -19,20 +19,23 @@ __all__ = ["constants_elsewhere", "elsewhere", "near", "other_revision"]
 _MAX_NAME_CHARS: Final = 64
 
 
-def near(name: object, known: Iterable[str]) -> str:
-    """Return `; did you mean …?`, or an empty string if no known name is similar."""
+def near(name: object, known: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """Return `; did you mean …?`, or an empty string if no known name is similar.
+
+    `cutoff` is how similar it has to be: 1.0 is the same name.
+    """
     if not isinstance(name, str) or len(name) > _MAX_NAME_CHARS:
         return ""
-    return _near(name, tuple(known))
+    return _near(name, tuple(known), cutoff)
 
 
 @lru_cache(maxsize=512)
-def _near(name: str, known: tuple[str, ...]) -> str:
+def _near(name: str, known: tuple[str, ...], cutoff: float) -> str:
     # Imported here: a conforming peer never needs it.
     from difflib import get_close_matches
 
     lowered = {other.lower(): other for other in known}
-    found = get_close_matches(name.lower(), lowered, n=1, cutoff=0.7)
+    found = get_close_matches(name.lower(), lowered, n=1, cutoff=cutoff)
     return f"; did you mean {lowered[found[0]]!r}?" if found else ""
 
 

@@ -95,7 +95,8 @@ REQUIREMENTS: Final[tuple[Row, ...]] = (
     Row("mcp.version.echoed", "BP-031", "must", "server", HANDSHAKE, "A server that speaks the version initialize asks for answers with that version.", "2025-11-25 · basic/lifecycle", "probe-server", "That a server speaks a version shows when it names it in answer to another."),
     Row("mcp.version.alternative", "BP-031", "must", "server", HANDSHAKE, "A server asked for a version it cannot speak answers with a result that names another.", "2025-11-25 · basic/lifecycle", "probe-server", "The page also shows an error as an example; the sentence with the keyword counts."),
     Row("mcp.version.newest-offered", "BP-031", "should", "server", HANDSHAKE, "The other version that a server names is the newest of those it accepts.", "2025-11-25 · basic/lifecycle", "probe-server"),
-    Row("mcp.version.disconnects", "BP-032", "should", "client", HANDSHAKE, "A client that is answered with a version it cannot speak ends the connection.", "2025-11-25 · basic/lifecycle", "probe-client"),
+    Row("mcp.version.answer-released", "BP-031", "should", "server", HANDSHAKE, "The version in the answer to initialize is that of a released revision.", "2025-11-25 · basic/lifecycle", "trace"),
+    Row("mcp.version.disconnects", "BP-032", "should", "client", HANDSHAKE, "A client that is answered with a version it cannot speak ends the connection.", "2025-11-25 · basic/lifecycle", "probe-client", "In a recording only a version that no released revision has is one that it cannot speak.", also_trace=True),
     Row("mcp.lifecycle.initialized-sent", "BP-033", "must", "client", HANDSHAKE, "Between the result of initialize and its next request, ping aside, the client sends notifications/initialized.", "2025-11-25 · basic/lifecycle", "trace"),
     Row("mcp.lifecycle.client-waits", "BP-034", "should-not", "client", HANDSHAKE, "While initialize is unanswered the client requests nothing except ping.", "2025-11-25 · basic/lifecycle", "trace"),
     Row("mcp.lifecycle.server-waits", "BP-035", "should-not", "server", HANDSHAKE, "Before notifications/initialized the server requests nothing except ping.", "2025-11-25 · basic/lifecycle", "trace"),
@@ -109,6 +110,7 @@ REQUIREMENTS: Final[tuple[Row, ...]] = (
     Row("mcp.lifecycle.ping-client", "BP-038", "must", "client", HANDSHAKE, "A client replies to a ping at once, even while it waits for other replies.", "2025-11-25 · basic/utilities/ping", "probe-client"),
     Row("mcp.capability.server-declares", "BP-039", "must", "server", HANDSHAKE, "An optional method that a server serves belongs to a capability that it declared.", "2025-11-25 · basic/lifecycle", "probe-server", also_trace=True),
     Row("mcp.capability.client-declares", "BP-039", "must", "client", HANDSHAKE, "An optional method that a client serves belongs to a capability that it declared.", "2025-11-25 · basic/lifecycle", "probe-client", also_trace=True),
+    Row("mcp.capability.declared-served", "BP-039", "should", "both", EVER, "A method of a declared capability is not answered with -32601.", "2026-07-28 · basic/index", "trace", "A call of a tool is left out: its error may be about the tool."),
 
     # Versions and metadata, where every request carries its own
     Row("mcp.meta.version-present", "BP-040", "must", "client", PER_REQUEST, "The _meta of every request names the protocol version it is written in.", "2026-07-28 · basic/index", "trace"),
@@ -294,7 +296,7 @@ REQUIREMENTS: Final[tuple[Row, ...]] = (
     Row("mcp.tools.structured-conforms", "BP-161", "must", "server", FROM_2025_06, "The structuredContent of a successful call is valid under the tool's outputSchema.", "2026-07-28 · server/tools", "trace", "The listing of the tool has to be in the recording."),
     Row("mcp.tools.bad-input-result", "BP-162", "should", "server", FROM_2025_11, "A call whose arguments the tool rejects gets a result with isError, and no error.", "2026-07-28 · server/tools", "probe-server", "The schema comments list it under -32602; the page is newer and more specific.", also_trace=True),
     Row("mcp.resources.missing-code", "BP-163", "must", "server", PER_REQUEST, "Reading a resource that is not there is answered with -32602.", "2026-07-28 · server/resources", "probe-server"),
-    Row("mcp.resources.missing-not-empty", "BP-163", "must-not", "server", PER_REQUEST, "Reading a resource that is not there gives no result with empty contents.", "2026-07-28 · server/resources", "probe-server", "In a recording empty contents may be those of a resource that exists."),
+    Row("mcp.resources.missing-not-empty", "BP-163", "must-not", "server", PER_REQUEST, "Reading a resource that is not there gives no result with empty contents.", "2026-07-28 · server/resources", "probe-server", "In a recording only a uri that a complete listing lacks is one that is not there.", also_trace=True),
     Row("mcp.elicitation.mode-default", "BP-164", "must", "client", FROM_2025_11, "A client handles an elicitation without a mode as a form.", "2026-07-28 · client/elicitation", "probe-client"),
     Row("mcp.elicitation.declared-mode", "BP-164", "must-not", "server", FROM_2025_11, "Every elicitation is in a mode that the client declared.", "2026-07-28 · client/elicitation", "trace"),
     Row("mcp.elicitation.undeclared-refused", "BP-164", "must", "client", ONLY_2025_11, "A client answers an elicitation in a mode it did not declare with -32602.", "2025-11-25 · client/elicitation", "probe-client", also_trace=True),
@@ -305,6 +307,8 @@ REQUIREMENTS: Final[tuple[Row, ...]] = (
     Row("mcp.tasks.starts-working", "BP-167", "must", "both", ONLY_2025_11, "The status of a task in the result that creates it is working.", "2025-11-25 · basic/utilities/tasks", "trace"),
     Row("mcp.tasks.final-stays", "BP-167", "must", "both", ONLY_2025_11, "Asked again, nobody reports another status of a task once reported completed, failed or cancelled.", "2025-11-25 · basic/utilities/tasks", "trace"),
     Row("mcp.tasks.result-blocks", "BP-167", "must", "both", ONLY_2025_11, "Asked after the reply to tasks/result, nobody reports that task as working or input_required.", "2025-11-25 · basic/utilities/tasks", "trace"),
+    Row("mcp.tasks.required-called", "BP-167", "must", "client", ONLY_2025_11, "A tool that is listed with taskSupport required is called as a task.", "2025-11-25 · basic/utilities/tasks", "trace", "The listing of the tool has to be in the recording."),
+    Row("mcp.tasks.required-refused", "BP-167", "must", "server", ONLY_2025_11, "A plain call of a tool that is listed with taskSupport required is answered with -32601.", "2025-11-25 · basic/utilities/tasks", "probe-server", also_trace=True),
     Row("mcp.tasks.cancel-final-server", "BP-167", "must", "server", ONLY_2025_11, "A server answers the cancelling of a task that has ended with -32602.", "2025-11-25 · basic/utilities/tasks", "probe-server", also_trace=True),
     Row("mcp.tasks.cancel-final-client", "BP-167", "must", "client", ONLY_2025_11, "A client answers the cancelling of a task that has ended with -32602.", "2025-11-25 · basic/utilities/tasks", "probe-client", also_trace=True),
     Row("mcp.tasks.declared-only", "BP-168", "must-not", "server", PER_REQUEST, "Only a request that declares the tasks extension is answered with a task.", "SEP-2663 · tasks-extension", "trace", extension=TASKS),
@@ -323,6 +327,8 @@ REQUIREMENTS: Final[tuple[Row, ...]] = (
     Row("mcp.lifecycle.timeouts", "BP-169", "should", "both", FROM_2025_03, "A side waits for no reply longer than some limit.", "2026-07-28 · basic/patterns/cancellation", "unit", TIMER),
     Row("mcp.lifecycle.timeouts-per-request", "BP-169", "should", "both", FROM_2025_03, "The limit can be chosen for each request.", "2026-07-28 · basic/patterns/cancellation", "unit", "What a caller can choose is a matter of the programming interface."),
     Row("mcp.lifecycle.timeouts-maximum", "BP-169", "should", "both", FROM_2025_03, "A request ends at some time even if its progress never stops.", "2026-07-28 · basic/patterns/cancellation", "unit", TIMER),
+    Row("mcp.tools.name-form", "BP-170", "should", "server", FROM_2025_11, "The name of a tool has 1 to 128 characters, each a letter, a digit or one of _ - and the dot.", "2026-07-28 · server/tools", "trace"),
+    Row("mcp.tools.names-unique", "BP-170", "should", "server", FROM_2025_11, "No two tools of one page of a listing have the same name.", "2026-07-28 · server/tools", "trace"),
 
     # Security: transport and endpoint
     Row("mcp.http.origin-checked", "SEC-01", "must", "server", EVER, "An HTTP request with a foreign Origin is not served.", "2026-07-28 · basic/transports/streamable-http", "probe-server", "Which origins a server trusts is not in a recording."),

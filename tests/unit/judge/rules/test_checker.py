@@ -33,7 +33,9 @@ def test_a_breach_without_words_of_its_own_has_those_of_its_requirement() -> Non
     checker.check("mcp.id.echoed", False)
     row = traceable()["mcp.id.echoed"]
     (finding,) = checker.found
-    assert (finding.got, finding.expected, finding.source) == ("", row.says, row.anchor)
+    assert row.anchor == "2026-07-28 · basic/index"
+    source = "2025-11-25 · basic/index"  # the revision that is spoken
+    assert (finding.got, finding.expected, finding.source) == ("", row.says, source)
 
 
 @pytest.mark.parametrize(

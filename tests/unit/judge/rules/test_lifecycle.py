@@ -12,14 +12,17 @@ from tests.unit.judge.rules.recording import (
     batch,
     breaks,
     call,
+    complete,
     found,
     keeps,
+    listed,
     opened,
     passes_over,
     refuse,
     sent,
     tell,
 )
+from trunkline.judge import TraceEntry
 
 ERROR, WARN = "error", "warn"
 TOOLS = {"tools": {}}
@@ -261,5 +264,66 @@ def test_capabilities_say_nothing_of_a_request_from_the_wrong_side() -> None:
 
 
 def test_capabilities_say_nothing_of_a_method_that_there_is_not() -> None:
-    rules = [rule for rule, *_ in found(*opened(), ask(1, "x/y"), answer(1))]
+    rules = [rule for rule, *_ in found(*opened(), ask(1, "tools/y"), answer(1))]
     assert rules == ["mcp.method.unknown"]
+
+
+# -- versions that were never released -------------------------------------------------------
+
+
+def answered(version: str) -> list[TraceEntry]:
+    asked, agreed, _ = opened()
+    result = {**agreed.message["result"], "protocolVersion": version}
+    return [asked, answer("i", **result)]
+
+
+def test_the_version_of_an_answer_is_a_released_one() -> None:
+    rule = "mcp.version.answer-released"
+    keeps(rule, *answered("2024-11-05"))
+    breaks(rule, WARN, "/result/protocolVersion", *answered("2025-01-01"))
+    breaks(rule, WARN, "/result/protocolVersion", *answered("DRAFT-2026-v1"))
+
+
+def test_a_client_does_not_go_on_in_a_version_that_there_is_not() -> None:
+    rule, also = "mcp.version.disconnects", ("mcp.version.answer-released",)
+    told = tell("notifications/initialized", by="client")
+    keeps(rule, *answered("2025-01-01"), also=also)
+    breaks(rule, WARN, "", *answered("2025-01-01"), told, also=also)
+    # Said once, and not of a client that tries another version.
+    goes_on = [*answered("2025-01-01"), told, ask(1, "ping"), answer(1)]
+    assert [each for each, *_ in found(*goes_on)].count(rule) == 1
+    again = ask("j", "initialize", **answered("x")[0].message["params"])
+    keeps(rule, *answered("2025-01-01"), again, also=also)
+    passes_over(rule, *opened(), ask(1, "ping"), answer(1))
+
+
+# -- capabilities that are declared and not served -------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/templates/list"])
+def test_a_capability_that_is_declared_is_served(method: str) -> None:
+    rule = "mcp.capability.declared-served"
+    start = opened(server={"tools": {}, "prompts": {}, "resources": {}})
+    breaks(rule, WARN, "/error/code", *start, ask(1, method), refuse(1, -32601))
+    keeps(rule, *start, ask(1, method), refuse(1, -32603))
+    # An error of a call may be about the tool.
+    passes_over(rule, *start, ask(1, "tools/call", name="x"), refuse(1, -32601))
+    undeclared = found(*opened(), ask(1, method), refuse(1, -32601))
+    assert rule not in {each for each, *_ in undeclared}
+
+
+def test_a_client_serves_what_it_declares() -> None:
+    rule = "mcp.capability.declared-served"
+    start = opened(client={"roots": {}})
+    asked = ask(1, "roots/list", by="server")
+    breaks(rule, WARN, "/error/code", *start, asked, refuse(1, -32601, by="client"))
+    keeps(rule, *start, asked, answer(1, by="client", roots=[]))
+
+
+def test_what_a_discovery_declares_is_served() -> None:
+    rule = "mcp.capability.declared-served"
+    facts = {"supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "public"}
+    discovery = complete(1, capabilities={"tools": {}}, **facts)
+    start = [call(1, "server/discover"), discovery, call(2, "tools/list")]
+    breaks(rule, WARN, "/error/code", *start, refuse(2, -32601))
+    keeps(rule, *start, listed(2))

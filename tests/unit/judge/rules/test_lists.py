@@ -21,6 +21,7 @@ from tests.unit.judge.rules.recording import (
     refuse,
     tool,
 )
+from trunkline.judge import TraceEntry
 
 ERROR, WARN = "error", "warn"
 LIST = call(1, "tools/list")
@@ -265,3 +266,80 @@ def test_a_schema_beyond_what_is_understood_gets_no_verdict() -> None:
 def test_the_newest_listing_of_a_tool_counts() -> None:
     again = [call(5, "tools/list"), listed(5, tool("a"), tool("b"), _meta=SERVER_META)]
     passes_over("mcp.tools.structured-present", *KNOWN, *again, RUN, complete(2, content=[]))
+
+
+# -- names -----------------------------------------------------------------------------------
+
+
+def tools_of(*names: str) -> list[TraceEntry]:
+    return [call(1, "tools/list"), listed(1, *(tool(name) for name in names))]
+
+
+@pytest.mark.parametrize("name", ["a b", "", "x" * 129, "h\u00e9", "a/b", "a:b", "a\n"])
+def test_a_tool_has_a_name_of_letters_digits_and_three_marks(name: str) -> None:
+    rule = "mcp.tools.name-form"
+    keeps(rule, *tools_of("a", "A-9_.b", "x" * 128))
+    breaks(rule, WARN, "/result/tools/1/name", *tools_of("a", name))
+
+
+def test_a_tool_is_listed_once() -> None:
+    rule = "mcp.tools.names-unique"
+    keeps(rule, *tools_of("a", "A"))
+    breaks(rule, WARN, "/result/tools/2/name", *tools_of("a", "b", "a"))
+
+
+def test_names_are_free_in_earlier_revisions() -> None:
+    start = opened("2025-06-18", server={"tools": {}})
+    twice = answer(1, tools=[tool("a b"), tool("a b")])
+    assert found(*start, ask(1, "tools/list"), twice) == []
+
+
+# -- resources that are not there ------------------------------------------------------------
+
+
+def read_after_listing(contents: list[Any], *uris: str, **more: Any) -> list[TraceEntry]:
+    hints = {"ttlMs": 0, "cacheScope": "public"}
+    rows = [{"uri": uri, "name": uri} for uri in uris]
+    return [
+        call(1, "resources/list"),
+        complete(1, resources=rows, **hints, **more),
+        call(2, "resources/read", uri="a://x"),
+        complete(2, contents=contents, **hints),
+    ]
+
+
+def test_a_resource_that_is_not_there_is_no_empty_result() -> None:
+    rule = "mcp.resources.missing-not-empty"
+    where = "/result/contents"
+    breaks(rule, ERROR, where, *read_after_listing([], "a://y"))
+    keeps(rule, *read_after_listing([{"uri": "a://x", "text": ""}], "a://y"))
+    # One that is listed may be empty, and a page does not list them all.
+    passes_over(rule, *read_after_listing([], "a://x"))
+    passes_over(rule, *read_after_listing([], "a://y", nextCursor="2"))
+    passes_over(rule, *read_after_listing([], "a://y")[2:])
+
+
+# -- tools that have to be tasks -------------------------------------------------------------
+
+
+def plain_call(support: str, *reply: TraceEntry, **params: Any) -> list[TraceEntry]:
+    start = opened(server={"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}})
+    row = tool("slow", execution={"taskSupport": support})
+    page = [ask(1, "tools/list"), answer(1, tools=[row])]
+    return [*start, *page, ask(2, "tools/call", name="slow", **params), *reply]
+
+
+def test_a_tool_that_requires_a_task_is_called_as_one() -> None:
+    rule = "mcp.tasks.required-called"
+    task = {"taskId": "t", "status": "working", "ttl": None}
+    times = {"createdAt": "2025-11-25T00:00:00Z", "lastUpdatedAt": "2025-11-25T00:00:00Z"}
+    keeps(rule, *plain_call("required", answer(2, task={**task, **times}), task={}))
+    breaks(rule, ERROR, "/params/name", *plain_call("required"))
+    passes_over(rule, *plain_call("optional", answer(2, content=[])))
+
+
+def test_a_plain_call_of_a_tool_that_requires_a_task_is_refused() -> None:
+    rule, also = "mcp.tasks.required-refused", ("mcp.tasks.required-called",)
+    keeps(rule, *plain_call("required", refuse(2, -32601)), also=also)
+    failed = answer(2, content=[], isError=True)
+    breaks(rule, ERROR, "/error/code", *plain_call("required", failed), also=also)

@@ -215,10 +215,15 @@ def discovered(**more: Any) -> list[TraceEntry]:
     return [call(1, "server/discover"), complete(1, **given)]
 
 
-@pytest.mark.parametrize("name", ["supportedVersions", "capabilities", "ttlMs", "cacheScope"])
+@pytest.mark.parametrize("name", ["supportedVersions", "capabilities"])
 def test_a_server_says_all_of_itself(name: str) -> None:
     rule = "mcp.version.discover-fields"
     keeps(rule, *discovered())
-    also = ("mcp.caching.hints-present",) if name in ("ttlMs", "cacheScope") else ()
-    breaks(rule, ERROR, f"/result/{name}", *discovered(**{name: None}), also=also)
+    breaks(rule, ERROR, f"/result/{name}", *discovered(**{name: None}))
     passes_over(rule, LIST, listed(1))
+
+
+def test_hints_that_are_missing_are_reported_once() -> None:
+    rule = "mcp.caching.hints-present"
+    for missing in ({"ttlMs": None}, {"cacheScope": None}, {"ttlMs": None, "cacheScope": None}):
+        breaks(rule, ERROR, f"/result/{next(iter(missing))}", *discovered(**missing))

@@ -67,8 +67,8 @@ def test_a_message_without_an_id_belongs_to_a_subscription_by_its_method() -> No
 def test_a_message_with_an_id_belongs_to_a_subscription_whatever_its_method() -> None:
     rule = "mcp.subscriptions.id-carried"
     unknown = ("mcp.notification.unknown",)
-    keeps(rule, *START, told("x/y"), also=unknown)
-    breaks(rule, ERROR, AT_ID, *START, told("x/y", 2), also=unknown)
+    keeps(rule, *START, told("tools/y"), also=unknown)
+    breaks(rule, ERROR, AT_ID, *START, told("tools/y", 2), also=unknown)
     log = call(2, "tools/list", meta={PREFIX + "logLevel": "info"})
     message = tell("notifications/message", level="info", data="x")
     passes_over(rule, listen(**TOOLS), log, message)
