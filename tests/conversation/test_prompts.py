@@ -143,6 +143,16 @@ async def test_an_argument_that_nobody_has_suggestions_for_has_none(talk: Talk) 
     assert found["values"] == []
 
 
+@rule("F-31")
+async def test_a_completion_may_refer_to_a_resource_by_its_uri(talk: Talk) -> None:
+    found = await completed(talk, {"type": "ref/resource", "uri": "note://text"}, "name", "")
+    assert found["values"] == []
+    matched = {"type": "ref/resource", "uri": "city://se/se-1"}
+    found = await completed(talk, matched, "name", "-12")
+    assert found == await completed(talk, CITY, "name", "-12")
+    assert found["values"]
+
+
 @rule("F-31", "K-71", "mcp.completion.inputs-validated")
 @pytest.mark.parametrize(
     "params",

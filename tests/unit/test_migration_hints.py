@@ -106,7 +106,9 @@ def test_a_name_that_is_nowhere_has_the_usual_error() -> None:
         app.nothing  # noqa: B018  # reading it is the point
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         Server("a", colour="red")  # type: ignore[call-arg]  # that is the point
-    assert str(missing_attribute("X", "y", {})) == "'X' object has no attribute 'y'"
+    error = missing_attribute("X", "y", {})
+    assert str(error) == "'X' object has no attribute 'y'"
+    assert error.name == "y"
 
 
 def test_a_function_with_hints_is_called_with_what_it_takes() -> None:

@@ -529,6 +529,13 @@ def test_a_credential_at_the_edge_of_what_is_shown_is_hidden(credential: str, be
 
 
 @for_each("credential", CREDENTIALS)
+def test_a_credential_past_what_is_shown_does_not_lengthen_it(credential: str) -> None:
+    # Up to 200 characters are shown, and credentials are looked for in more than that.
+    text = ". " * 125 + credential
+    assert redact(text) == redact(". " * 125 + "," * len(credential))
+
+
+@for_each("credential", CREDENTIALS)
 def test_what_was_hidden_makes_no_room_for_what_comes_after(credential: str) -> None:
     # The first takes most of what is looked at and shrinks to a word; the second is cut in two.
     text = f"Bearer {'x' * 360} {credential}" + " tail" * 100

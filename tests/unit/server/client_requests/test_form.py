@@ -296,6 +296,7 @@ def test_a_written_schema_is_narrowed_too() -> None:
         }
     )
     assert form.schema(NEW) == raw(only, **{"$schema": dialect})
+    assert form_of(raw(only)).schema(NEW) == raw(only)
     assert properties(DEFAULTS, OLD)["name"] == {"type": "string"}
 
 

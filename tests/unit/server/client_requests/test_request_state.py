@@ -104,7 +104,18 @@ def test_a_ring_without_keys_has_one_of_its_own() -> None:
         StateSealer([]).open(text, b"")
 
 
-@pytest.mark.parametrize("keys", [b"k" * 32, "k" * 32, bytearray(32), ["k" * 32], [1000], [None]])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        b"k" * 32,
+        "k" * 32,
+        bytearray(32),
+        ["k" * 32],
+        [1000],
+        [None],
+        [[107] * 32],  # `bytes` would make a key of it
+    ],
+)
 def test_what_is_no_list_of_bytes_is_no_ring(keys: Any) -> None:
     with pytest.raises(TypeError):
         StateSealer(keys)

@@ -98,6 +98,17 @@ def test_no_docstring_says_nothing(text: str | None) -> None:
     assert read(text) == ("", {})
 
 
+@pytest.mark.parametrize("word", ["param", "parameter", "arg", "argument", "key", "keyword"])
+def test_each_sphinx_word_for_an_argument_describes_it(word: str) -> None:
+    assert read(f"Do it.\n\n:{word} x: One.") == ("Do it.", {"x": "One."})
+
+
+def test_an_empty_line_ends_the_text_of_a_sphinx_field() -> None:
+    found = read("Do it.\n\n:param x: One,\n    or two.\n\n    do(x=1)")
+    assert found.arguments == {"x": "One, or two."}
+    assert found.text.endswith("\n    do(x=1)")
+
+
 def test_a_colon_in_prose_opens_no_section() -> None:
     assert read("Remember this:\n\n    x: not an argument").arguments == {}
 

@@ -171,6 +171,44 @@ def test_what_is_mounted_keeps_its_own_state_and_middleware() -> None:
     assert other.state is None
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_server_with_a_lifespan_is_mounted_before_the_other_is_served(depth: int) -> None:
+    @asynccontextmanager
+    async def lifespan(_: Server) -> Any:
+        yield None
+
+    server, other = app(), Server("other", lifespan=lifespan)
+    for _ in range(depth - 1):
+        inner, other = other, Server("between")
+        other.mount(inner)
+    server.add_tool(lambda: 1, "own")
+    other.add_tool(lambda: 1, "t")
+
+    async def main() -> None:
+        async with Client(server) as client:
+            with pytest.raises(RuntimeError, match="lifespan"):
+                server.mount(other)
+            assert {tool.name for tool in await client.list_tools()} == {"own"}
+        server.mount(other)
+        async with Client(server) as client:
+            assert {tool.name for tool in await client.list_tools()} == {"own", "t"}
+
+    asyncio.run(main())
+
+
+def test_a_server_without_a_lifespan_can_be_mounted_while_the_other_is_served() -> None:
+    server, other = app(), Server("other")
+    server.add_tool(lambda: 1, "own")
+    other.add_tool(lambda: 1, "t")
+
+    async def main() -> None:
+        async with Client(server) as client:
+            server.mount(other)
+            assert {tool.name for tool in await client.list_tools()} == {"own", "t"}
+
+    asyncio.run(main())
+
+
 def test_two_servers_cannot_mount_each_other_and_names_must_not_clash() -> None:
     server, other = app(), Server("other")
     other.mount(server)
