@@ -45,6 +45,12 @@ def test_a_server_that_does_not_answer_in_time(run: Any, silent: Any) -> None:
     assert "answer 1: timed out\nanswer 2: timed out\n2 sent, 0 answered\n" in shown.out
 
 
+def test_help_names_what_the_options_take(run: Any) -> None:
+    shown = run("ping", "--help").out
+    assert "\n  -c N, --count N " in shown
+    assert "\n  --interval SECONDS " in shown
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -27,6 +27,12 @@ def test_json_is_one_document(run: Any, server: list[str]) -> None:
     assert document["messages"][0]["role"] == "user"
 
 
+def test_help_names_what_the_options_take(run: Any) -> None:
+    shown = run("prompt", "--help").out
+    assert "\n  --json [OBJECT] " in shown
+    assert "\n  --save DIR " in shown
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

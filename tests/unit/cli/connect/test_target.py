@@ -257,6 +257,20 @@ def test_what_the_server_writes_on_stderr_is_shown_if_asked_for(
     assert "a line on stderr\n" in run("call", "warn", "-v", *server).err
 
 
+def test_what_the_client_logs_about_a_server_is_shown_if_asked_for(
+    run: Any, server: list[str]
+) -> None:
+    _, python, script = server
+    # A line that is not JSON, before the server starts.
+    garbled = ["--", "sh", "-c", 'echo "not JSON"; exec "$@"', "sh", python, script]
+    shown = run("call", "warn", *garbled)
+    assert (shown.status, shown.out) == (0, "told\n")
+    assert "invalid message" not in shown.err
+    shown = run("call", "warn", "-v", *garbled)
+    assert (shown.status, shown.out) == (0, "told\n")
+    assert "the server sent an invalid message" in shown.err
+
+
 # Questions, without a terminal
 
 
