@@ -350,6 +350,8 @@ def test_what_was_not_declared_is_not_answered(
     error = refused(asks(day=DAY, **{"k/": asked}), on_elicit=never)
     assert (error.rule, error.where) == (rule, where)
     assert named in str(error)
+    # The text says what would have been right.
+    assert ": expected " in str(error)
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///x", "https:"])
@@ -409,8 +411,12 @@ def test_other_methods_may_not_ask() -> None:
             client.request("acme/own"),
             client.submit("acme/own"),
         ):
-            with pytest.raises(RemoteProtocolError, match=r"mcp\.result\.input-not-allowed"):
+            with pytest.raises(RemoteProtocolError) as caught:
                 await ask
+            error = caught.value
+            assert (error.rule, error.where) == ("mcp.result.input-not-allowed", "/resultType")
+            assert error.got == "input_required"
+            assert "complete" in error.expected
 
     use(place, work, on_elicit=never)
 

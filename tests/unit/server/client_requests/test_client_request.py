@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from tests.unit.server.rounds_wire import EVERYTHING
-from tests.unit.server.wire import Wire, connected
+from tests.unit.server.wire import WAIT, Wire, connected
 from trunkline import Context, Server
 from trunkline.errors import PeerError, RequestAborted
 from trunkline.server import AcceptedElicitation, ServerLimits
@@ -254,6 +254,37 @@ def test_a_thread_that_waits_is_let_go_when_its_request_is_cancelled() -> None:
             assert wire.got[0]["params"]["requestId"] == question["id"]
 
     asyncio.run(main())
+
+
+def test_a_cancelled_handler_can_wait_for_a_thread_of_its_own_that_asks() -> None:
+    app = Server("tests")
+    ended: list[str] = []
+
+    @app.tool
+    async def starts_a_thread(context: Context) -> str:
+        asking = asyncio.ensure_future(
+            asyncio.to_thread(lambda: context.elicit("Name?", str).wait().action)
+        )
+        try:
+            return await asyncio.shield(asking)
+        finally:
+            # Cleanup that leaves no thread behind.
+            await asyncio.wait([asking])
+            ended.append("cancelled" if asking.cancelled() else "not cancelled")
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", EVERYTHING) as wire:
+            wire.call(1, "starts_a_thread")
+            async with asyncio.timeout(WAIT):
+                question = await asked(wire)
+                wire.tell("notifications/cancelled", {"requestId": 1})
+                while not ended:
+                    await asyncio.sleep(0.005)
+            notes = [each["params"]["requestId"] for each in wire.got]
+            assert notes == [question["id"]]
+
+    asyncio.run(main())
+    assert ended == ["cancelled"]
 
 
 def test_a_question_that_is_not_answered_in_time_ends_with_a_typed_error() -> None:

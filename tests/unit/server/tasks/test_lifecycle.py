@@ -146,6 +146,37 @@ def test_a_task_takes_no_place_among_the_handlers_of_a_connection() -> None:
     asyncio.run(main())
 
 
+def test_a_call_that_waited_for_a_place_starts_when_another_becomes_a_task() -> None:
+    async def main() -> None:
+        app = Server("test", limits=ServerLimits(in_flight=1))
+        started, gate = asyncio.Event(), asyncio.Event()
+
+        @app.tool(task="optional")
+        async def work(context: Context) -> str:
+            started.set()
+            await gate.wait()
+            assert await context.become_task()
+            await asyncio.Event().wait()
+            raise AssertionError("it is cancelled")
+
+        @app.tool
+        async def next_one() -> str:
+            return "next"
+
+        async with talking(app, PER_REQUEST) as talk:
+            first = talk.send("tools/call", name="work")
+            await started.wait()
+            second = talk.send("tools/call", name="next_one")
+            gate.set()
+            task = (await talk.wire.answer(first))["result"]
+            reply = await talk.wire.answer(second)
+            assert reply["result"]["content"][0]["text"] == "next"
+            assert (await talk.ask("tasks/get", taskId=task["taskId"]))["status"] == "working"
+            await talk.ask("tasks/cancel", taskId=task["taskId"])
+
+    asyncio.run(main())
+
+
 def test_tasks_at_work_are_bounded_for_all_and_for_each() -> None:
     async def main() -> None:
         bench = Bench(tasks=TaskSettings(running=3, running_each=2))
