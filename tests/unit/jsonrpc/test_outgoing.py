@@ -158,6 +158,13 @@ def test_closed_ids_are_remembered_up_to_a_bound_the_oldest_forgotten_first() ->
     assert outgoing.match(MAX_CLOSED_IDS, is_error=False) is UnmatchedReply.LATE
 
 
+def test_a_peer_cannot_have_more_than_256_closed_ids_remembered() -> None:
+    outgoing = OutgoingRequests()
+    for id in range(1000):
+        outgoing.release(opened(outgoing, id))
+    assert [id for id in range(1000) if outgoing.remembers(id)] == [*range(1000 - 256, 1000)]
+
+
 def test_an_id_closed_again_is_remembered_as_new() -> None:
     outgoing = OutgoingRequests()
     outgoing.release(opened(outgoing, "again"))

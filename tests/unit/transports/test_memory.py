@@ -79,6 +79,24 @@ def test_what_is_sent_while_delivering_waits_for_its_turn() -> None:
     run(script)
 
 
+@pytest.mark.parametrize(("more", "drained"), [(0, 0), (1, 1)])
+def test_a_backlog_is_high_above_4_mib(more: int, drained: int) -> None:
+    async def script() -> None:
+        near, far = (Observed(end) for end in memory_pair())
+        await near.transport.connect()
+        # Nothing is delivered before the other end is connected.
+        near.transport.send(bytes(4 * 2**20 + more))
+        assert near.transport.backlog == 4 * 2**20 + more
+        await far.transport.connect()
+        await far.received(1)
+        # Callbacks run in order: `on_drained` has run if it was to be called.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert (near.transport.backlog, near.drained) == (0, drained)
+
+    asyncio.run(script())
+
+
 def test_two_ends_that_answer_each_other_for_ever_neither_recurse_nor_hold_the_loop() -> None:
     async def script(near: Observed, far: Observed) -> None:
         count = 0
