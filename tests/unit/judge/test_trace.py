@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -124,6 +125,22 @@ def test_headers_are_found_in_any_case() -> None:
     http = Http(headers={"MCP-Session-Id": "x"})
     assert http.header("mcp-session-id") == "x"
     assert http.header("accept") is None
+
+
+@pytest.mark.parametrize(
+    ("http", "written"),
+    [
+        (
+            Http(method="POST", path="/mcp", headers={"accept": "*/*"}),
+            {"method": "POST", "path": "/mcp", "headers": {"accept": "*/*"}},
+        ),
+        (Http(status=202, headers={}), {"status": 202, "headers": {}}),
+    ],
+)
+def test_what_an_http_exchange_has_not_is_not_written(http: Http, written: Any) -> None:
+    found = json.loads(write_entry(TraceEntry(sender="client", transport="http", http=http)))
+    assert found["http"] == written
+    assert next(iter(read_trace([json.dumps(found)]))).http == http
 
 
 def test_secrets_are_hidden_wherever_they_stand() -> None:

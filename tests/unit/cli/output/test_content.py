@@ -13,6 +13,7 @@ import pytest
 from msgspec import Raw
 from msgspec.json import encode
 
+from trunkline.cli.output import content
 from trunkline.cli.output.content import (
     SaveFolder,
     blocks_shown,
@@ -166,6 +167,19 @@ def test_what_cannot_be_saved_is_told_in_the_end(
     told = capsys.readouterr().err
     assert told.startswith("prog: cannot save in ")
     assert "gone': No such file or directory" in told
+
+
+def test_a_folder_in_which_every_name_is_taken_is_told_in_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "_MAX_FILE_NUMBER", 3)
+    for number in (1, 2):
+        (tmp_path / f"tool-{number}.png").write_bytes(b"before")
+    shelf = SaveFolder(str(tmp_path), "tool")
+    assert shelf.save(DATA, "image/png") == "[image/png: not saved, 5 bytes]"
+    assert {path.read_bytes() for path in tmp_path.iterdir()} == {b"before"}
+    assert shelf.status("prog") == 2
+    assert "files called tool-N" in capsys.readouterr().err
 
 
 def test_half_a_file_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

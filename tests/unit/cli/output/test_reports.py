@@ -223,6 +223,7 @@ def test_json_holds_it_all() -> None:
 def test_junit_has_a_case_per_message(strict: bool, failures: str) -> None:
     suite = ElementTree.fromstring(render(report(finding("warn"), strict=strict), "junit"))
     assert (suite.get("tests"), suite.get("failures")) == ("2", failures)
+    assert (suite.get("errors"), suite.get("skipped")) == ("0", "0")
     cases = suite.findall("testcase")
     assert [case.get("name") for case in cases] == [
         "message 1: request tools/list",

@@ -98,6 +98,25 @@ def test_a_flood_of_faults_is_cut_and_errors_come_first() -> None:
     assert (found[-1].rule, found[-1].got) == (CUT_RULE, "2002 more")
 
 
+def test_faults_are_counted_up_to_ten_times_as_many_as_are_shown() -> None:
+    for many in (10 * MAX_FINDINGS - 1, 10 * MAX_FINDINGS, 20 * MAX_FINDINGS):
+        extensions = {f"no-prefix-{number}": {} for number in range(many)}
+        found = judge_type({"extensions": extensions}, "ClientCapabilities", V2026_07_28)
+        shown, cut = found[:-1], found[-1]
+        assert {item.rule for item in shown} == {"mcp.extension.id"}
+        stopped = many >= 10 * MAX_FINDINGS
+        count = f"more than {9 * MAX_FINDINGS} more" if stopped else f"{many - MAX_FINDINGS} more"
+        assert (len(shown), cut.rule, cut.got) == (MAX_FINDINGS, CUT_RULE, count)
+
+
+def test_the_count_of_faults_stops_inside_a_large_mapping_too() -> None:
+    # Each has more than 256 members, and the list itself has few.
+    keys = {f"-bad-{number}": 1 for number in range(257)}
+    found = judge_type([{**TOOL, "_meta": keys} for _ in range(42)], "list<Tool>", V2025_11_25)
+    assert found[-1].rule == CUT_RULE
+    assert str(found[-1].got).startswith("more than ")
+
+
 def test_looking_stops_when_enough_was_found() -> None:
     found = judge_type([7] * 1_000_000, "list<Tool>", V2025_11_25)
     assert found[-1].got.startswith("more than ")
