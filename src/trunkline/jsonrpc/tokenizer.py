@@ -98,6 +98,9 @@ class MessageHead(NamedTuple):
     # Whether the end of the message was found.
     is_closed: bool = False
 
+    def __repr__(self) -> str:
+        return shown_tuple(self)
+
     @property
     def id(self) -> RequestId | None:
         """The id, if there is exactly one member of that name and it is valid."""

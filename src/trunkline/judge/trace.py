@@ -63,7 +63,7 @@ class Http(Shown, Struct, frozen=True):
         return None
 
 
-class TextFault(Struct, frozen=True):
+class TextFault(Shown, Struct, frozen=True):
     """A rule that the text of a frame breaks, found when it was recorded."""
 
     rule: str
@@ -144,7 +144,7 @@ def read_trace(lines: Iterable[str | bytes]) -> Iterator[TraceEntry | TraceFault
 # Reading
 
 
-class _Message(Struct):
+class _Message(Shown, Struct):
     """An entry, of which only the text of its message is decoded."""
 
     message: Raw = Raw()

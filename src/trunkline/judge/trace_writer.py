@@ -23,7 +23,7 @@ from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
 from ..errors import NOTHING
-from ..jsonrpc.decode_errors import UNREADABLE, kind_of
+from ..jsonrpc.decode_errors import UNREADABLE, kind_of, read_json
 from ..jsonrpc.tokenizer import message_heads
 from ..redaction import HIDDEN, conceal, conceal_message, may_hide
 from ..spec.jsonrpc import RULES
@@ -100,7 +100,7 @@ def capture(entry: TraceEntry) -> TraceEntry:
     raw = entry.raw
     data = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     try:
-        value = _read(data)
+        value = read_json(data)
     except UNREADABLE:
         return _unread(replace(entry, raw=None), data) if data.strip() else entry
     faults = tuple(TextFault(each.rule, each.where, each.expected) for each in text_faults(data))
