@@ -16,6 +16,7 @@ DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 60
 # Cores that tests use. What mostly waits runs in two processes for each.
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 PYTEST = $(BIN)/python -m pytest --terse $(EFFORT)
@@ -30,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-full dist test test-all check format lint types unit spec-check structs exports \
 	sync-client vectors requirements parity \
-	prose census limits interop docs fuzz mutants bench bench-quick clean
+	prose census limits interop docs fuzz soak mutants bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +117,9 @@ docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.
 
 fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings and SSE for FUZZ_SECONDS each
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
+
+soak: $(READY) ## Run mixed clients against real servers on pipes and sockets: make soak SOAK_SECONDS=600
+	@$(BIN)/python -m tools.soak --seconds $(SOAK_SECONDS)
 
 mutants: $(MUTANTS_READY) ## Put faults into copies of the source: make mutants SAMPLE=100 SEED=1 PACKAGE=server
 	@$(MUTANTS_VENV)/bin/python -m tools.mutants $(addprefix --sample ,$(SAMPLE)) \

@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
@@ -72,6 +72,12 @@ def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
     if not isinstance(given, Tcp | Unix):
         raise TypeError(f"a server listens on a Tcp, a Unix or a text, not {type(given).__name__}")
     return given
+
+
+def _oldest_unused(transports: Iterable[AcceptedSocket]) -> AcceptedSocket | None:
+    """Return the first that has sent nothing that is still to be read."""
+    # A busy server has not read everything yet: the first message may be there already.
+    return next((each for each in transports if not each.has_unread_input()), None)
 
 
 class _UnverifiedConnection(Connection):
@@ -239,7 +245,8 @@ class ServerListener:
             transport.discard()
         elif transport.has_handshake:
             if len(self._handshaking) >= self._limits.tls_handshakes:
-                self._drop_oldest(self._handshaking, "TLS handshake was the oldest of too many")
+                oldest = _oldest_unused(self._handshaking) or next(iter(self._handshaking))
+                self._drop(oldest, "TLS handshake was the oldest of too many")
             self._handshaking[transport] = None
             self._start(transport, self._serve(transport))
         elif self._admit(transport):
@@ -253,22 +260,20 @@ class ServerListener:
     def _admit(self, transport: AcceptedSocket) -> bool:
         """Admit a connection, perhaps in place of a silent one; return False if that fails."""
         if len(self._admitted) >= self._limits.connections:
-            if not self._silent:
+            oldest = _oldest_unused(self._silent)
+            if oldest is None:
                 _log.debug("connection refused: limit of %d reached", self._limits.connections)
                 return False
-            self._drop_oldest(self._silent, "no message so far, gave way to a new connection")
+            self._drop(oldest, "no message so far, gave way to a new connection")
         self._admitted.add(transport)
         self._silent[transport] = None
         return True
 
-    def _drop_oldest(self, transports: dict[AcceptedSocket, None], reason: str) -> None:
-        oldest = next(iter(transports))
-        del transports[oldest]
-        # At once: its task ends later, and another may take its place until then.
-        self._admitted.discard(oldest)
-        self._drop(oldest, reason)
-
     def _drop(self, transport: AcceptedSocket, reason: str) -> None:
+        # At once: its task ends later, and another may take its place until then.
+        self._admitted.discard(transport)
+        self._silent.pop(transport, None)
+        self._handshaking.pop(transport, None)
         if self._log_limit is not None:
             text = "connection from %s dropped: %s"
             self._log_limit.warning(text, transport.peer or "a client", reason)
@@ -278,11 +283,11 @@ class ServerListener:
         """Close some connections that were of no use so far; return False if there are none."""
         has_room = False
         for _ in range(_MADE_ROOM):
-            for transports in (self._handshaking, self._silent):
-                if transports:
-                    self._drop_oldest(transports, "no message so far, and descriptors ran out")
-                    has_room = True
-                    break
+            oldest = _oldest_unused(self._handshaking) or _oldest_unused(self._silent)
+            if oldest is None:
+                break
+            self._drop(oldest, "no message so far, and descriptors ran out")
+            has_room = True
         return has_room
 
     def _first_message(self, transport: AcceptedSocket) -> None:

@@ -295,6 +295,13 @@ class AcceptedSocket(SocketTransport):
             self._is_used = True
             self._accepted.close()
 
+    def has_unread_input(self) -> bool:
+        """Return True if bytes have arrived that were not read yet."""
+        try:
+            return bool(self._accepted.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False  # nothing so far, or it is gone
+
     def drop(self, reason: str) -> None:
         """Close the socket at once, whether it is connected or not; nothing more is written.
 

@@ -495,6 +495,28 @@ def test_the_oldest_connection_without_a_message_gives_way(
     assert caplog.text.count("no message so far, gave way to a new connection") == 10
 
 
+def test_a_message_that_was_not_read_yet_keeps_its_connection(tmp_path: Path) -> None:
+    async def script() -> None:
+        scene = Scene()
+        limits = SocketLimits(connections=2)
+        async with scene.app.listen(Unix(tmp_path / "s"), limits=limits):
+            crowd = []
+            # All of them are there before the server takes a look.
+            for n in range(3):
+                sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                sock.connect(str(tmp_path / "s"))
+                sock.sendall(call(n, "echo", text=f"text {n}"))
+                crowd.append(sock)
+            streams = [await asyncio.open_unix_connection(sock=sock) for sock in crowd]
+            for n, (reader, _) in enumerate(streams[:2]):
+                assert f"text {n}".encode() in await reader.readline()
+            assert b"No more than 2 connections" in await rest(streams[2][0])
+            for _, writer in streams:
+                writer.close()
+
+    run(script, timers_too=True)
+
+
 @pytest.mark.parametrize("count", [1, 30])
 def test_handshakes_that_are_not_finished_keep_out_no_client_that_finishes_its_own(
     tmp_path: Path, count: int

@@ -1,0 +1,164 @@
+"""`tools/soak`: what counts as answered, what counts as left behind, and what is a miss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tools.soak.verdict import Holding, Report, misses, table
+from tools.soak.wire import MAX_FAILURES, Ledger, Tally
+
+
+def answer(id: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": {}}
+
+
+def report(**given: Any) -> Report:
+    holding = {"rss_kib": 100, "descriptors": 5, "threads": ["MainThread"]}
+    names = ("before", "first", "last")
+    holdings = {
+        f"{side}_{name}": Holding(**holding)
+        for side in ("server", "client")
+        for name in (*names, *(["after"] if side == "client" else []))
+    }
+    tally = Tally(accepted=10, answered=10, calls=5)
+    return Report(**{"kind": "unix", "tally": tally, **holdings, **given})
+
+
+# Ledger
+
+
+def closed(ledger: Ledger, **options: bool) -> Tally:
+    tally = Tally()
+    ledger.close(tally, **options)
+    return tally
+
+
+def test_each_request_is_to_be_answered_once() -> None:
+    ledger = Ledger()
+    for id in (1, "1", 2):
+        ledger.send(id)
+    ledger.take(answer(1))
+    ledger.take([answer("1"), {"method": "notifications/message"}])
+    assert not ledger.is_settled
+    ledger.take(answer(2))
+    assert ledger.is_settled
+    tally = closed(ledger)
+    assert (tally.accepted, tally.answered, tally.twice, tally.unanswered) == (3, 3, 0, 0)
+
+
+def test_an_answer_too_many_and_one_too_few_are_seen() -> None:
+    ledger = Ledger()
+    for id in (1, 2):
+        ledger.send(id)
+    ledger.take(answer(1))
+    ledger.take(answer(1))
+    tally = closed(ledger)
+    assert (tally.answered, tally.twice, tally.unanswered) == (1, 1, 1)
+
+
+def test_answers_to_nonsense_are_not_counted() -> None:
+    ledger = Ledger()
+    ledger.send(1)
+    ledger.take({"jsonrpc": "2.0", "id": None, "error": {}})
+    ledger.take(answer(99))
+    tally = closed(ledger)
+    assert (tally.answered, tally.twice, tally.unanswered) == (0, 0, 1)
+
+
+def test_cancelled_and_abandoned_requests_are_counted_apart() -> None:
+    ledger = Ledger()
+    for id in (1, 2, 3):
+        ledger.send(id)
+    for id in (1, 2):
+        ledger.cancel(id)
+    ledger.take(answer(1))  # it crossed the cancellation
+    assert not ledger.is_settled
+    tally = closed(ledger, abandons=True)
+    assert (tally.answered, tally.cancelled, tally.abandoned) == (1, 1, 1)
+    assert tally.unanswered == 0
+
+
+def test_failures_are_bounded() -> None:
+    tally = Tally()
+    for n in range(MAX_FAILURES * 2):
+        tally.fail(f"{n}" * 1000)
+    assert len(tally.failures) == MAX_FAILURES
+    assert all(len(each) <= 500 for each in tally.failures)
+
+
+# What is left
+
+
+def test_what_was_there_before_is_not_left_behind() -> None:
+    before = Holding(descriptors=5, tasks=["a", "b"], threads=["MainThread"])
+    assert Holding(descriptors=4, tasks=["a"], threads=["MainThread"]).more_than(before) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"descriptors": 6}, "1 descriptors"),
+        ({"connections": 2}, "2 connections"),
+        ({"in_flight": 1}, "1 in_flight"),
+        ({"tasks": ["a", "b", "b"]}, "1 task b"),
+        ({"timers": ["KeepAlive._check"]}, "1 timer KeepAlive._check"),
+        ({"threads": ["MainThread", "x"]}, "1 thread x"),
+    ],
+)
+def test_what_is_more_than_before_is_named(given: dict[str, Any], left: str) -> None:
+    before = Holding(descriptors=5, tasks=["a", "b"], threads=["MainThread"])
+    values = {"descriptors": 5, "tasks": ["a", "b"], "threads": ["MainThread"], **given}
+    assert Holding(**values).more_than(before) == [left]
+
+
+def test_idle_threads_of_the_pool_and_the_report_of_warnings_stay() -> None:
+    after = Holding(threads=["trunkline-handler-1"], timers=["LogLimit._report"])
+    assert after.more_than(Holding()) == []
+
+
+# The verdict
+
+
+def test_a_good_run_misses_nothing() -> None:
+    assert misses(report()) == []
+    assert misses(report(server_last=Holding(rss_kib=110))) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"server_last": Holding(rss_kib=111)}, "server: RSS has grown from 100 to 111 KiB"),
+        ({"client_last": Holding(rss_kib=111)}, "clients: RSS has grown from 100 to 111 KiB"),
+        (
+            {"server_last": Holding(rss_kib=100, tasks=["x"])},
+            "server: left behind: 1 task x",
+        ),
+        ({"client_after": Holding(descriptors=6)}, "clients: left behind: 1 descriptors"),
+        ({"exit_status": 3}, "the server has exited with 3"),
+        ({"log": "ERROR\nTraceback (most"}, "the log of the server has a traceback: Traceback"),
+        (
+            {"tally": Tally(accepted=1, answered=1, calls=1, twice=2)},
+            "2 requests were answered twice",
+        ),
+        (
+            {"tally": Tally(accepted=1, calls=1, unanswered=1)},
+            "1 requests were not answered",
+        ),
+        ({"tally": Tally(accepted=1, calls=1, failures=["x: y"])}, "x: y"),
+        ({"tally": Tally()}, "there was no load"),
+    ],
+)
+def test_each_miss_is_said(given: dict[str, Any], said: str) -> None:
+    (found,) = misses(report(**given))
+    assert found.startswith(said)
+
+
+def test_the_table_has_a_row_for_each_target() -> None:
+    lines = table([report(), report(kind="tls", exit_status=1)]).splitlines()
+    assert lines[0].split()[:2] == ["sessions", "requests"]
+    assert lines[1].startswith("unix")
+    assert lines[1].endswith("ok")
+    assert lines[2].startswith("tls")
+    assert lines[2].endswith("FAILED")

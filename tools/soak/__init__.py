@@ -1,0 +1,1 @@
+"""Soak test: mixed clients against real server processes, then a count of what is left."""

@@ -1,0 +1,194 @@
+"""The server of the soak test, as a process: `python -m tools.soak.server [ADDRESS]`.
+
+Without an address it serves standard streams. It has handlers of every kind, and `census`, which
+counts what the process holds. In the environment SOAK_CERT names certificate and key for TLS, and
+SOAK_FAULT faults to commit on purpose, by which the tests of this tool see that it finds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import sys
+import threading
+import time
+from typing import Any, Final
+
+from tools.soak.measure import descriptors, resident_kib, timers, trim
+from trunkline import Context, Server, ServerLimits, SocketLimits, TaskSettings, Tcp, ToolError
+from trunkline.jsonrpc import Limits, Policy
+from trunkline.server.runtime.run import run_listening
+from trunkline.transports.addresses import Tls, Unix, parse_address
+
+# The largest message: small, so that an oversize one is cheap to send.
+MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
+
+# Short, so that ended tasks are not what memory is used for.
+TASK_TTL_S: Final = 10.0
+
+FAULTS: Final = frozenset(os.environ.get("SOAK_FAULT", "").split(",")) - {""}
+# What faults keep.
+kept: list[Any] = []
+
+app = Server(
+    "soak",
+    policy=Policy().replace(
+        limits=Limits(stdio=MAX_MESSAGE_BYTES, tcp=MAX_MESSAGE_BYTES, unix=MAX_MESSAGE_BYTES)
+    ),
+    limits=ServerLimits(linger=0.2, threads=8),
+    tasks=TaskSettings(ttl=TASK_TTL_S, quick=0.0, poll_interval=0.02),
+)
+
+
+def commit_faults() -> None:
+    """Commit the faults that SOAK_FAULT names: memory, task, timer, descriptor, thread."""
+    loop = asyncio.get_running_loop()
+    if "memory" in FAULTS:
+        kept.append(b"x" * 100_000)
+    if "task" in FAULTS:
+        kept.append(loop.create_task(asyncio.Event().wait()))
+    if "timer" in FAULTS:
+        loop.call_later(3600, print)
+    if "descriptor" in FAULTS and len(descriptors()) < 100:
+        os.open(os.devnull, os.O_RDONLY)
+    if "thread" in FAULTS and threading.active_count() < 30:
+        threading.Thread(target=time.sleep, args=(3600,), name="kept", daemon=True).start()
+
+
+@app.tool
+async def echo(text: str) -> str:
+    """Return the text."""
+    if FAULTS:
+        commit_faults()
+    return text
+
+
+@app.tool(inline=True)
+def inline(number: int) -> int:
+    """Return the number, on the event loop."""
+    return number
+
+
+@app.tool
+def threaded(text: str) -> str:
+    """Return the text, from a thread."""
+    return text
+
+
+@app.tool
+async def large(size: int) -> str:
+    """Return a text of a size."""
+    return "x" * size
+
+
+@app.tool
+async def sleep(seconds: float) -> str:
+    """Return after a time."""
+    await asyncio.sleep(seconds)
+    return "slept"
+
+
+@app.tool
+async def fails() -> str:
+    """Fail."""
+    raise ToolError("as it should")
+
+
+@app.tool
+async def reports(ctx: Context, times: int) -> str:
+    """Report progress and log."""
+    for n in range(times):
+        await ctx.progress(n + 1, times, "on the way")
+        await ctx.info("on the way")
+    return "there"
+
+
+@app.tool
+async def asks(ctx: Context) -> str:
+    """Ask the user."""
+    answer = await ctx.elicit("A word?", str, key="word")
+    return f"{answer.action}"
+
+
+@app.tool(task="optional")
+async def works(seconds: float) -> str:
+    """Work for a while, as a task if that is wanted."""
+    await asyncio.sleep(seconds)
+    return "worked"
+
+
+@app.tool
+async def changes() -> str:
+    """Change a resource and the list of tools."""
+    if "extra" in app._core.tools:
+        app.remove_tool("extra")
+    else:
+        app.add_tool(_extra, "extra")
+    app.notify_resource_updated("note://1")
+    return "changed"
+
+
+def _extra() -> str:
+    return "extra"
+
+
+@app.resource("note://{number}")
+def note(number: str) -> str:
+    """A note."""
+    return f"note {number}"
+
+
+@app.prompt
+def greet(name: str) -> str:
+    """Greet."""
+    return f"Hello, {name}!"
+
+
+@app.tool
+async def census() -> dict[str, Any]:
+    """Count what this process holds, without what can be collected."""
+    gc.collect()
+    trim()
+    here = asyncio.current_task()
+    return {
+        "rss_kib": resident_kib(),
+        "in_flight": app._core.in_flight - 1,
+        "connections": len(app._core.connections),
+        "tasks": sorted(_name(task) for task in asyncio.all_tasks() if task is not here),
+        "timers": sorted(timers(asyncio.get_running_loop())),
+        "threads": sorted(thread.name for thread in threading.enumerate()),
+        "descriptors": len(descriptors()),
+    }
+
+
+def _name(task: asyncio.Task[Any]) -> str:
+    return getattr(task.get_coro(), "__qualname__", "?")
+
+
+def address_of(text: str) -> Tcp | Unix:
+    """Return the address to listen on, with a certificate for TLS."""
+    cert = os.environ.get("SOAK_CERT")
+    if text.startswith("tls:") and cert:
+        certificate, key = cert.split(os.pathsep)
+        return parse_address(text, tls=Tls(cert=certificate, key=key))
+    return parse_address(text)
+
+
+def main() -> None:
+    """Serve until a signal, or the end of input."""
+    logging.basicConfig(level="WARNING", format="%(levelname)s %(name)s: %(message)s")
+    if len(sys.argv) < 2:
+        app.run()
+        return
+    run_listening(
+        app,
+        address_of(sys.argv[1]),
+        SocketLimits(connections=256, tls_handshake=120, tls_handshakes=64, idle=20),
+        on_ready=lambda address: print(address, flush=True),
+    )
+
+
+if __name__ == "__main__":
+    main()
