@@ -14,8 +14,8 @@ from trunkline.spec.revisions import V2025_11_25
 # By why: what is sent, the code, and the id that could be read (None where none could).
 FAULTS: dict[str, tuple[Any, int, Any]] = {
     "no JSON": ("{nonsense", -32700, None),
-    "half a message": ('{"jsonrpc":"2.0","id":1,"method":"pi', -32700, None),
-    "no UTF-8": (b'{"jsonrpc":"2.0","id":"a","method":"p\xff"}', -32700, None),
+    "half a message": ('{"jsonrpc":"2.0","id":"f0","method":"pi', -32700, "f0"),
+    "no UTF-8": (b'{"jsonrpc":"2.0","id":"a","method":"p\xff"}', -32700, "a"),
     "two values": ('{"a":1} {"b":2}', -32700, None),
     "a number": ("5", -32600, None),
     "a text": ('"hello"', -32600, None),

@@ -59,6 +59,10 @@ NAMED: dict[str, tuple[dict[str, Any] | bytes, int]] = {
     "no version": ({"id": 7, "method": "ping"}, INVALID_REQUEST),
     "another version": ({"jsonrpc": "1.0", "id": 7, "method": "ping"}, INVALID_REQUEST),
     "no method": ({"jsonrpc": "2.0", "id": 7}, INVALID_REQUEST),
+    "the params of a tool and no method": (
+        {"jsonrpc": "2.0", "id": 7, "params": {"name": "echo", "arguments": {"text": "x"}}},
+        INVALID_REQUEST,
+    ),
     "a number for a method": ({"jsonrpc": "2.0", "id": 7, "method": 1}, INVALID_REQUEST),
     "a list for params": (
         {"jsonrpc": "2.0", "id": 7, "method": "ping", "params": [1]},
@@ -201,6 +205,8 @@ def test_an_answer_that_is_not_json_ends_the_question_at_once(what: str, tool: s
         )
         assert server.answer("a")["result"]["isError"] is True
         server.has_logged("asking ended: InvalidMessage")
+        # In one line: a client could fill the disk with tracebacks.
+        assert "Traceback" not in server.log()
         assert server.serves()
 
 

@@ -47,6 +47,7 @@ POLICIES: Final = (
     Policy(batch="accept", limits=TIGHT, strictness="strict", params="nullable", results="any"),
 )
 TYPED: Final = {"m": Named, "tools/call": Named}
+TYPED_ALONE: Final = {"tools/call": Named}
 # Of these only the beginning was looked at, or nothing at all.
 UNREAD: Final = {
     "jsonrpc.limit.message-size",
@@ -55,8 +56,11 @@ UNREAD: Final = {
     "jsonrpc.text.json",
 }
 CODECS: Final = [
-    (Codec(policy, expect="any"), Codec(policy, expect="calls", params=TYPED))
-    for policy in POLICIES
+    (Codec(policy, expect="any"), Codec(policy, expect="calls", params=typed))
+    for policy, typed in (
+        *((policy, TYPED) for policy in POLICIES),
+        *((policy, TYPED_ALONE) for policy in POLICIES[:2]),
+    )
 ]
 
 

@@ -27,8 +27,10 @@ __all__ = [
     "typed_call_shapes",
 ]
 
-# A member of this type must be absent: a peer cannot guess the one string it would accept.
-_ABSENT: Final[Any] = Literal[os.urandom(16).hex()] | UnsetType
+# No peer can guess it.
+_SECRET: Final = os.urandom(16).hex()
+# A member of this type must be absent.
+_ABSENT: Final[Any] = Literal[_SECRET] | UnsetType
 
 Field: TypeAlias = tuple[str, Any] | tuple[str, Any, Any]
 
@@ -65,7 +67,13 @@ def call_shape(policy: Policy, *, params: Any, absent: Any = UNSET) -> Any:
 
 
 def typed_call_shapes(policy: Policy, params: Mapping[str, type]) -> list[Any]:
-    """Return a shape for each method, tagged by the method, with typed params."""
+    """Return a shape for each method, tagged by the method, with typed params.
+
+    There are two at least, the second of a method that no message has: the decoder accepts a
+    missing tag where there is only one type.
+    """
+    if len(params) == 1:
+        params = {**params, _SECRET: dict}
     return [
         defstruct(
             "Call",

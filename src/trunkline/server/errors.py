@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from ..errors import NOTHING, PeerError, RequestAborted, RequestError, ToolError
+from ..errors import (
+    NOTHING,
+    InvalidMessage,
+    PeerError,
+    RequestAborted,
+    RequestError,
+    ToolError,
+)
 from ..exception_text import as_redacted, one_line
 from ..jsonrpc.error_codes import named_error
 from ..jsonrpc.messages import ErrorObject
@@ -91,7 +98,9 @@ def tool_failure(error: BaseException, context: Context) -> CallToolResult:
 
 def _is_unanswered(error: BaseException) -> bool:
     """Return True if a request of the handler to the client failed."""
-    return isinstance(error, PeerError | RequestAborted) and error.method in _ASKED
+    if isinstance(error, PeerError | RequestAborted):
+        return error.method in _ASKED
+    return isinstance(error, InvalidMessage)  # the reply was one
 
 
 def _log_unanswered(error: BaseException, context: Context) -> None:

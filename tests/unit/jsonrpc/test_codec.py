@@ -9,7 +9,7 @@ import tracemalloc
 from array import array
 from collections.abc import Callable
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from typing import Any, get_args
 
 import pytest
@@ -269,6 +269,15 @@ def test_params_that_do_not_fit_are_raw(method: str, params: str) -> None:
 def test_no_params_are_no_params() -> None:
     found: Any = TYPED.envelope(call("point", None))
     assert (found.method, found.params) == ("point", UNSET)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_message_without_a_method_is_not_taken_for_the_one_that_has_a_type(count: int) -> None:
+    types = dict(islice({"point": Point, "login": Login}.items(), count))
+    codec = Codec(OPEN, expect="calls", params=types)
+    for text in (b'{"jsonrpc":"2.0","id":1,"params":{"x":1,"y":2}}', b'{"jsonrpc":"2.0","id":1}'):
+        assert fault_of(codec.envelope, text).rule == "jsonrpc.message.kind"
+    assert codec.envelope(b'{"jsonrpc":"2.0","id":1,"method":"point","params":{"x":1,"y":2}}')
 
 
 def test_a_batch_of_typed_calls_is_read_in_one_pass_or_all_raw() -> None:

@@ -162,7 +162,7 @@ def test_the_method_decides_which_type_params_are() -> None:
 
 
 def test_a_typed_call_is_as_strict_as_another() -> None:
-    (shape,) = typed_call_shapes(Policy(limits=Limits(id_length=3)), {"point": Point})
+    shape, _ = typed_call_shapes(Policy(limits=Limits(id_length=3)), {"point": Point})
     good = {**CALL, "method": "point", "params": {"x": 5}}
     assert accepts(shape, good)
     wrongs: list[dict[str, Any]] = [
@@ -185,7 +185,7 @@ def test_a_typed_call_shows_no_secret() -> None:
     class Login(Struct):
         password: str
 
-    (shape,) = typed_call_shapes(MCP, {"login": Login})
+    shape, _ = typed_call_shapes(MCP, {"login": Login})
     found = read(shape, {**CALL, "method": "login", "params": {"password": "hunter2"}})
     assert repr(found) == ("Call(method='login', id=1, params={'password': '[redacted]'})")
 
