@@ -10,12 +10,14 @@ as `crash-*` in the working folder and named in the output.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-FUZZ = Path(__file__).resolve().parent.parent / "tests" / "fuzz"
+ROOT = Path(__file__).resolve().parent.parent
+FUZZ = ROOT / "tests" / "fuzz"
 # A single input that takes longer than this is a finding too.
 SLOWEST_SECONDS = 10
 
@@ -51,7 +53,9 @@ def survives(name: str, target: Path, seconds: int) -> bool:
             f"-timeout={SLOWEST_SECONDS}",
             "-rss_limit_mb=2048",
         ]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        # Targets import their oracles from beside them.
+        paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+        run = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
     lines = (run.stdout + run.stderr).splitlines()
     summary = [line for line in lines if line.startswith("Done ")] or lines[-25:]
     print(f"{name}: {'nothing found' if run.returncode == 0 else 'FAILED'}")
