@@ -248,3 +248,29 @@ def test_alternatives_that_look_at_one_value_name_the_place_in_a_large_one() -> 
     choice = {"anyOf": [{"type": "integer"}, {"required": ["b"], "additionalProperties": False}]}
     found = SchemaCheck({"items": choice}).problem([1] * 3000 + ["x", {"c": 1}])
     assert found == '"[3001]" breaks "anyOf"'
+
+
+def test_a_fault_at_the_beginning_of_a_large_value_is_named_by_its_place() -> None:
+    alternatives = {"anyOf": [{"items": {"type": "integer"}}, {"type": "object"}]}
+    check = SchemaCheck({"properties": {"a": {"type": "string"}, "b": alternatives}})
+    assert check.problem({"a": [[]] * 5000, "b": []}) == '"a" breaks "type": expected string'
+    assert check.problem({"b": [1] * 5000, "a": 7}) == '"a" breaks "type": expected string'
+
+
+def test_what_the_beginning_of_a_large_value_lacks_is_not_complained_of() -> None:
+    schema = {"type": "object", "required": ["z"], "minProperties": 3000, "maxProperties": 3001}
+    names: dict[str, Any] = {f"k{n}": n for n in range(3000)}
+    check = SchemaCheck({**schema, "properties": {"z": {"type": "string"}}})
+    assert check.problem({**names, "z": "x"}) is None
+    assert check.problem({**names, "z": 1}) == '"z" breaks "type": expected string'
+    assert check.problem(names) == 'the value breaks "required": "z" is missing'
+    items = SchemaCheck({"minItems": 3001})
+    assert items.problem([0] * 3000) == 'the value breaks "minItems": expected at least 3001 items'
+
+
+def test_a_deep_value_is_cut_as_a_wide_one_is() -> None:
+    value: Any = 1
+    for _ in range(200):
+        value = [value] * 3
+    check = SchemaCheck({"type": "string"})
+    assert check.problem([value, [0] * 3000]) == 'the value breaks "type": expected string'
