@@ -1,17 +1,24 @@
 """Records and judges the frames that `proxy` forwards, and reports findings at once.
 
-A failure here is reported once and stops the recording or the judging, never the traffic.
+The rules that live here, and only here:
+
+* A failure is reported once and stops the recording or the judging, never the traffic.
+* A small frame is handled before it is forwarded. A large one, and all that follow while it is
+  handled, go to a thread in the same order: the other connections do not wait for it. A sender
+  is paused while too much waits.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ...redaction import redact
+from ...transports.base import ignore
 from ..output.reports import visible
+from .job_thread import JobThread
 
 if TYPE_CHECKING:
     from ...judge.conversation import Conversation
@@ -27,12 +34,17 @@ Side: TypeAlias = Literal["client", "server"]
 # Findings printed for each rule and connection: a peer decides how often it breaks a rule. The
 # others are counted.
 _MAX_FINDINGS_PRINTED: Final = 3
+# Handled in about a millisecond.
+_MAX_INLINE_BYTES: Final = 16384
 _LEVELS: Final = {"error": "error", "warn": "warning", "info": "remark"}
 _WAYS: Final = {"client": "client → server", "server": "server → client"}
 
 
 class ProxyObserver:
-    """Observes all connections of one run."""
+    """Observes all connections of one run.
+
+    `say` may be called on another thread; `call` runs a function on that of the event loop.
+    """
 
     def __init__(
         self,
@@ -41,12 +53,17 @@ class ProxyObserver:
         record: Recording | None = None,
         judges: bool = False,
         revision: str | None = None,
+        call: Callable[[Callable[[], object]], object] = lambda run: run(),
     ) -> None:
         self.say = say
+        self.call = call
         self.record = record
         self.messages = 0
         self.counts: Counter[str] = Counter()
         self.begin = monotonic()
+        self.jobs = JobThread(self._resume)
+        # What to call when less waits.
+        self._paused: list[Callable[[], object]] = []
         self._judges = judges
         self._revision = revision
         # Loaded before a client waits for it.
@@ -55,14 +72,35 @@ class ProxyObserver:
         if judges:
             from ...judge import conversation  # noqa: F401
 
-    def connection(self, number: int | None, source: str, target: str) -> ConnectionObserver:
+    def connection(
+        self,
+        number: int | None,
+        source: str,
+        target: str,
+        transports: Mapping[Side, object] | None = None,
+    ) -> ConnectionObserver:
         """Return the observer of one connection; `source` and `target` name its transports."""
         talk = None
         if self._judges:
             from ...judge.conversation import Conversation
 
             talk = Conversation(self._revision)
-        return ConnectionObserver(self, talk, number, {"client": source, "server": target})
+        names: dict[Side, str] = {"client": source, "server": target}
+        return ConnectionObserver(self, talk, number, names, transports or {})
+
+    def pause(self, transport: object) -> None:
+        """Stop reading from a transport until less waits to be recorded and judged."""
+        stop: Callable[[], object] = getattr(transport, "pause", ignore)
+        go_on: Callable[[], object] = getattr(transport, "resume", ignore)
+        stop()
+        self._paused.append(go_on)
+        if not self.jobs.is_full:
+            self._resume()  # it was handled meanwhile
+
+    def _resume(self) -> None:
+        paused, self._paused = self._paused, []
+        for go_on in paused:
+            self.call(go_on)
 
     def summary(self) -> str:
         """Return the numbers of messages and findings, in one line."""
@@ -82,34 +120,56 @@ class ConnectionObserver:
         talk: Conversation | None,
         number: int | None,
         transports: dict[Side, str],
+        senders: Mapping[Side, object],
     ) -> None:
         self._run = run
         self._talk = talk
         self._number = number
         self._transports = transports
+        self._senders = senders
         self._findings: Counter[str] = Counter()
 
     def receive(self, sender: Side, frame: Frame) -> None:
-        """Record and judge a frame, before it is forwarded."""
+        """Record and judge a frame, before it is forwarded if it is small."""
         self._run.messages += 1
         if self._talk is None and self._run.record is None:
             return
-        entry = self._entry(sender, frame)
+        at = round(monotonic() - self._run.begin, 6)
+        size = len(frame) if isinstance(frame, bytes) else 0
+        jobs = self._run.jobs
+        if size <= _MAX_INLINE_BYTES and jobs.is_idle:
+            self._observe(sender, frame, at)
+            return
+        jobs.submit(size, lambda: self._observe(sender, frame, at))
+        if jobs.is_full and sender in self._senders:
+            self._run.pause(self._senders[sender])
+
+    def _observe(self, sender: Side, frame: Frame, at: float) -> None:
+        try:
+            entry = self._entry(sender, frame, at)
+        except Exception as error:  # noqa: BLE001  # a bug here must not stop the traffic
+            self._run.say(f"a message was not recorded: {type(error).__name__}")
+            return
         self._record(entry)
         if self._talk is not None:
             self._judge(self._talk, entry)
 
-    def _entry(self, sender: Side, frame: Frame) -> TraceEntry:
+    def _entry(self, sender: Side, frame: Frame, at: float) -> TraceEntry:
         from ...judge.trace import TraceEntry
         from ...judge.trace_writer import frame_entry
 
-        at = round(monotonic() - self._run.begin, 6)
         transport = self._transports[sender]
         entry = TraceEntry(at=at, sender=sender, transport=transport, connection=self._number)
         return frame_entry(frame, entry)
 
     def end(self) -> None:
-        """Report what only the end of the connection shows."""
+        """Report what only the end of the connection shows, after its last frames."""
+        if self._run.jobs.is_idle:
+            self._end()
+        else:
+            self._run.jobs.submit(0, self._end)
+
+    def _end(self) -> None:
         if self._talk is not None:
             try:
                 found = self._talk.end()
@@ -127,6 +187,8 @@ class ConnectionObserver:
             except OSError as error:
                 self._run.record = None
                 self._run.say(f"recording stopped: {error.strerror}")
+            except ValueError:  # the file was closed, at the end
+                self._run.record = None
 
     def _judge(self, talk: Conversation, entry: TraceEntry) -> None:
         try:

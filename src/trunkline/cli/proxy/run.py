@@ -19,6 +19,7 @@ import signal
 import sys
 from collections.abc import Coroutine
 from dataclasses import replace
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import TransportError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ...transports.base import Address, Transport
     from ...transports.sockets.connection import AcceptedSocket
     from ..recording import Recording
-    from .observer import ProxyObserver
+    from .observer import ProxyObserver, Side
 
 __all__ = ["join"]
 
@@ -47,6 +48,8 @@ _EXIT_TIMEOUT_S: Final = 0.75
 _LINGER_S: Final = 60.0
 # Each client can cost a process.
 _MAX_CLIENTS: Final = 256
+# For the last large messages to be recorded and judged after a signal.
+_OBSERVER_TIMEOUT_S: Final = 0.5
 # For the last lines of our stderr to be read.
 _LOG_FLUSH_TIMEOUT_S: Final = 1.0
 
@@ -93,8 +96,7 @@ class _ProxyRun:
         work = self._pipe() if self._source is None else self._listen(self._source)
         try:
             await self._run_until_signal(loop, work)
-            if self._observer is not None and self._judges:
-                self.say(self._observer.summary())
+            await self._finish_observing(loop)
         finally:
             if self._log is not None:
                 await self._log.finish(_LOG_FLUSH_TIMEOUT_S)
@@ -107,9 +109,35 @@ class _ProxyRun:
         # Imported here: plain forwarding starts sooner without it.
         from .observer import ProxyObserver
 
+        loop, own = asyncio.get_running_loop(), get_ident()
+
+        def say(text: str) -> None:
+            if get_ident() == own:
+                self.say(text)
+            else:
+                loop.call_soon_threadsafe(self.say, text)
+
         return ProxyObserver(
-            self.say, record=self._record, judges=self._judges, revision=self._options.revision
+            say,
+            record=self._record,
+            judges=self._judges,
+            revision=self._options.revision,
+            call=loop.call_soon_threadsafe,
         )
+
+    async def _finish_observing(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for large messages that are still recorded or judged, and print the summary."""
+        observer = self._observer
+        if observer is None:
+            return
+        if not observer.jobs.is_idle:
+            # After a signal not for long: hosts kill a process that does not end.
+            timeout = _OBSERVER_TIMEOUT_S if self._signals else None
+            is_done = await loop.run_in_executor(None, observer.jobs.wait, timeout)
+            if not is_done:
+                self.say("stopped before the last messages were recorded and judged")
+        if self._judges:
+            self.say(observer.summary())
 
     def _exit(self) -> int:
         if signal.SIGINT in self._signals:
@@ -166,7 +194,8 @@ class _ProxyRun:
         """Forward until either side ends; return the error unless the client caused it."""
         observer = None
         if self._observer is not None:
-            observer = self._observer.connection(number, source.name, target.name)
+            sides: dict[Side, object] = {"client": source, "server": target}
+            observer = self._observer.connection(number, source.name, target.name, sides)
         hear = None if observer is None else observer.receive
         try:
             ending = await Relay(source, target, hear=hear, linger=linger).run()

@@ -52,6 +52,7 @@ def live_and_recorded(
             connections[number].receive(sender, data)
         for connection in connections.values():
             connection.end()
+        assert run.jobs.wait(60)
     assert said == []
     main(["validate", str(path), "--format", "json"])
     report = json.loads(capsys.readouterr().out)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+from threading import Event, get_ident
 from typing import Any
 
 import pytest
 
+from trunkline.cli.proxy.job_thread import MAX_BACKLOG_BYTES
 from trunkline.cli.proxy.observer import ConnectionObserver, ProxyObserver
 from trunkline.errors import NOTHING
 from trunkline.jsonrpc.framing import Oversize
@@ -143,3 +145,90 @@ def test_a_recording_that_fails_is_said_once_and_the_judge_goes_on() -> None:
     told = [each for each in heard.said if "recording" in each]
     assert told == ["recording stopped: No space left on device"]
     assert heard.run.counts["error"] == 3
+
+
+class Pausable:
+    """A transport that may be paused."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.resumed = Event()
+
+    def pause(self) -> None:
+        self.calls.append("pause")
+
+    def resume(self) -> None:
+        self.calls.append("resume")
+        self.resumed.set()
+
+
+class Slow:
+    """A recording that waits for a sign, and notes where it was called."""
+
+    def __init__(self) -> None:
+        self.go_on = Event()
+        self.entries: list[tuple[Any, bool]] = []
+        self._thread = get_ident()
+
+    def write(self, entry: TraceEntry) -> None:
+        is_here = get_ident() == self._thread
+        if not is_here:
+            assert self.go_on.wait(60)
+        self.entries.append((entry.message, is_here))
+
+
+def test_a_large_frame_is_handled_on_a_thread_and_those_after_it_too() -> None:
+    record = Slow()
+    heard = Listening(record=record)
+    large = b'"%s"' % (b"x" * 100_000)
+    heard.connection.receive("client", b"1")
+    heard.connection.receive("client", large)
+    heard.connection.receive("server", b"2")
+    # They have not been waited for.
+    assert record.entries == [(1, True)]
+    heard.connection.end()
+    record.go_on.set()
+    assert heard.run.jobs.wait(60)
+    assert [(message == 1, is_here) for message, is_here in record.entries] == [
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
+    assert record.entries[2] == (2, False)
+    heard.connection.receive("server", b"3")
+    assert record.entries[3] == (3, True)
+
+
+def test_a_sender_is_paused_while_too_much_waits() -> None:
+    record = Slow()
+    run = ProxyObserver(lambda text: None, record=record)
+    client, server = Pausable(), Pausable()
+    connection = run.connection(1, "unix", "stdio", {"client": client, "server": server})
+    large = b'"%s"' % (b"x" * MAX_BACKLOG_BYTES)
+    connection.receive("client", large)
+    connection.receive("client", b"1")
+    connection.receive("server", b"2")
+    assert client.calls == ["pause", "pause"]
+    assert server.calls == ["pause"]
+    record.go_on.set()
+    assert client.resumed.wait(60)
+    assert server.resumed.wait(60)
+    assert run.jobs.wait(60)
+    assert len(record.entries) == 3
+
+
+def test_a_frame_that_cannot_be_recorded_is_said_and_the_next_one_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk = Disk(9)
+    heard = Listening(record=disk)
+
+    def fail(*given: object) -> None:
+        raise RecursionError(CANARY)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ConnectionObserver, "_entry", fail)
+        heard.connection.receive("client", b"{}")
+    heard.connection.receive("client", b"1")
+    assert heard.said[0] == "a message was not recorded: RecursionError"
+    assert len(disk.entries) == 1
