@@ -12,6 +12,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from trunkline.cli.proxy.observer import ProxyObserver
+from trunkline.cli.recording import Recording
 from trunkline.judge import Conversation, Finding, TraceEntry, read_trace
 
 from .checks import Unexpected, until
@@ -23,6 +25,7 @@ __all__ = [
     "all_the_same",
     "behind",
     "connections",
+    "disagreements",
     "first_method",
     "judged",
     "processes",
@@ -107,6 +110,49 @@ def _judge(path: Path, our_side: str, result: Judged) -> None:
         index = finding.message_index
         sender = senders[index] if index is not None and index < len(senders) else our_side
         (result.ours if sender == our_side else result.theirs).append(finding)
+
+
+def disagreements(path: Path) -> list[str]:
+    """Return what `proxy --judge` and `validate` of its recording find differently.
+
+    The frames of each connection are judged and recorded as a proxy does, and the recording is
+    judged in turn; so is the one that a proxy on the way has made, if there was one.
+    """
+    differing: list[str] = []
+    for each in connections(path):
+        live, lines = _observed(each)
+        proxied = Path(f"{each}.proxy")
+        recordings = [lines, *([proxied.read_bytes().splitlines()] if proxied.exists() else [])]
+        for recording in recordings:
+            recorded = _facts_of(recording)
+            differing += [f"only live: {fact}" for fact in (live - recorded)]
+            differing += [f"only recorded: {fact}" for fact in (recorded - live)]
+    return differing
+
+
+def _observed(path: Path) -> tuple[Counter[tuple[str, ...]], list[bytes]]:
+    lines: list[bytes] = []
+    live: Counter[tuple[str, ...]] = Counter()
+    run = ProxyObserver(lambda text: None, record=Recording(lines.append), judges=True)
+    observer = run.connection(None, "stdio", "stdio")
+    observer._report = lambda finding, about: live.update([_fact(finding)])  # type: ignore[method-assign]  # kept, not printed
+    with path.open(encoding="utf-8") as entries:
+        for entry in read_trace(entries):
+            if isinstance(entry, TraceEntry) and entry.sender and entry.raw:
+                observer.receive(entry.sender, str(entry.raw).encode())
+    observer.end()
+    run.jobs.wait()
+    return live, lines
+
+
+def _facts_of(lines: list[bytes]) -> Counter[tuple[str, ...]]:
+    talk = Conversation()
+    found = [finding for entry in read_trace(lines) for finding in talk.feed(entry)]
+    return Counter(_fact(finding) for finding in [*found, *talk.end()])
+
+
+def _fact(finding: Finding) -> tuple[str, ...]:
+    return (finding.rule, finding.level, finding.where, finding.got, finding.source)
 
 
 def summed_up(found: list[Finding]) -> list[str]:

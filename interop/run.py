@@ -29,6 +29,7 @@ from .recordings import (
     all_the_same,
     behind,
     connections,
+    disagreements,
     judged,
     processes,
     summed_up,
@@ -42,6 +43,7 @@ AT_ONCE: Final = 3
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SAME: Final = "what comes out of the proxy is what went in"
+AGREE: Final = "the judge finds the same live and recorded"
 MARKS: Final = {"pass": "ok", "FAIL": "FAIL", "differs": "differs", "none": "-"}
 
 
@@ -83,6 +85,9 @@ async def hold(exchange: Exchange, folder: Path) -> tuple[list[Outcome], list[st
     errors = summed_up(found.errors())
     verdict: Literal["pass", "FAIL"] = "FAIL" if errors else "pass"
     outcomes.append(Outcome(exchange, "what we sent is in order", verdict, " | ".join(errors)))
+    differing = disagreements(path)
+    verdict = "FAIL" if differing else "pass"
+    outcomes.append(Outcome(exchange, AGREE, verdict, " | ".join(differing[:5])))
     return outcomes, summed_up(found.ours), summed_up(found.theirs)
 
 
