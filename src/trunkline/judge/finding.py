@@ -7,6 +7,7 @@ after the message is gone.
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -26,6 +27,12 @@ CUT_RULE: Final = "judge.findings.cut"
 
 _RANK: Final = {"error": 0, "warn": 1, "info": 2}
 _INDENT: Final = " " * 7
+# Places in a JSON Schema of a message or a listing, and the keys of input requests.
+_ASKED: Final = re.compile(r"(?:/\d+)?/(?:result|params)/inputRequests/[^/]*")
+_IN_SCHEMA: Final = re.compile(
+    r"(?:/\d+)?(?:/(?:result|params)(?:/inputRequests/[^/]*/params)?)?(?:/tools/\d+)?"
+    r"/(?:inputSchema|outputSchema|requestedSchema)(?:/|\Z)"
+)
 
 
 class _SortKey(NamedTuple):
@@ -93,13 +100,21 @@ def as_shown(value: Any, where: str) -> str:
     """Return the value found at `where` as JSON-like text, truncated and redacted."""
     if value is NOTHING:
         return ""
-    if any(map(is_secret_name, where.split("/"))):
+    if any(map(is_secret_name, _names(where))):
         return HIDDEN
     if value is None:
         return "null"
     if value is True or value is False:
         return "true" if value else "false"
     return show(value)
+
+
+def _names(where: str) -> list[str]:
+    """Return the steps of a pointer that may suggest a secret; names of a schema do not."""
+    if _IN_SCHEMA.match(where):
+        return []
+    asked = _ASKED.match(where)
+    return (where[asked.end() :] if asked else where).split("/")
 
 
 def ordered(found: list[Finding], unseen: int = 0, *, more: bool = False) -> list[Finding]:

@@ -87,3 +87,22 @@ def test_a_count_that_stopped_says_so() -> None:
 
 def test_few_findings_are_all_kept() -> None:
     assert ordered([finding("warn"), finding()]) == [finding(), finding("warn")]
+
+
+@pytest.mark.parametrize(
+    ("where", "is_shown"),
+    [
+        ("/result/tools/0/inputSchema/properties/token", True),
+        ("/0/result/tools/12/outputSchema/properties/auth/type", True),
+        ("/params/requestedSchema/properties/password", True),
+        ("/result/inputRequests/auth/params/requestedSchema/properties/token", True),
+        ("/result/inputRequests/token/method", True),
+        ("/inputSchema/properties/token", True),
+        ("/result/inputRequests/x/params/token", False),
+        ("/params/arguments/inputSchema/properties/token", False),
+        ("/params/arguments/token", False),
+        ("/params/inputResponses/auth", False),
+    ],
+)
+def test_names_of_a_schema_and_keys_of_questions_hide_nothing(where: str, is_shown: bool) -> None:
+    assert as_shown("a value", where) == ("'a value'" if is_shown else "[redacted]")
