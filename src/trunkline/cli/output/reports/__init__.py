@@ -11,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from json import dumps
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ....errors import visible as escaped
@@ -164,6 +163,9 @@ def visible(text: str) -> str:
 
 def json_document(value: object) -> str:
     """Return indented JSON in which characters that a terminal would act on are escaped."""
+    # Imported here: other verbs use this module to escape text.
+    from json import dumps
+
     text = dumps(value, ensure_ascii=False, indent=2)
     if text.replace("\n", "").isprintable():
         return text
