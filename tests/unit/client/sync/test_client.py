@@ -494,8 +494,11 @@ def test_a_client_that_is_forgotten_is_closed_when_it_is_collected(app: Server) 
     def threads() -> list[threading.Thread]:
         return [each for each in threading.enumerate() if each.name.startswith("trunkline-")]
 
-    with pytest.warns(ResourceWarning, match="was not closed"):
+    with pytest.warns(ResourceWarning, match="was not closed") as warned:
         forget()
+    # It names the place at which the client was dropped.
+    ours = [each for each in warned if "was not closed" in str(each.message)]
+    assert [each.filename for each in ours] == [__file__]
     for thread in threads():
         thread.join(WAIT)
     assert threads() == []

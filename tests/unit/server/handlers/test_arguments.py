@@ -25,7 +25,13 @@ import pytest
 from msgspec import Meta, Struct
 
 from trunkline.server.context import Context
-from trunkline.server.handlers.arguments import Arguments, ParamHeader, arguments_of, explain
+from trunkline.server.handlers.arguments import (
+    Arguments,
+    ParamHeader,
+    arguments_of,
+    explain,
+    raw_arguments,
+)
 
 CANARY = "canary-7f3a"
 
@@ -736,6 +742,27 @@ def test_all_missing_and_unknown_arguments_are_named_at_once() -> None:
     assert refusal(arguments, b'{"city":"a","days":1,"x":1}') == (
         'unknown argument "x": the arguments are city, days, unit'
     )
+
+
+def test_names_are_told_whatever_the_values_are() -> None:
+    def handler(a: int, b: int) -> None: ...
+
+    # The value is a number that no float can hold.
+    assert refusal(arguments_of(handler), b'{"x":1e999}') == (
+        'arguments "a", "b" are required; unknown argument "x": the arguments are a, b'
+    )
+
+
+def no_parameter() -> None: ...
+def two_parameters(values: dict[str, Any], more: int) -> None: ...
+def two_contexts(one: Context, values: dict[str, Any], two: Context) -> None: ...
+def only_a_context(context: Context) -> None: ...
+
+
+@pytest.mark.parametrize("handler", [no_parameter, two_parameters, two_contexts, only_a_context])
+def test_a_handler_with_a_schema_of_its_own_takes_the_arguments_as_one_dict(handler: Any) -> None:
+    with pytest.raises(TypeError, match=f"{handler.__name__}.* it takes one parameter"):
+        raw_arguments(handler)
 
 
 def test_a_sentence_can_be_made_from_the_error_alone() -> None:
