@@ -33,6 +33,8 @@ _IN_SCHEMA: Final = re.compile(
     r"(?:/\d+)?(?:/(?:result|params)(?:/inputRequests/[^/]*/params)?)?(?:/tools/\d+)?"
     r"/(?:inputSchema|outputSchema|requestedSchema)(?:/|\Z)"
 )
+# Keywords of a schema that hold a value of the author.
+_HOLDS_VALUE: Final = re.compile(r"/(?:default|const|enum|examples)(?:/|\Z)")
 
 
 class _SortKey(NamedTuple):
@@ -110,8 +112,12 @@ def as_shown(value: Any, where: str) -> str:
 
 
 def _names(where: str) -> list[str]:
-    """Return the steps of a pointer that may suggest a secret; names of a schema do not."""
-    if _IN_SCHEMA.match(where):
+    """Return the steps of a pointer that may suggest a secret.
+
+    Names in a schema do not, unless the place is a value, such as a default.
+    """
+    schema = _IN_SCHEMA.match(where)
+    if schema and not _HOLDS_VALUE.search(where, schema.end() - 1):
         return []
     asked = _ASKED.match(where)
     return (where[asked.end() :] if asked else where).split("/")

@@ -98,6 +98,8 @@ def test_few_findings_are_all_kept() -> None:
         ("/result/inputRequests/auth/params/requestedSchema/properties/token", True),
         ("/result/inputRequests/token/method", True),
         ("/inputSchema/properties/token", True),
+        ("/inputSchema/properties/token/default", False),
+        ("/result/tools/0/inputSchema/properties/token/enum/0", False),
         ("/result/inputRequests/x/params/token", False),
         ("/params/arguments/inputSchema/properties/token", False),
         ("/params/arguments/token", False),

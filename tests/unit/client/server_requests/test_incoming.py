@@ -520,7 +520,7 @@ def test_a_server_is_judged_when_that_is_wanted(caplog: pytest.LogCaptureFixture
     listing("off", caplog)
     assert not caplog.text
     listing("warn", caplog)
-    assert "mcp.type.required" in caplog.text
+    assert "mcp.caching.hints-present" in caplog.text
 
 
 def test_what_breaks_a_rule_is_refused_when_that_is_wanted(
