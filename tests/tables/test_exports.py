@@ -25,7 +25,7 @@ EXPORTS = {
         AcceptedElicitation CacheHint ChoiceTitles ClientRequest Context DeclinedElicitation
         ElicitationResult Extension InvalidClientResponse InvalidRequestState MissingCapability
         ParamHeader ReplayMismatch RequestStateTooLarge RoundTripLimitExceeded Server ServerLimits
-        ServerListener SocketLimits TaskSettings ToolOutput
+        ServerListener ServerStats SocketLimits TaskSettings ToolOutput
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify

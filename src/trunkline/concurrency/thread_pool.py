@@ -13,9 +13,9 @@ The rules that live here, and only here:
   than half of them, and of the places in the queue, while the pool is shared. Threads are given
   to waiting shares in turn.
 * A share that has more than half, because it was alone before, does not delay others: they get
-  further threads in place of those above half.
-* The same holds for the threads of a share that has left, and for threads that wait for their
-  client, up to `max_threads` of both together.
+  further threads in place of those above half. The same holds for the threads of a share that has
+  left, and for threads that wait for their client. All of these together are at most
+  `max_threads`.
 """
 
 from __future__ import annotations
@@ -194,7 +194,8 @@ class ThreadPool:
         if share.busy >= self._half:
             return 0  # it is alone
         held = (each.busy - each.abandoned for each in self._shares)
-        return sum(max(0, each - self._half) for each in held)
+        excess = sum(max(0, each - self._half) for each in held)
+        return min(excess, self._max_threads - self._blocked)
 
     def _queue(self, job: _Job, loop: asyncio.AbstractEventLoop) -> None:
         share, most = job.share, self._max_waiting

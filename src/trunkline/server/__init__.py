@@ -25,5 +25,6 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "handlers.output": "ToolOutput",
         "runtime.listener": "ServerListener",
         "settings": "CacheHint ServerLimits SocketLimits TaskSettings",
+        "stats": "ServerStats",
     },
 )

@@ -20,6 +20,7 @@ from .settings import CacheHint as CacheHint
 from .settings import ServerLimits as ServerLimits
 from .settings import SocketLimits as SocketLimits
 from .settings import TaskSettings as TaskSettings
+from .stats import ServerStats as ServerStats
 
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Server",
     "ServerLimits",
     "ServerListener",
+    "ServerStats",
     "SocketLimits",
     "TaskSettings",
     "ToolOutput",

@@ -42,8 +42,8 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     Each bounds something that a client could grow without end.
     """
 
-    # Running handlers per connection, also of notifications. Further requests wait, further
-    # notifications are dropped; replies and cancels are read.
+    # Running handlers per connection. Further requests wait, and further notifications for
+    # handlers are dropped; replies and cancels are read.
     in_flight: int = 1000
     # Waiting requests per connection. One more closes the connection: they are held in memory.
     waiting: int = 10_000

@@ -310,7 +310,7 @@ class TransportContract:
     async def test_sending_does_not_wait_and_the_backlog_drains(
         self, near: Observed, far: Observed
     ) -> None:
-        """`send` returns at once; `backlog` grows, and `on_drained` is called once."""
+        """`send` returns at once; `backlog` grows, `on_drained` is called once, `written` grows."""
         await near.transport.connect()
         sent = [b'"%d%s"' % (n, b"b" * 512 * 1024) for n in range(20)]
         for frame in sent:
@@ -324,6 +324,7 @@ class TransportContract:
         await near.until(lambda end: end.drained > 0)
         await _until_written(near)
         assert (drained_before, near.drained) == (0, 1)
+        assert near.transport.written >= sum(map(len, sent))
 
     # The end
 

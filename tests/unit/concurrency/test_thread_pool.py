@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
 
-from trunkline.concurrency.thread_pool import NoThreadFree, ThreadPool
+from trunkline.concurrency import thread_pool
+from trunkline.concurrency.thread_pool import NoThreadFree, ThreadPool, ThreadShare
 
 
 def ours() -> list[threading.Thread]:
@@ -155,5 +157,213 @@ def test_a_thread_that_waits_for_a_client_makes_room_for_another_up_to_a_bound()
         assert await asyncio.wait_for(asyncio.gather(*waiting, *more), 5) == ["parked"] * 4
         assert await asyncio.wait_for(late, 5) == "late"
         workers.close()
+
+    asyncio.run(main())
+
+
+class Shared:
+    """A pool of four threads, in which calls wait for a gate; alone or shared."""
+
+    def __init__(self, **options: Any) -> None:
+        self.is_shared = False
+        self.pool = ThreadPool(
+            4, 8, name="trunkline-handler", is_shared=lambda: self.is_shared, **options
+        )
+        self.gate = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.order: list[str] = []
+
+    def hold(self, share: ThreadShare, name: str = "") -> asyncio.Future[Any]:
+        def call() -> None:
+            self.order.append(name)
+            self.begun.release()
+            self.gate.wait(10)
+
+        return self.pool.run(call, share)
+
+    async def wait_begun(self, count: int) -> None:
+        for _ in range(count):
+            assert await asyncio.to_thread(self.begun.acquire, True, 10)
+
+    async def end(self, *calls: asyncio.Future[Any]) -> None:
+        self.gate.set()
+        await asyncio.wait_for(asyncio.gather(*calls), 10)
+        self.pool.close()
+
+
+def test_a_share_that_is_alone_uses_every_thread() -> None:
+    async def main() -> None:
+        scene = Shared()
+        one = ThreadShare()
+        calls = [scene.hold(one) for _ in range(6)]
+        await scene.wait_begun(4)
+        assert (scene.pool.busy, scene.pool.waiting) == (4, 2)
+        await scene.end(*calls)
+        assert one.busy == 0
+
+    asyncio.run(main())
+
+
+def test_a_share_takes_no_more_than_half_of_the_threads_and_places_while_there_are_others() -> None:
+    async def main() -> None:
+        scene = Shared()
+        scene.is_shared = True
+        one, two = ThreadShare(), ThreadShare()
+        calls = [scene.hold(one) for _ in range(6)]
+        await scene.wait_begun(2)
+        assert (scene.pool.busy, scene.pool.waiting) == (2, 4)
+        with pytest.raises(NoThreadFree):
+            scene.hold(one)
+        calls += [scene.hold(two) for _ in range(2)]
+        await scene.wait_begun(2)
+        assert scene.pool.busy == 4
+        await scene.end(*calls)
+
+    asyncio.run(main())
+
+
+def test_a_share_with_more_than_half_does_not_delay_one_that_comes_later() -> None:
+    async def main() -> None:
+        scene = Shared()
+        hog, other, third = ThreadShare(), ThreadShare(), ThreadShare()
+        calls = [scene.hold(hog) for _ in range(5)]
+        await scene.wait_begun(4)
+        scene.is_shared = True
+        calls += [scene.hold(other) for _ in range(3)]
+        await scene.wait_begun(2)
+        # Two in place of those that the hog has too many, and no more than that.
+        calls.append(scene.hold(third))
+        await asyncio.sleep(0.05)
+        assert (scene.pool.busy, scene.pool.waiting) == (6, 3)
+        await scene.end(*calls)
+
+    asyncio.run(main())
+
+
+def test_threads_above_the_bound_end_when_those_they_stood_for_are_back() -> None:
+    async def main() -> None:
+        scene = Shared()
+        hog, other = ThreadShare(), ThreadShare()
+        calls = [scene.hold(hog) for _ in range(4)]
+        await scene.wait_begun(4)
+        scene.is_shared = True
+        calls += [scene.hold(other) for _ in range(2)]
+        await scene.wait_begun(2)
+        assert len(ours()) == 6
+        scene.gate.set()
+        await asyncio.wait_for(asyncio.gather(*calls), 10)
+        for _ in range(100):
+            if len(ours()) == 4:
+                break
+            await asyncio.sleep(0.02)
+        assert len(ours()) == 4
+        assert scene.pool.busy == 0
+        scene.pool.close()
+
+    asyncio.run(main())
+
+
+def test_waiting_shares_take_turns() -> None:
+    async def main() -> None:
+        pool = ThreadPool(1, 8, name="trunkline-handler", is_shared=lambda: True)
+        gate = threading.Event()
+        one, two, three = ThreadShare(), ThreadShare(), ThreadShare()
+        order: list[str] = []
+        calls = [pool.run(lambda: gate.wait(10), one)]
+        for name, share in (("1a", one), ("1b", one), ("1c", one), ("2a", two), ("3a", three)):
+            calls.append(pool.run(partial(order.append, name), share))
+        gate.set()
+        await asyncio.wait_for(asyncio.gather(*calls), 10)
+        assert order == ["1a", "2a", "3a", "1b", "1c"]
+        pool.close()
+
+    asyncio.run(main())
+
+
+def test_the_threads_of_a_share_that_has_left_are_replaced_and_its_cancelled_calls_dropped() -> (
+    None
+):
+    async def main() -> None:
+        scene = Shared()
+        hog, other = ThreadShare(), ThreadShare()
+        calls = [scene.hold(hog) for _ in range(12)]
+        await scene.wait_begun(4)
+        for call in calls[4:]:
+            call.cancel()
+        scene.pool.leave(hog)
+        assert scene.pool.waiting == 0
+        more = [scene.hold(other) for _ in range(4)]
+        await scene.wait_begun(4)
+        assert scene.pool.busy == 8
+        # A second one that hangs and leaves is not replaced: the bound is reached.
+        scene.pool.leave(other)
+        late = scene.pool.run(lambda: "late", ThreadShare())
+        await asyncio.sleep(0.05)
+        assert not late.done()
+        await scene.end(*calls[:4], *more, late)
+        assert scene.pool._blocked == 0
+
+    asyncio.run(main())
+
+
+def test_a_call_of_a_share_that_has_left_still_gets_a_thread_unless_it_was_cancelled() -> None:
+    async def main() -> None:
+        scene = Shared()
+        share = ThreadShare()
+        calls = [scene.hold(share) for _ in range(5)]
+        await scene.wait_begun(4)
+        scene.pool.leave(share)
+        await scene.wait_begun(1)
+        await scene.end(*calls)
+
+    asyncio.run(main())
+
+
+def test_a_share_that_left_makes_room_for_one_that_had_its_half() -> None:
+    async def main() -> None:
+        scene = Shared()
+        scene.is_shared = True
+        one = ThreadShare()
+        calls = [scene.hold(one) for _ in range(4)]
+        await scene.wait_begun(2)
+        assert scene.pool.waiting == 2
+        scene.is_shared = False
+        scene.pool.leave(ThreadShare())
+        await scene.wait_begun(2)
+        await scene.end(*calls)
+
+    asyncio.run(main())
+
+
+def test_calls_that_wait_for_long_are_reported_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "LATE_S", 0.01)
+
+    async def main() -> None:
+        told: list[tuple[int, int]] = []
+        scene = Shared(on_late=lambda more, waiting, _: told.append((more, waiting)))
+        share = ThreadShare()
+        calls = [scene.hold(share) for _ in range(7)]
+        async with asyncio.timeout(10):
+            while len(told) < 3:
+                await asyncio.sleep(0.01)
+        assert sum(more for more, _ in told) == 3
+        assert all(waiting == 3 for _, waiting in told)
+        await scene.end(*calls)
+        assert scene.pool._timer is None
+
+    asyncio.run(main())
+
+
+def test_a_closed_pool_cancels_the_calls_that_wait() -> None:
+    async def main() -> None:
+        scene = Shared()
+        calls = [scene.hold(ThreadShare()) for _ in range(6)]
+        await scene.wait_begun(4)
+        scene.pool.close()
+        await asyncio.wait(calls[4:], timeout=10)
+        assert all(call.cancelled() for call in calls[4:])
+        assert scene.pool.waiting == 0
+        scene.gate.set()
+        await asyncio.wait_for(asyncio.gather(*calls[:4]), 10)
 
     asyncio.run(main())

@@ -1,0 +1,69 @@
+"""Byte budgets: what is charged to one is charged above, and defaults grow with the messages."""
+
+from __future__ import annotations
+
+import sys
+
+from msgspec import UNSET, Raw
+from msgspec.json import Decoder
+
+from trunkline import ServerLimits
+from trunkline.jsonrpc import Limits
+from trunkline.server.dispatch.budget import (
+    ByteBudget,
+    connection_bytes,
+    copied,
+    server_bytes,
+    size_of,
+)
+from trunkline.server.dispatch.params import ToolCall
+
+MIB = 1024 * 1024
+
+
+def test_what_is_charged_to_a_budget_is_charged_to_its_parent_too() -> None:
+    server = ByteBudget(1000)
+    one, two = ByteBudget(100, server), ByteBudget(100, server)
+    one.charge(70)
+    two.charge(50)
+    assert (one.used, two.used, server.used) == (70, 50, 120)
+    one.release(70)
+    assert (one.used, server.used) == (0, 50)
+    assert repr(two) == "<ByteBudget 50 of 100 bytes>"
+
+
+def test_the_defaults_hold_four_messages_of_the_largest_size_and_128_mib_at_least() -> None:
+    limits = ServerLimits()
+    assert connection_bytes(limits, 16 * MIB) == 128 * MIB
+    assert connection_bytes(limits, 100 * MIB) == 400 * MIB
+    assert connection_bytes(limits, None) == 128 * MIB
+    assert server_bytes(limits, Limits()) == 1024 * MIB
+    assert server_bytes(limits, Limits(unix=100 * MIB)) == 3200 * MIB
+    assert server_bytes(limits, Limits(tcp=None)) == 1024 * MIB
+
+
+def test_a_given_budget_is_what_it_is() -> None:
+    limits = ServerLimits(connection_bytes=5, server_bytes=7)
+    assert connection_bytes(limits, 16 * MIB) == 5
+    assert server_bytes(limits, Limits()) == 7
+    assert server_bytes(ServerLimits(connection_bytes=5), Limits()) == 40
+
+
+def test_params_weigh_their_raw_bytes() -> None:
+    assert size_of(UNSET) == 0
+    assert size_of(Raw(b'{"a":1}')) == 7
+    assert size_of(ToolCall("name", Raw(b"{}"), meta=Raw(b'{"x":2}'))) == 9
+
+
+def test_copied_params_are_equal_and_do_not_refer_to_their_frame() -> None:
+    frame = b'{"name":"echo","arguments":{"text":"%s"},"_meta":{}}' % (b"x" * 100)
+    alone = sys.getrefcount(frame)
+    params = Decoder(ToolCall).decode(frame)
+    assert sys.getrefcount(frame) > alone
+    found = copied(params)
+    assert found == params
+    assert bytes(found.arguments) == b'{"text":"%s"}' % (b"x" * 100)
+    del params
+    assert sys.getrefcount(frame) == alone
+    assert bytes(copied(Raw(b"{}"))) == b"{}"
+    assert copied(UNSET) is UNSET
