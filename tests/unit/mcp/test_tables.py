@@ -79,6 +79,10 @@ def test_types_that_share_a_struct_share_their_members() -> None:
     assert requires("ResourceContents", LATEST) == {"uri"}
     assert drops("ResourceContents", LATEST) == set()
     assert drops("ResourceContents", V2024_11_05) == {"_meta"}
+    shared = members("ResourceContents", LATEST)
+    assert shared is not None
+    assert shared["uri"].limits == (("format", "uri"),)
+    assert shared["text"].limits == ()
 
 
 def test_a_type_that_became_a_union_has_the_members_of_all() -> None:
