@@ -43,6 +43,8 @@ class ServerStats(Struct, frozen=True, kw_only=True):
     deferred_changes: int
     late_threads: int
     closed_unread: int
+    refused_connections: int
+    dropped_connections: int
 
 
 class Counters:
@@ -62,6 +64,9 @@ class Counters:
         self.late_threads = 0
         # Connections of clients that did not read.
         self.closed_unread = 0
+        # Connections beyond the limit of a listener, and silent ones that gave way to others.
+        self.refused_connections = 0
+        self.dropped_connections = 0
         # By kind of event: when it was last logged, and how many were not logged since.
         self._logged: dict[str, tuple[float, int]] = {}
 
@@ -110,4 +115,6 @@ def stats_of(core: ServerCore) -> ServerStats:
         deferred_changes=counters.deferred_changes,
         late_threads=counters.late_threads,
         closed_unread=counters.closed_unread,
+        refused_connections=counters.refused_connections,
+        dropped_connections=counters.dropped_connections,
     )

@@ -262,6 +262,7 @@ class ServerListener:
         if len(self._admitted) >= self._limits.connections:
             oldest = _oldest_unused(self._silent)
             if oldest is None:
+                self._app.counters.refused_connections += 1
                 _log.debug("connection refused: limit of %d reached", self._limits.connections)
                 return False
             self._drop(oldest, "no message so far, gave way to a new connection")
@@ -270,6 +271,7 @@ class ServerListener:
         return True
 
     def _drop(self, transport: AcceptedSocket, reason: str) -> None:
+        self._app.counters.dropped_connections += 1
         # At once: its task ends later, and another may take its place until then.
         self._admitted.discard(transport)
         self._silent.pop(transport, None)

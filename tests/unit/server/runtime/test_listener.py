@@ -490,6 +490,8 @@ def test_the_oldest_connection_without_a_message_gives_way(
             for reader, writer in (one, two, three, four):
                 writer.write(call(1, "echo", text="still here"))
                 assert b"still here" in await reader.readline()
+            stats = scene.app.stats()
+            assert (stats.dropped_connections, stats.refused_connections) == (10, 1)
 
     run(script, timers_too=True)
     assert caplog.text.count("no message so far, gave way to a new connection") == 10
