@@ -52,7 +52,7 @@ async def test_middleware_may_refuse(talk: Talk) -> None:
     assert (error["code"], error["message"]) == (-32600, "Closed today")
 
 
-@rule("K-23", provokes=("mcp.method.unknown",))
+@rule("K-23")
 async def test_a_method_of_ones_own_is_served_in_every_revision(talk: Talk) -> None:
     result = await talk.raw.result("example/double", {"value": 21})
     assert result["doubled"] == 42

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from base64 import b64decode, b64encode
 from typing import Any
 
@@ -389,3 +390,13 @@ async def test_a_tool_can_be_called_with_callbacks(talk: Talk) -> None:
     assert {type(each) for each in ended} == {type(good.result()), PeerError}
     assert good.result().value == 2
     assert bad.exception() is not None
+
+
+@rule("BP-170")
+async def test_the_names_of_tools_are_in_the_allowed_characters_and_listed_once(
+    talk: Talk,
+) -> None:
+    names = [tool.name for tool in await talk.client.list_tools()]
+    assert names
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch("[A-Za-z0-9_.-]{1,128}", name) for name in names)
