@@ -68,7 +68,7 @@ CONVERSATION: Final = (
 BROKEN: Final = (
     Broken("cut off in the middle", b'{"jsonrpc":"2.0","id":1,"meth', '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}', "jsonrpc.text.json", NEWEST),
     Broken("the same, in a revision that wants an id", b'{"jsonrpc":"2.0","id":1,"meth', '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}', "jsonrpc.text.json", OLDER),
-    Broken("not UTF-8", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}', "jsonrpc.text.utf8", NEWEST),
+    Broken("not UTF-8", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', '{"jsonrpc":"2.0","id":1,"error":{"code":-32700,"message":"Parse error"}}', "jsonrpc.text.utf8", NEWEST),
     Broken("no version", b'{"id":1,"method":"ping"}', '{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid Request"}}', "jsonrpc.version.required", NEWEST),
     Broken("an old version", b'{"jsonrpc":"1.0","id":1,"method":"ping"}', '{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid Request"}}', "jsonrpc.version.value", NEWEST),
     Broken("true for an id", b'{"jsonrpc":"2.0","id":true,"method":"ping"}', '{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request"}}', "jsonrpc.id.type", NEWEST),
