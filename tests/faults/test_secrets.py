@@ -10,10 +10,12 @@ import sys
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from tests.faults.scene import HANDSHAKE, Piped, address, piped, run
 from trunkline import Client, Context, Server, Stdio, TrunklineError
 from trunkline.jsonrpc import Policy
+from trunkline.judge import TraceEntry
 
 # Each begins differently from the others, so that a leak names its place.
 CANARY = "canary7f3a91c2"
@@ -259,3 +261,34 @@ def test_no_canary_of_an_envelope_with_credentials_is_seen(seen: Any) -> None:
         await near.close()
 
     run(script)
+
+
+def test_the_repr_of_an_elicited_answer_shows_no_canary() -> None:
+    class Login(Struct):
+        password: str
+
+    app = Server("asks")
+    shown: list[str] = []
+
+    @app.tool
+    async def typed(ctx: Context) -> str:
+        shown.append(repr(await ctx.elicit("log in", Login)))
+        return "in"
+
+    @app.tool
+    async def plain(ctx: Context) -> str:
+        form = {"type": "object", "properties": {"password": {"type": "string"}}}
+        shown.append(repr(await ctx.elicit("log in", form)))
+        return "in"
+
+    async def script() -> None:
+        async with Client(app, on_elicit=lambda _: {"password": "hunter2-CANARY"}) as client:
+            for name in ("typed", "plain"):
+                assert (await client.call_tool(name)).text == "in"
+
+    run(script)
+    message = {"params": {"password": "hunter2-CANARY"}}
+    shown.append(repr(TraceEntry(sender="client", message=message)))
+    assert len(shown) == 3
+    assert "CANARY" not in "".join(shown)
+    assert all("password" in each for each in shown)

@@ -854,6 +854,26 @@ def test_a_server_may_be_stopped_at_the_very_moment_when_its_last_task_ends(
     assert [str(each.exc_value) for each in unraisable] == []
 
 
+def test_an_answer_that_does_not_fit_its_form_kills_no_task() -> None:
+    async def script() -> None:
+        shop = Workshop()
+        async with talking(shop.app, PER_REQUEST) as talk:
+            task = await talk.begin("asks")
+            await talk.until(task, "input_required")
+            id = task["taskId"]
+            # A text was asked for.
+            for misfit in (3, None, ["x"], {"value": "x"}):
+                answers = {"which": accept(misfit)}
+                error = await talk.refused("tasks/update", taskId=id, inputResponses=answers)
+                assert error["code"] == -32602
+                assert (await talk.ask("tasks/get", taskId=id))["status"] == "input_required"
+            await talk.ask("tasks/update", taskId=id, inputResponses={"which": accept("x")})
+            over = await talk.until(task, "completed")
+            assert over["result"]["content"][0]["text"] == "for x"
+
+    run(script, timers_too=True)
+
+
 def _declared() -> dict[str, Any]:
     extensions: dict[str, Any] = {"extensions": {EXTENSION: {}}}
     return {"io.modelcontextprotocol/clientCapabilities": {**CAPABILITIES, **extensions}}
