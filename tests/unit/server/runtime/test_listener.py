@@ -412,7 +412,7 @@ def test_many_who_never_agree_on_tls_take_places_only_for_a_while(tmp_path: Path
 
     async def script() -> None:
         scene = Scene()
-        limits = SocketLimits(tls_handshake=0.3, connections=20)
+        limits = SocketLimits(tls_handshake=2.0, connections=20)
         address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
         async with scene.app.listen(address, limits=limits) as listening:
             assert isinstance(listening.address, Tcp)
