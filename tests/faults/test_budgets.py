@@ -104,9 +104,11 @@ def test_an_idle_connection_accepts_one_message_of_the_largest_size_whatever_its
     with piped("budget_server.py", limits(connection_bytes=MIB)) as server:
         largest = "x" * (16 * MIB - len(frame("one", "hold", text="", path=str(gate))))
         assert server.write_until_full(frame("one", "hold", text=largest, path=str(gate)), 1)
-        # A second one has no room, a small one neither; what needs no handler is served.
-        server.write(frame("two", "hold", text="x", path=str(gate)))
+        # A second one has no room. A small one has, and what needs no handler is served.
+        server.write(frame("two", "hold", text="x" * 1000, path=str(gate)))
         assert is_refusal(server.answer("two"))
+        server.write(frame("small", "echo", text="x"))
+        assert "result" in server.answer("small")
         server.send(server.request("tools/list", "list"))
         assert server.answer("list")["result"]["tools"]
         gate.touch()
@@ -119,6 +121,8 @@ def test_a_request_is_refused_for_its_size_before_it_is_decoded(tmp_path: Path) 
     gate = tmp_path / "gate"
     with piped("budget_server.py", limits(connection_bytes=8 * MIB)) as server:
         server.write(frame("first", "hold", text="x", path=str(gate)))
+        server.write(frame("begun", "echo", text="x"))
+        assert "result" in server.answer("begun")
         before = server.resident("VmHWM")
         # 15 MiB of empty lists are 320 MiB of Python objects.
         text = b'{"text":' + b"[" + b"[]," * (5 * MIB) + b"[]]}"

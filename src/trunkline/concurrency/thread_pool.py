@@ -31,6 +31,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final
 
+from msgspec import Struct
+
 from ..errors import TrunklineError
 
 __all__ = ["NoThreadFree", "ThreadPool", "ThreadShare", "deliver"]
@@ -59,20 +61,22 @@ class ThreadShare:
         self.abandoned = 0
 
 
-class _Job:
+# A Struct: one is made for each call, and a Struct is made in C.
+class _Job(Struct, eq=False):
     """One call, and where its result goes."""
 
-    __slots__ = ("call", "future", "is_late", "share", "since")
+    call: Callable[[], Any]
+    future: asyncio.Future[Any]
+    share: ThreadShare
+    # When it began to wait, and whether that was reported.
+    since: float = 0.0
+    is_late: bool = False
 
-    def __init__(
-        self, call: Callable[[], Any], future: asyncio.Future[Any], share: ThreadShare
-    ) -> None:
-        self.call = call
-        self.future = future
-        self.share = share
-        # When it began to wait, and whether that was reported.
-        self.since = 0.0
-        self.is_late = False
+
+class _Worker(threading.Thread):
+    """A thread of a pool, and the share it works for."""
+
+    share: ThreadShare
 
 
 class ThreadPool:
@@ -109,9 +113,8 @@ class ThreadPool:
         self._handed: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: set[threading.Thread] = set()
         self._idle = 0
-        # Shares with threads, and in each thread the share it works for.
+        # Shares with threads.
         self._shares: set[ThreadShare] = set()
-        self._current = threading.local()
         # Threads whose handler waits for its client, and uses no CPU meanwhile, or whose share
         # has left.
         self._blocked = 0
@@ -139,9 +142,10 @@ class ThreadPool:
         """
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        job = _Job(partial(copy_context().run, call), future, share or self._own_share)
+        share = share or self._own_share
+        job = _Job(partial(copy_context().run, call), future, share)
         with self._lock:
-            if job.share.jobs or not self._start(job):
+            if share.jobs or not self._start(job):
                 self._queue(job, loop)
         return future
 
@@ -163,22 +167,25 @@ class ThreadPool:
     def _start(self, job: _Job) -> bool:
         """Give a job to a thread; return False if none is free, or its share has enough."""
         share = job.share
-        if not self._may_take(share) or not (self._idle or self._start_thread(share)):
+        if share.busy >= self._half and self._is_shared():
+            return False
+        if not self._idle and not self._start_thread(share):
             return False
         self._idle -= 1
-        share.busy += 1
-        self._shares.add(share)
+        self._charge(share)
         self._handed.put(job)
         return True
 
-    def _may_take(self, share: ThreadShare) -> bool:
-        return share.busy < self._half or not self._is_shared()
+    def _charge(self, share: ThreadShare) -> None:
+        if not share.busy:
+            self._shares.add(share)
+        share.busy += 1
 
     def _start_thread(self, share: ThreadShare) -> bool:
         if len(self._threads) - self._blocked >= self._max_threads + self._lent(share):
             return False
         name = f"{self._name}-{len(self._threads) + 1}"
-        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        thread = _Worker(target=self._work, name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # the system has no more threads
@@ -230,7 +237,7 @@ class ThreadPool:
                 turns.popleft()
             else:
                 turns.rotate(-1)
-                if self._may_take(share):
+                if share.busy < self._half or not self._is_shared():
                     self._waiting -= 1
                     return share.jobs.popleft()
         return None
@@ -254,10 +261,12 @@ class ThreadPool:
         """
         with self._lock:
             # A thread that outlived `close` has no place to give up.
-            is_ours = threading.current_thread() in self._threads
-            share: ThreadShare = self._current.share if is_ours else self._own_share
-            is_counted = is_ours and not share.is_gone and self._blocked < self._max_threads
-            if is_counted:
+            thread = threading.current_thread()
+            is_ours = thread in self._threads and self._blocked < self._max_threads
+            share = thread.share if is_ours and isinstance(thread, _Worker) else None
+            if share is not None and share.is_gone:
+                share = None  # its place was given up already
+            if share is not None:
                 self._blocked += 1
                 share.busy -= 1
                 self._start_waiting()
@@ -266,9 +275,9 @@ class ThreadPool:
         finally:
             with self._lock:
                 # Unless the pool was closed meanwhile.
-                if is_counted and threading.current_thread() in self._threads:
+                if share is not None and thread in self._threads:
                     self._blocked -= 1
-                    share.busy += 1
+                    self._charge(share)
 
     def _report_late(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
@@ -306,11 +315,12 @@ class ThreadPool:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _work(self) -> None:
-        queue, thread = self._handed, threading.current_thread()
+        queue = self._handed
+        thread: Any = threading.current_thread()
         job = queue.get()
         while job is not None:
             share, future = job.share, job.future
-            self._current.share = share
+            thread.share = share
             value: Any = None
             error: BaseException | None = None
             try:
@@ -322,35 +332,30 @@ class ThreadPool:
             with self._lock:
                 job = None
                 if queue is self._handed:  # or the pool was closed meanwhile
-                    self._release(share)
-                    job = self._next()
-                    if job is not None:
-                        job.share.busy += 1
-                        self._shares.add(job.share)
+                    share.busy -= 1
+                    if not share.busy or share.abandoned:
+                        self._release(share)
+                    if self._turns and (job := self._next()) is not None:
+                        self._charge(job.share)
                     elif not self._keep_idle or self._has_too_many():
                         self._threads.discard(thread)
                         is_over = True
                     else:
                         self._idle += 1
             _soon(future, deliver, future, value, error)
-            del (
-                share,
-                self._current.share,
-                future,
-                value,
-                error,
-            )  # or an idle thread would keep them alive
+            # Or an idle thread would keep them alive.
+            del share, thread.share, future, value, error
             if is_over:
                 return
             if job is None:
                 job = queue.get()
 
     def _release(self, share: ThreadShare) -> None:
-        share.busy -= 1
+        """Correct the tables after the last call of a share, or one of a share that has left."""
         if share.abandoned:
             share.abandoned -= 1
             self._blocked -= 1
-        if share.busy <= 0:
+        if not share.busy:
             self._shares.discard(share)
 
     def _has_too_many(self) -> bool:

@@ -53,7 +53,7 @@ def test_stats_are_of_this_moment_and_a_new_server_has_none() -> None:
             wire.call(2, "hold")
             now = app.stats()
             assert (now.connections, now.in_flight, now.waiting) == (1, 1, 1)
-            assert now.held_bytes > opened
+            assert now.held_bytes > opened  # by the one that waits
             gate.set()
             await wire.answer(2)
             assert app.stats().held_bytes == opened

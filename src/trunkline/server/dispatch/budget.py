@@ -6,8 +6,8 @@ belong to a session or to a principal.
 
 The rules that live here, and only here:
 
-* A request weighs the bytes of its frame from when it is accepted until its handler has ended.
-  Of a batch, a request weighs the bytes of its own params.
+* A request of 1 KiB or more weighs the bytes of its frame, from when it is accepted until its
+  handler has ended. Of a batch, a request weighs the bytes of its own params.
 * The default budgets grow with the largest message that the codec accepts, so that one such
   message and its answer always fit.
 """
@@ -50,7 +50,6 @@ class ByteBudget:
     def __repr__(self) -> str:
         return f"<ByteBudget {self.used} of {self.limit} bytes>"
 
-    # Running a handler does the same without the call, for a connection and its server.
     def charge(self, size: int) -> None:
         """Count bytes that are held from now on."""
         self.used += size

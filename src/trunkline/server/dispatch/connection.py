@@ -53,7 +53,7 @@ from ..errors import as_redacted
 from .budget import ByteBudget, connection_bytes
 from .log_limit import LogLimit
 from .params import UNREADABLE, ToolCall
-from .requests import RequestRunner
+from .requests import SMALL_BYTES, RequestRunner
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
@@ -65,9 +65,6 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # Notifications for a client that does not read stop here. Requests wait from HIGH_WATER on.
 MAX_BACKLOG_BYTES: Final = 4 * HIGH_WATER
-# A larger request is weighed before it is decoded, a smaller one when its handler starts: what
-# needs no handler, such as `ping`, is then served whatever the server holds.
-_LARGE_BYTES: Final = 64 * 1024
 # For handlers that were cancelled to clean up.
 _CLEANUP_TIMEOUT_S: Final = 1.0
 
@@ -279,11 +276,11 @@ class Connection:
             self.end(TransportError(f"framing error: {fault}"))
 
     def _on_request(self, asked: IncomingRequest) -> None:
-        asked.size = size = self._frame_bytes
-        if asked.slot is None and size < _LARGE_BYTES and self.transport.backlog <= HIGH_WATER:
+        size = self._frame_bytes
+        if size < SMALL_BYTES and asked.slot is None and self.transport.backlog <= HIGH_WATER:
             self._serve(asked)  # as `take` would
         else:
-            self.runner.take(asked, self._policy)
+            self.runner.take(asked, size, self._policy)
 
     def _serve(self, asked: IncomingRequest) -> None:
         """Find the revision and the handler of a request, and serve it; it is always answered."""

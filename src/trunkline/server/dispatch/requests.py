@@ -14,8 +14,8 @@ The rules that live here, and only here:
   its own bytes, so that one message of any permitted size always fits.
 * No handler starts while the client does not read. A large result of a handler is dropped, and
   an error sent in its place, if the client has a whole budget of unread answers.
-* A handler keeps its decoded arguments, not the frame they came in, unless it may ask its client
-  inside a result: the digest of the request is made from the frame.
+* A handler keeps its decoded arguments, not the frame they came in, unless the frame is small or
+  the handler may ask its client inside a result: the digest of the request is made from the frame.
 * The handler of a notification counts as a running handler. A notification beyond the bounds is
   dropped: it has no answer, and a queue of them would have no end.
 * With `batch_order="sequential"` the requests of a batch run one after the other.
@@ -59,10 +59,19 @@ if TYPE_CHECKING:
     from ..registry.entries import Entry
     from .handler_run import HandlerRun
 
-__all__ = ["RETRY_AFTER_MS", "RequestRunner", "ResultRenderer"]
+__all__ = ["RETRY_AFTER_MS", "SMALL_BYTES", "RequestRunner", "ResultRenderer"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
+# A smaller request is not weighed while its handler runs: `in_flight_overall` bounds those to
+# 10 MiB, and most calls are that small.
+SMALL_BYTES: Final = 1024
+# What a small request weighs that waits, and one of a batch beside its params: the objects made
+# for it take about as much.
+_REQUEST_BYTES: Final = 2048
+# A request from this size on is refused before it is decoded, whatever its method; what needs no
+# handler and is smaller is served.
+_LARGE_BYTES: Final = 64 * 1024
 # `retryAfterMs` of an error because of overload.
 RETRY_AFTER_MS: Final = 1000
 # The methods of unanswered requests that the log names; extensions may have any number.
@@ -146,14 +155,19 @@ class RequestRunner:
 
     # -- starting ----------------------------------------------------------------------------
 
-    def take(self, asked: IncomingRequest, policy: Policy) -> None:
+    def take(self, asked: IncomingRequest, size: int, policy: Policy) -> None:
         """Serve a request, let it wait, or refuse it for its size before it is decoded."""
         if asked.slot is not None:
-            asked.size = size_of(asked.params)
+            # Each one: a batch may have a thousand, and there is no limit on batches.
+            size = asked.size = size_of(asked.params) + _REQUEST_BYTES
+        elif size >= SMALL_BYTES:
+            asked.size = size
         if self._transport.backlog > HIGH_WATER:
             self.unread.weigh()
             self._queue(asked, policy)
-        elif (limit := self._exceeded(asked.size)) is not None:
+        elif (size >= _LARGE_BYTES or asked.slot is not None) and (
+            limit := self._exceeded(size)
+        ) is not None:
             self._refuse(asked, policy, limit)
         elif asked.slot is not None and policy.batch_order == "sequential":
             self._take_turn(asked)
@@ -163,7 +177,7 @@ class RequestRunner:
     def begin(self, work: ResultRenderer, entry: Entry, values: Any, context: Context) -> None:
         """Run the handler of a request, now or when one of the others ends."""
         core, asked = self._core, context._asked
-        size, budget, overall = asked.size, self.budget, core.budget
+        size = asked.size
         waits = self.waiting and not (self._is_draining or self._is_turning)
         if waits or self.running >= core.limits.in_flight:
             self._queue(asked, context._rev.policy)
@@ -171,22 +185,17 @@ class RequestRunner:
             self._peer.fail(asked, _unavailable(context._rev.policy))
         elif core.in_flight >= core.limits.in_flight_overall:
             self._refuse(asked, context._rev.policy, "in_flight_overall")
-        elif (budget.used + size > budget.limit or overall.used + size > overall.limit) and (
-            limit := self._exceeded(size)
-        ) is not None:
+        elif (size or self.unread.bytes) and (limit := self._exceeded(size)) is not None:
             self._refuse(asked, context._rev.policy, limit)
         else:
             core.in_flight += 1
             self.running += 1
-            # As `charge` would; see `_done` for the opposite.
-            budget.used += size
-            overall.used += size
             self.at_work[asked] = context
-            may_ask = entry.arguments.wants_context or entry.path or core.middleware
-            if not (may_ask and context._rev.asks_in_results):
-                asked.params = UNSET
-                if asked.envelope is not None:
-                    asked.envelope.params = UNSET
+            if size:
+                self.budget.charge(size)
+                may_ask = entry.arguments.wants_context or entry.path or core.middleware
+                if not (may_ask and context._rev.asks_in_results):
+                    asked.set_params(UNSET)
             plain = not (entry.arguments.is_async or entry.path or core.middleware)
             run = context._run
             if entry.inline and plain and (run is None or run.begin is None):
@@ -298,7 +307,7 @@ class RequestRunner:
             run.on_end(outcome)
             run.end()
             return
-        core, unread, size = self._core, self.unread, asked.size
+        unread = self.unread
         try:
             if outcome is not None:
                 if unread.is_over and self._is_large(asked, outcome):
@@ -306,10 +315,10 @@ class RequestRunner:
                 self.answer(asked, outcome, context._rev.policy)
         finally:
             del self.at_work[asked]
-            core.in_flight -= 1
+            self._core.in_flight -= 1
             self.running -= 1
-            self.budget.used -= size
-            core.budget.used -= size
+            if asked.size:
+                self.budget.release(asked.size)
             if run is not None:
                 run.end()
         # From now on the answer is weighed as unread.
@@ -470,7 +479,7 @@ class RequestRunner:
         if len(self.waiting) >= limits.waiting:
             self._refuse(asked, policy, "waiting")
             self._end(TransportError(f"the client has {limits.waiting} waiting requests"))
-        elif (limit := self._exceeded(asked.size)) is not None:
+        elif (limit := self._exceeded(asked.size or _REQUEST_BYTES)) is not None:
             self._refuse(asked, policy, limit)
         else:
             self._hold(asked)
@@ -478,6 +487,8 @@ class RequestRunner:
 
     def _hold(self, asked: IncomingRequest) -> None:
         """Charge a request that is served later."""
+        if not asked.size:
+            asked.size = _REQUEST_BYTES
         self.budget.charge(asked.size)
         if asked.slot is not None:
             # Or it would keep the frame of its whole batch.

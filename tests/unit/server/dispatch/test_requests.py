@@ -61,11 +61,11 @@ def test_a_running_handler_holds_its_arguments_and_not_the_frame_they_came_in() 
         await gate.wait()
         return len(text)
 
-    async def held(revision: str, tool: str) -> bool:
+    async def held(revision: str, tool: str, size: int = 1000) -> bool:
         """Call a tool; return True if the request still has its params while it runs."""
         gate.clear()
         async with connected(app, revision) as wire:
-            params = {"name": tool, "arguments": {"text": "x"}}
+            params = {"name": tool, "arguments": {"text": "x" * size}}
             if revision == PER_REQUEST:
                 params["_meta"] = META
             wire.ask(1, "tools/call", params)
@@ -77,7 +77,7 @@ def test_a_running_handler_holds_its_arguments_and_not_the_frame_they_came_in() 
             is_kept = asked.params is not UNSET
             assert (asked.envelope.params is not UNSET) == is_kept
             gate.set()
-            assert (await wire.answer(1))["result"]["content"][0]["text"] == "1"
+            assert (await wire.answer(1))["result"]["content"][0]["text"] == str(size)
         return is_kept
 
     for tool in ("hold", "ask"):
@@ -85,6 +85,8 @@ def test_a_running_handler_holds_its_arguments_and_not_the_frame_they_came_in() 
     assert not asyncio.run(held(PER_REQUEST, "hold"))
     # A question inside a result has a digest of the request.
     assert asyncio.run(held(PER_REQUEST, "ask"))
+    # A small frame is not worth the effort.
+    assert asyncio.run(held(REVISION, "hold", 100))
 
 
 def test_the_reply_to_a_question_counts_as_held_until_its_handler_ends() -> None:
@@ -213,3 +215,41 @@ def test_the_handler_of_a_notification_is_cancelled_with_its_connection() -> Non
         assert app.stats().in_flight == app.stats().held_bytes == 0
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("order", ["sequential", "parallel"])
+def test_small_requests_of_batches_weigh_too(order: str) -> None:
+    policy = Policy.mcp("2025-03-26").replace(batch_order=order)
+    limits = ServerLimits(in_flight=2, connection_bytes=100_000)
+    app = Server("test", policy=policy, revisions=["2025-03-26"], limits=limits)
+    gate = asyncio.Event()
+
+    @app.tool
+    async def hold() -> str:
+        await gate.wait()
+        return "done"
+
+    async def main() -> None:
+        async with connected(app, "2025-03-26") as wire:
+            for n in range(20):
+                wire.send(
+                    [
+                        {
+                            "jsonrpc": "2.0",
+                            "id": f"{n}-{k}",
+                            "method": "tools/call",
+                            "params": {"name": "hold", "arguments": {}},
+                        }
+                        for k in range(10)
+                    ]
+                )
+            now = app.stats()
+            assert now.held_bytes <= 100_000
+            assert now.refused["connection_bytes"] > 100
+            gate.set()
+            answers = [each for batch in await wire.until(20) for each in batch]
+            assert len({each["id"] for each in answers}) == 200
+            assert sum("error" in each for each in answers) == now.refused["connection_bytes"]
+
+    asyncio.run(main())
+    assert app.stats().held_bytes == 0
