@@ -81,6 +81,23 @@ subprocess.run(["echo", "by a child"])
     assert said == ["before", "by a child", "held on to", "printed", "written"]
 
 
+@pytest.mark.parametrize("when", ["at the start", "before it connects"])
+def test_stray_output_reaches_nothing_where_stderr_is_closed(when: str) -> None:
+    during = """
+print("printed")
+sys.__stdout__.write("held on to\\n")
+os.write(1, b"written\\n")
+subprocess.run(["echo", "by a child"])
+"""
+    if when == "at the start":
+        command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *echo(during)]
+    else:
+        command = echo(during, before="os.close(2)")
+    done = run(command, input=FRAMES, stdout=subprocess.PIPE)
+    assert done.stdout == FRAMES
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("how", ["sys.stdout.close()", "os.close(1)", "sys.__stdout__.close()"])
 def test_whoever_closes_stdout_closes_neither_the_wire_nor_stderr(how: str) -> None:
     during = f"""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -146,7 +147,7 @@ class _StandardStreams:
     def take_input(self) -> int:
         """Return a private descriptor for stdin, and leave an empty file in its place."""
         _check_was_open(sys.__stdin__)
-        self._input = os.dup(0)
+        self._input = _private_copy(0)
         empty = os.open(os.devnull, os.O_RDONLY)
         os.dup2(empty, 0)
         os.close(empty)
@@ -155,7 +156,7 @@ class _StandardStreams:
     def take_output(self) -> int:
         """Return a private descriptor for stdout, and leave stderr in its place."""
         _check_was_open(sys.__stdout__)
-        self._output = os.dup(1)
+        self._output = _private_copy(1)
         _lead_output_to_stderr()
         # Not `sys.stderr` itself: a handler that closes its stdout must not close our log.
         self._replacement = open(  # noqa: SIM115  # it stays open while connected
@@ -194,13 +195,23 @@ def _check_was_open(stream: TextIO | None) -> None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
+def _private_copy(fd: int) -> int:
+    """Duplicate a descriptor, above those of the standard streams: one of them may be closed."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
 def _lead_output_to_stderr() -> None:
+    """Lead descriptor 1 to stderr, or nowhere if stderr is closed."""
     try:
+        # Closed when Python started: its number is that of the first file opened since.
+        if sys.__stderr__ is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         os.dup2(2, 1)
-    except OSError:  # stderr is closed
+    except OSError:
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.close(null)
+        if null != 1:
+            os.dup2(null, 1)
+            os.close(null)
 
 
 def _flush(stream: TextIO | None) -> None:
