@@ -324,6 +324,11 @@ class ToolFailed(TrunklineError):
         return _told(self.args[0])
 
 
+def pointer_value(pointer: str) -> str:
+    """Return a redacted JSON pointer for an encoder, with lone surrogates escaped."""
+    return str(redact(pointer)).encode("utf-8", "backslashreplace").decode()
+
+
 def show_pointer(pointer: str) -> str:
     """Return a redacted JSON pointer on one line, with control characters escaped."""
     return visible(str(redact(pointer)), kept="")

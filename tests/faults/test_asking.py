@@ -815,7 +815,7 @@ def test_a_flood_of_states_that_are_none_of_ours_grows_no_process() -> None:
 @pytest.mark.parametrize("member", ["inputResponses", "requestState"])
 def test_what_waiting_calls_bring_back_counts_as_bytes_that_wait(member: str) -> None:
     async def script() -> None:
-        server = Interviewer(in_flight=1, waiting_bytes=MIB)
+        server = Interviewer(in_flight=1, connection_bytes=MIB)
         async with connected(server.app, PER_REQUEST) as wire:
             wire.ask("first", "tools/call", {"name": "never_ends", "_meta": meta()})
             await asyncio.wait_for(server.begun.wait(), 5)
@@ -1104,7 +1104,8 @@ def test_in_whatever_order_a_client_calls_cancels_and_answers_nothing_is_left(se
                 server.app.stop(at_once=how != "stop")
                 await until_async(lambda: wire.ended)
         # No thread asks on when the loop is gone.
-        await until_async(lambda: not server.app._core.threads._calls)
+        threads = server.app._core.threads
+        await until_async(lambda: not threads.busy and not threads.waiting)
         answered = replies(wire)
         assert len(answered) == len(set(map(str, answered)))
         assert server.app._core.in_flight == 0

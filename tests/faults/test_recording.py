@@ -77,9 +77,11 @@ def test_a_proxy_records_no_secret_of_a_frame_that_cannot_be_decoded(tmp_path: P
     entries = [json.loads(line) for line in record.read_text().splitlines()]
     sent = [entry for entry in entries if entry.get("from") == "client"]
     assert len(sent) == len(NOTES)
-    assert ["message" in entry for entry in sent] == [True, *[False] * (len(NOTES) - 1)]
-    ids = [entry["unread"].get("value", entry["unread"])["id"] for entry in sent[1:]]
-    assert ids == list(range(1, len(NOTES)))
+    # The second, with a lone surrogate, is read with U+FFFD in its place.
+    assert ["message" in entry for entry in sent] == [True, True, *[False] * (len(NOTES) - 2)]
+    assert [each["rule"] for each in sent[1]["faults"]] == ["jsonrpc.text.surrogate"]
+    ids = [entry["unread"].get("value", entry["unread"])["id"] for entry in sent[2:]]
+    assert ids == list(range(2, len(NOTES)))
 
 
 def seconds(run: Callable[[], object]) -> float:

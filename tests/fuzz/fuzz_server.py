@@ -473,7 +473,9 @@ def check(data: bytes) -> None:
     frames = list(frames_of(choices, mode))
     log, stage = Log(), scene()
     stage.begin()
-    loggers = [logging.getLogger(name) for name in ("trunkline", "asyncio")]
+    # Also that of the server by itself: other tests of a process may have set its level.
+    names = ("trunkline", "trunkline.server", "asyncio")
+    loggers = [logging.getLogger(name) for name in names]
     before = [(each.level, each.propagate) for each in loggers]
     for each in loggers:
         each.addHandler(log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ....errors import show_pointer
+from ....errors import pointer_value
 from . import JudgedMessage, LocatedFinding, ValidationReport, address, json_document
 
 __all__ = ["FORMAT", "render"]
@@ -49,7 +49,7 @@ def _finding(seen: LocatedFinding) -> dict[str, Any]:
     return {
         "rule": finding.rule,
         "level": finding.level,
-        "where": show_pointer(finding.where),
+        "where": pointer_value(finding.where),
         "got": finding.got,
         "expected": finding.expected,
         "source": finding.source,

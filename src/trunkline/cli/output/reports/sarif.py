@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from .... import __version__
-from ....errors import show_pointer
+from ....errors import pointer_value
 from ....judge.finding import Finding
 from ....spec.jsonrpc import RULES as JSONRPC_RULES
 from ....spec.mcp.rules import RULES as MCP_RULES
@@ -86,7 +86,7 @@ def _result(
 
 
 def _location(report: ValidationReport, message: JudgedMessage, finding: Finding) -> dict[str, Any]:
-    pointer = show_pointer(finding.where)
+    pointer = pointer_value(finding.where)
     logical: list[dict[str, Any]] = [
         {"name": message.method or message.label, "kind": "function"},
         {"fullyQualifiedName": f"message {message.number}#{pointer}", "kind": "member"},
@@ -100,5 +100,5 @@ def _location(report: ValidationReport, message: JudgedMessage, finding: Finding
 
 def _fingerprint(message: JudgedMessage, finding: Finding) -> str:
     """Return a hash that does not change when a finding moves to another line."""
-    facts = "\n".join((finding.rule, message.method, message.label, show_pointer(finding.where)))
+    facts = "\n".join((finding.rule, message.method, message.label, pointer_value(finding.where)))
     return sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
