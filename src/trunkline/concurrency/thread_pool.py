@@ -72,6 +72,9 @@ class _Job(Struct, eq=False):
     since: float = 0.0
     is_late: bool = False
 
+    def __repr__(self) -> str:
+        return "<_Job>"  # the arguments of the call may be a peer's
+
 
 class _Worker(threading.Thread):
     """A thread of a pool, and the share it works for."""

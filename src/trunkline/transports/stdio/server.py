@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -197,6 +196,9 @@ def _check_was_open(stream: TextIO | None) -> None:
 
 def _private_copy(fd: int) -> int:
     """Duplicate a descriptor, above those of the standard streams: one of them may be closed."""
+    # Imported here: this module loads on systems without it.
+    import fcntl
+
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
 
 
