@@ -39,6 +39,7 @@ OURS: Final = {
     "client.server_requests.handlers.HandlerFunctions": "functions of the author",
     "client.subscriptions.notifications.NotificationListeners": "functions of the author",
     "compat.erlmcp.ids.IdUsage": "numbers",
+    "concurrency.thread_pool._Worker": "the repr of a thread",
     "compat.mcpp._TimeoutEntry": "numbers and an id",
     "jsonrpc.decoders.MessageDecoder": "decoders",
     "jsonrpc.limits.Limits": "settings; refuses all but integers",
