@@ -73,6 +73,11 @@ class Limits(Struct, frozen=True, kw_only=True):
         size: int | None = getattr(self, transport)
         return size
 
+    @property
+    def largest_message(self) -> int:
+        """The largest size limit of all transports, in bytes; 0 if none has one."""
+        return max(getattr(self, each) or 0 for each in _TRANSPORTS)
+
     @classmethod
     def named(cls, name: str) -> Limits:
         """Return a preset: `mcp-16m`, `erlmcp-doc` or `pierre-5m`.

@@ -14,6 +14,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -35,8 +36,7 @@ class NotificationBudget:
     __slots__ = ("_dropped", "_held", "_lock", "max_bytes")
 
     def __init__(self, limits: Limits) -> None:
-        sizes = (limits.message_size(name) for name in ("default", "stdio", "tcp", "unix"))
-        self.max_bytes = SHARED_BYTES + max(size or 0 for size in sizes)
+        self.max_bytes = SHARED_BYTES + limits.largest_message
         # The thread of synchronous callbacks releases what the event loop took.
         self._lock = threading.Lock()
         self._held = 0
@@ -72,16 +72,16 @@ class NotificationBudget:
             self._dropped += 1
 
 
-class WeighedCallback:
+class WeighedCallback(ABC):
     """A callback with a queue of its own, which is called with the weight of a notification."""
 
+    @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> object:
         """Queue a call that is not about a notification."""
-        raise NotImplementedError
 
+    @abstractmethod
     def call_weighed(self, weight: int, *args: Any) -> None:
         """Queue a call, or drop it if the budget is used up."""
-        raise NotImplementedError
 
 
 def weigh(params: Any) -> int:

@@ -14,11 +14,11 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
 
-from ...jsonrpc.limits import Limits, TransportName
+from ...jsonrpc.limits import Limits
 from .params import ToolCall
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ def server_bytes(limits: ServerLimits, messages: Limits) -> int:
     """Return the budget of all connections together."""
     if limits.server_bytes is not None:
         return limits.server_bytes
-    sizes = (messages.message_size(name) for name in get_args(TransportName))
-    largest = max(size or 0 for size in sizes)
-    return _FULL_CONNECTIONS * connection_bytes(limits, largest)
+    return _FULL_CONNECTIONS * connection_bytes(limits, messages.largest_message)
 
 
 def size_of(params: Any) -> int:

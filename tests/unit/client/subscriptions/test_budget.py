@@ -22,7 +22,8 @@ MIB = 1024 * 1024
 def test_the_bound_grows_with_the_largest_message() -> None:
     assert NotificationBudget(Limits()).max_bytes == SHARED_BYTES + 16 * MIB
     assert NotificationBudget(Limits(stdio=64 * MIB)).max_bytes == SHARED_BYTES + 64 * MIB
-    unlimited = Limits(default=None, stdio=None, tcp=None, unix=None)
+    names = ("default", "stdio", "tcp", "unix", "http", "websocket", "sse")
+    unlimited = Limits(**dict.fromkeys(names))
     assert NotificationBudget(unlimited).max_bytes == SHARED_BYTES
 
 

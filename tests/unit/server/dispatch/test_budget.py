@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 
+import pytest
 from msgspec import UNSET, Raw
-from msgspec.json import Decoder
+from msgspec.json import Decoder, decode
 
 from trunkline import ServerLimits
 from trunkline.jsonrpc import Limits
@@ -67,3 +69,16 @@ def test_copied_params_are_equal_and_do_not_refer_to_their_frame() -> None:
     assert sys.getrefcount(frame) == alone
     assert bytes(copied(Raw(b"{}"))) == b"{}"
     assert copied(UNSET) is UNSET
+
+
+@pytest.mark.parametrize("element", ["[]", "{}"])
+def test_decoded_values_take_up_to_24_times_their_text_as_the_docs_say(element: str) -> None:
+    text = f"[{','.join([element] * 100_000)}]".encode()
+    tracemalloc.start()
+    try:
+        held = decode(text)
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(held) == 100_000
+    assert 20 < size / len(text) < 25
