@@ -27,13 +27,11 @@ INTERVAL_S: Final = 60.0
 class LogLimit:
     """The warnings of one listener, or of one connection without a listener."""
 
-    __slots__ = ("_counts", "_loop", "_timer", "_until", "is_shared", "suppressed")
+    __slots__ = ("_counts", "_loop", "_timer", "_until", "is_shared")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, is_shared: bool = False) -> None:
         # Whether it outlives a connection.
         self.is_shared = is_shared
-        # How many warnings were suppressed, in total.
-        self.suppressed = 0
         self._loop = loop
         # By kind, which is the text without its facts, since the start of the interval.
         self._counts: dict[str, int] = {}
@@ -50,7 +48,6 @@ class LogLimit:
         if count <= MAX_LOGGED:
             _log.warning(text, *facts)
             return
-        self.suppressed += 1
         _log.debug(text, *facts)
         if self._timer is None:
             self._timer = self._loop.call_at(self._until, self._report)
