@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from time import process_time
 from typing import Any
 
 import pytest
 
 from tests.cases import for_each
+from tests.cpu_time import cpu_s
 from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Client, Context, Server
 from trunkline.jsonrpc import Policy
@@ -35,13 +35,7 @@ def one_loop() -> float:
         for _ in range(MIB):
             pass
 
-    return min(cpu(loop) for _ in range(3))
-
-
-def cpu(work: Callable[[], object]) -> float:
-    start = process_time()
-    work()
-    return process_time() - start
+    return min(cpu_s(loop) for _ in range(3))
 
 
 def assert_linear(work: Callable[[int], object]) -> None:
@@ -49,7 +43,7 @@ def assert_linear(work: Callable[[int], object]) -> None:
     loop = one_loop()
     for mib in SIZES:
         # The better of two: another process may have emptied the caches meanwhile.
-        taken = min(cpu(lambda mib=mib: work(mib * MIB)) for _ in range(2))
+        taken = min(cpu_s(lambda mib=mib: work(mib * MIB)) for _ in range(2))
         assert taken < MAX_LOOPS * mib * loop, f"{taken / loop / mib:.1f} loops for {mib} MiB"
 
 

@@ -7,13 +7,12 @@ import os
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.canaries import SECRETS
+from tests.cpu_time import calibration_s, cpu_s
 from trunkline.cli import main
 from trunkline.cli.command import UsageError
 from trunkline.cli.recording import recording
@@ -30,20 +29,6 @@ def login(auth: str = "", note: str = "") -> str:
 
 app.run()
 """
-SECRETS: dict[str, Any] = {
-    "auth": "CANARY-auth",
-    "pass": "CANARY-pass",
-    "jwt": "CANARY-jwt",
-    "bearer": "CANARY-bearer",
-    "codeVerifier": "CANARY-verifier",
-    "password": {"value": "CANARY-nested"},
-    "cookies": ["CANARY-list"],
-    "h": {"name": "X-Api-Key", "value": "CANARY-header"},
-    "pair": ["Authorization", "CANARY-pair"],
-    "accessKeyId": "CANARY-akid",
-    "api.key": "CANARY-dot",
-    "private_key_pem": "CANARY-pem",
-}
 NOTES = [
     b"plain",
     b"cut emoji \\ud83d",
@@ -84,30 +69,19 @@ def test_a_proxy_records_no_secret_of_a_frame_that_cannot_be_decoded(tmp_path: P
     assert ids == list(range(2, len(NOTES)))
 
 
-def seconds(run: Callable[[], object]) -> float:
-    begin = time.process_time()
-    run()
-    return time.process_time() - begin
-
-
-def loop() -> None:
-    for _ in range(1_000_000):
-        pass
-
-
 @pytest.mark.parametrize("part", [b"some text ", b"-eyJ", b"token=", b"://"])
 def test_recording_a_large_text_takes_time_in_proportion_to_it(part: bytes) -> None:
     text = part * (4 * MIB // len(part))
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"text":"%s"}}' % text
-    unit = max(seconds(loop) for _ in range(3))
+    unit = calibration_s()
     entry = TraceEntry(sender="client", transport="stdio")
-    assert seconds(lambda: encode_entry(frame_entry(data, entry))) < 60 * unit
+    assert cpu_s(lambda: encode_entry(frame_entry(data, entry))) < 60 * unit
 
 
 def test_judging_a_batch_takes_no_more_time_than_one_of_the_limit() -> None:
-    unit = max(seconds(loop) for _ in range(3))
+    unit = calibration_s()
     data = b"[" + b"{}," * (2 * MIB // 3) + b"{}]"
-    assert seconds(lambda: Conversation().feed(data, "client", "stdio")) < 60 * unit
+    assert cpu_s(lambda: Conversation().feed(data, "client", "stdio")) < 60 * unit
 
 
 def test_a_pipe_of_another_user_is_not_written_to(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 import logging
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from msgspec import field as named
 from msgspec import json as msgspec_json
 
 from tests.cases import for_each
+from tests.cpu_time import calibration_s, cpu_s
 from trunkline import redaction
 from trunkline.errors import InvalidMessage, LocalProtocolError, RemoteProtocolError
 from trunkline.jsonrpc import (
@@ -1066,22 +1066,11 @@ REPEATED = [
 ]
 
 
-def seconds(run: Callable[[], object]) -> float:
-    begin = time.process_time()
-    run()
-    return time.process_time() - begin
-
-
-def loop() -> None:
-    for _ in range(1_000_000):
-        pass
-
-
 @pytest.mark.parametrize(("part", "most"), REPEATED, ids=[part for part, _ in REPEATED])
 def test_the_time_to_conceal_a_text_grows_with_its_length_alone(part: str, most: int) -> None:
     text = part * (4 * MIB // len(part))
-    unit = max(seconds(loop) for _ in range(3))
-    assert seconds(lambda: conceal(text)) < most * unit
+    unit = calibration_s()
+    assert cpu_s(lambda: conceal(text)) < most * unit
 
 
 def test_base64_of_content_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -275,7 +275,7 @@ class Wire:
                 while await self.reader.read(1 << 20):
                     pass
                 return await self.process.wait()
-        except BaseException:
+        except BaseException:  # a cancellation too: the process would stay
             self.process.kill()
             await self.process.wait()
             raise
@@ -297,7 +297,7 @@ async def dial(address: Unix) -> socket.socket:
                     await asyncio.sleep(0.005)
                 else:
                     return sock
-    except BaseException:
+    except BaseException:  # a cancellation too: the descriptor would leak
         sock.close()
         raise
 

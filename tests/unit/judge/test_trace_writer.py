@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.canaries import CANARY, SECRETS
 from tests.cases import for_each
 from trunkline.errors import NOTHING
 from trunkline.jsonrpc.framing import BadHeader, Oversize, Truncated
@@ -22,21 +23,6 @@ from trunkline.judge.trace_writer import (
 )
 from trunkline.redaction import HIDDEN
 
-CANARY = "CANARY"
-SECRETS: dict[str, Any] = {
-    "auth": "CANARY-auth",
-    "pass": "CANARY-pass",
-    "jwt": "CANARY-jwt",
-    "bearer": "CANARY-bearer",
-    "codeVerifier": "CANARY-verifier",
-    "password": {"value": "CANARY-nested"},
-    "cookies": ["CANARY-list"],
-    "h": {"name": "X-Api-Key", "value": "CANARY-header"},
-    "pair": ["Authorization", "CANARY-pair"],
-    "accessKeyId": "CANARY-akid",
-    "api.key": "CANARY-dot",
-    "private_key_pem": "CANARY-pem",
-}
 # Bytes that take the place of a note, and make the frame anything but JSON.
 DAMAGE = {
     "a cut emoji": b"\\ud83d",
