@@ -69,6 +69,7 @@ class UnmatchedReplyEvent(NamedTuple):
 ProtocolProblem: TypeAlias = InvalidMessage | UnmatchedReplyEvent
 
 Write: TypeAlias = Callable[[bytes, Any], object]
+WriteAnswer: TypeAlias = Callable[[bytes, Any, ErrorObject | InvalidMessage | None], object]
 
 
 def _ignore(*_: object) -> None:
@@ -80,8 +81,10 @@ class Peer:
 
     `write(frame, route)` sends a frame. `on_request(asked)` has to end, now or
     later, in `answer`, `fail` or `drop`. `on_settled(route)` is called when a frame
-    that was fed is complete: its answer was written, or none will be. A transport
-    with one stream per frame needs it.
+    that was fed is complete: its answer was written, or none will be.
+    `write_answer(frame, route, error)` sends the answer to a request or batch in place
+    of `write`; `error` is that of a single request that failed, else None. A transport
+    with one stream per frame needs both.
 
     Without `answers_faults` an invalid message is reported and never answered,
     alone or in a batch: it may be a log line on stdout, whose writer reads no answers.
@@ -101,6 +104,7 @@ class Peer:
         "_on_settled",
         "_outgoing",
         "_write",
+        "_write_answer",
         "batched_bytes",
     )
 
@@ -116,6 +120,7 @@ class Peer:
         on_reply: Callable[[Pending, Reply | InvalidMessage], object] = _ignore,
         on_problem: Callable[[ProtocolProblem, Any], object] = _ignore,
         on_settled: Callable[[Any], object] | None = None,
+        write_answer: WriteAnswer | None = None,
         ids: IdSource | None = None,
         answers_faults: bool = True,
     ) -> None:
@@ -126,6 +131,7 @@ class Peer:
         self._ids = IdSource(first=policy.first_id, maximum=policy.max_id) if ids is None else ids
         self._ids_last = policy.ids_last_a_session
         self._write = write
+        self._write_answer = write_answer
         self._on_request = on_request
         self._on_notification = on_notification
         self._on_reply = on_reply
@@ -239,10 +245,16 @@ class Peer:
                     is_answered = False
             if self._incoming.find(fault.id) is not None:
                 fault.id = None
-        self._settle(fault.answer() if is_answered else None, route, slot)
+        self._settle(fault.answer() if is_answered else None, route, slot, fault)
         self._on_problem(fault, route)
 
-    def _settle(self, answer: bytes | None, route: Any, slot: _Slot | None) -> None:
+    def _settle(
+        self,
+        answer: bytes | None,
+        route: Any,
+        slot: _Slot | None,
+        error: ErrorObject | InvalidMessage | None = None,
+    ) -> None:
         """Record an answer, or None for no answer; write it, or the batch it completes."""
         if self._is_closed:
             return
@@ -256,9 +268,12 @@ class Peer:
                 self.batched_bytes += size
                 return
             self.batched_bytes -= batch.held
-            answer = batch.joined()
+            answer, error = batch.joined(), None
         if answer is not None:
-            self._write(answer, route)
+            if self._write_answer is None:
+                self._write(answer, route)
+            else:
+                self._write_answer(answer, route, error)
         if self._on_settled is not None:
             self._on_settled(route)
 
@@ -299,7 +314,8 @@ class Peer:
         if asked.slot is None and self._on_settled is None:
             self._write(written, asked.route)
         else:
-            self._settle(written, asked.route, asked.slot)
+            error = reply.error if type(reply) is Failure else None
+            self._settle(written, asked.route, asked.slot, error)
         return True
 
     # -- sending -----------------------------------------------------------------------------

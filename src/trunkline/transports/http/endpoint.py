@@ -1,0 +1,459 @@
+"""The routes of an HTTP listener, and the era of each message: which exchange serves a request.
+
+An `Endpoint` gets parsed requests from the HTTP server or the ASGI adapter, and answers them
+through their `Responder`. It has no I/O of its own. What a message means is up to the server
+behind it, a `Service`.
+
+The rules that live here, and only here:
+
+* The era is decided per message. A version header that names a revision without a handshake, or
+  none that is served, makes a POST a single request. Any other belongs to the session that it names;
+  without one, it opens a session if its method is `initialize`.
+                                               [MCP 2026-07-28, basic/versioning]
+* GET and DELETE belong to sessions; without revisions that have sessions they are 405.
+                                  [MCP 2026-07-28, basic/transports/streamable-http]
+* A session of another principal is answered as one that does not exist.            [SEC-06]
+* The gate is passed before the body is read, on every route but those for health checks, which
+  tell nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import UNSET, DecodeError, Struct, UnsetType, ValidationError, field
+from msgspec.json import Decoder, encode
+
+from ...exception_text import as_redacted
+from ...jsonrpc.messages import Shown
+from ...spec.mcp.meta import PROTOCOL_VERSION
+from ...store.errors import StoreError
+from .admission import Refusal
+from .event_log import parse_event_id
+from .exchange import JSON_HEADERS, STREAM_HEADERS, Exchange, accepted_types, event_of
+from .sessions import SessionTable
+
+if TYPE_CHECKING:
+    from ...errors import InvalidMessage
+    from ...jsonrpc.framing import Oversize
+    from ...jsonrpc.messages import ErrorObject
+    from .admission import Admission
+    from .exchange import Headers, Responder
+    from .request import HttpRequest
+    from .sessions import HttpSession
+    from .settings import HttpLimits, HttpSettings
+    from .single_request import SingleRequest
+
+__all__ = ["Endpoint", "Service", "error_body"]
+
+_log: Final = logging.getLogger("trunkline.http")
+
+HEALTH_PATH: Final = "/healthz"
+READY_PATH: Final = "/readyz"
+
+# JSON-RPC "invalid request": the code of an error that has no code of its own.
+_INVALID_REQUEST: Final = -32600
+_JSON_TYPE: Final = b"application/json"
+
+
+class Service(Protocol):
+    """The server behind an endpoint."""
+
+    # The revisions that are served, as headers spell them.
+    handshake: frozenset[bytes]
+    per_request: frozenset[bytes]
+    is_ready: bool
+
+    def open_session(self, session: HttpSession) -> None:
+        """Serve a new session; it sets the callbacks of the session."""
+        ...
+
+    def single(self, client: str, principal: str | None) -> SingleRequest | None:
+        """Return a transport for one request, or None if the client has too many."""
+        ...
+
+    def handshake_status(self, error: ErrorObject | InvalidMessage) -> int:
+        """Return the HTTP status of an error, in a session."""
+        ...
+
+    def per_request_status(self, error: ErrorObject | InvalidMessage) -> int:
+        """Return the HTTP status of an error to a single request."""
+        ...
+
+
+class _Meta(Shown, Struct, frozen=True):
+    protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
+
+
+class _OpeningParams(Shown, Struct, frozen=True):
+    meta: _Meta | UnsetType = field(default=UNSET, name="_meta")
+
+
+class _Opening(Shown, Struct, frozen=True):
+    """What tells a message that opens a session from one that stands by itself."""
+
+    method: str | UnsetType = UNSET
+    params: _OpeningParams | UnsetType = UNSET
+
+
+_opening: Final = Decoder(_Opening).decode
+
+
+def error_body(message: str, code: int = _INVALID_REQUEST) -> bytes:
+    """Return a JSON-RPC error without an id, as the body of an HTTP error."""
+    return encode({"jsonrpc": "2.0", "error": {"code": code, "message": message}})
+
+
+class Endpoint:
+    """The routes of one listener."""
+
+    def __init__(
+        self,
+        service: Service,
+        admission: Admission,
+        settings: HttpSettings,
+        limits: HttpLimits,
+        path: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self.service = service
+        self.admission = admission
+        self.settings = settings
+        self.limits = limits
+        self.path = path
+        self.sessions = SessionTable(limits)
+        self._clock = clock
+        self._has_cors = bool(settings.cors)
+        self._routes: dict[str, Callable[[HttpRequest, Any, Responder], None]] = {
+            path: self._mcp,
+            HEALTH_PATH: self._health,
+            READY_PATH: self._ready,
+        }
+        if path != "/" and not path.endswith("/"):
+            self._routes[f"{path}/"] = self._mcp
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- admission ---------------------------------------------------------------------------
+
+    def admit(self, request: HttpRequest) -> Refusal | None:
+        """Decide on a request by its head; None lets it in."""
+        route = self._routes.get(request.path)
+        if route is None:
+            # Checked first: what a route answers is not for pages that guess names.
+            return self.admission.check(request) or Refusal(404, "Not found")
+        if request.path in (HEALTH_PATH, READY_PATH):
+            if request.method not in ("GET", "HEAD"):
+                return Refusal(405, "Method not allowed", ((b"allow", b"GET, HEAD"),))
+            return None
+        refusal = self.admission.check(request)
+        if refusal is not None:
+            return refusal
+        if request.method == "POST":
+            return self._admit_post(request)
+        if request.method == "OPTIONS" and self._has_cors:
+            return None
+        if not self._allows(request):
+            allowed = b"POST, GET, DELETE" if self.service.handshake else b"POST"
+            return Refusal(405, "Method not allowed", ((b"allow", allowed),))
+        return None
+
+    def _allows(self, request: HttpRequest) -> bool:
+        if request.protocol_version in self.service.per_request:
+            return False
+        return bool(self.service.handshake) and request.method in ("GET", "DELETE")
+
+    def _admit_post(self, request: HttpRequest) -> Refusal | None:
+        kind = request.content_type
+        if kind != _JSON_TYPE and not _is_json(kind):
+            return Refusal(415, "Content-Type must be application/json")
+        if not any(accepted_types(request.accept)):
+            return Refusal(406, "Accept must allow application/json or text/event-stream")
+        return None
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
+        """Serve a request that was admitted; it is answered through the responder."""
+        self._routes[request.path](request, body, responder)
+
+    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
+        """Answer a request with an HTTP error."""
+        headers = JSON_HEADERS + refusal.headers
+        if request is not None and self._has_cors:
+            headers += self.admission.cors(request)
+        responder.respond(refusal.status, error_body(refusal.message), headers)
+
+    def _health(self, request: HttpRequest, body: Any, responder: Responder) -> None:
+        responder.respond(200, b"ok\n", ((b"content-type", b"text/plain"),))
+
+    def _ready(self, request: HttpRequest, body: Any, responder: Responder) -> None:
+        is_ready = self.service.is_ready
+        text = b"ok\n" if is_ready else b"unavailable\n"
+        responder.respond(200 if is_ready else 503, text, ((b"content-type", b"text/plain"),))
+
+    def _mcp(self, request: HttpRequest, body: Any, responder: Responder) -> None:
+        if request.method == "OPTIONS":
+            preflight = self.admission.preflight(request)
+            if preflight is None:
+                self.refuse(responder, Refusal(403, "Not an allowed origin"), request)
+            else:
+                responder.respond(preflight[0], b"", preflight[1])
+            return
+        self.identify(request, body, responder, self._dispatch)
+
+    def identify(
+        self,
+        request: HttpRequest,
+        body: Any,
+        responder: Responder,
+        proceed: Callable[[HttpRequest, Any, Responder, str | None, str], None],
+    ) -> None:
+        """Find the principal of a request and check its rate, then proceed with it."""
+        client = self.admission.client_of(request)
+        hook = self.settings.principal
+        if hook is None:
+            if self.settings.rate is None or self._may_go(client, request, responder):
+                proceed(request, body, responder, None, client)
+            return
+        self._spawn(self._identify(hook, request, body, responder, client, proceed))
+
+    async def _identify(
+        self,
+        hook: Callable[[HttpRequest], Any],
+        request: HttpRequest,
+        body: Any,
+        responder: Responder,
+        client: str,
+        proceed: Callable[[HttpRequest, Any, Responder, str | None, str], None],
+    ) -> None:
+        try:
+            principal = hook(request)
+            if inspect.isawaitable(principal):
+                principal = await principal
+        except PermissionError:
+            if not responder.is_gone:
+                self.refuse(responder, Refusal(401, "Unauthorized"), request)
+            return
+        except Exception as error:  # noqa: BLE001  # of the author's hook; the client gets an answer
+            _log.error("the principal of a request cannot be determined\n%s", as_redacted(error))
+            if not responder.is_gone:
+                self.refuse(responder, Refusal(500, "Internal error"), request)
+            return
+        if responder.is_gone:
+            return
+        key = client if principal is None else f"principal {principal}"
+        if self.settings.rate is None or self._may_go(key, request, responder):
+            proceed(request, body, responder, principal, key)
+
+    def _may_go(self, client: str, request: HttpRequest, responder: Responder) -> bool:
+        wait = self.admission.wait(client, self._clock())
+        if wait is None:
+            return True
+        seconds = b"%d" % max(1, -int(-wait // 1))
+        self.refuse(
+            responder, Refusal(429, "Too many requests", ((b"retry-after", seconds),)), request
+        )
+        return False
+
+    def _dispatch(
+        self,
+        request: HttpRequest,
+        body: Any,
+        responder: Responder,
+        principal: str | None,
+        client: str,
+    ) -> None:
+        service, version, id = self.service, request.protocol_version, request.session_id
+        if request.method != "POST":
+            self._session_request(request, responder, principal)
+        elif version is not None and version not in service.handshake:
+            self._single(request, body, responder, principal, client)
+        elif id is not None:
+            session = self.sessions.get(id.decode("latin-1"), principal, self._clock())
+            if session is None:
+                self.refuse(responder, Refusal(404, "Session not found"), request)
+            else:
+                exchange = self._exchange(request, responder, session)
+                _receive(session, body, exchange)
+        else:
+            self._open(request, body, responder, principal, client)
+
+    def _exchange(
+        self, request: HttpRequest, responder: Responder, session: HttpSession
+    ) -> Exchange:
+        status = self.service.handshake_status
+        exchange = Exchange(request, responder, session, status, self._clock())
+        if self._has_cors:
+            exchange.extra_headers = self.admission.cors(request)
+        responder.exchange = exchange
+        session.open(exchange)
+        return exchange
+
+    def _single(
+        self,
+        request: HttpRequest,
+        body: Any,
+        responder: Responder,
+        principal: str | None,
+        client: str,
+    ) -> None:
+        carrier = self.service.single(client, principal)
+        if carrier is None:
+            headers: Headers = ((b"retry-after", b"1"),)
+            self.refuse(responder, Refusal(503, "Too many requests at once", headers), request)
+            return
+        status = self.service.per_request_status
+        exchange = Exchange(request, responder, carrier, status, self._clock())
+        if self._has_cors:
+            exchange.extra_headers = self.admission.cors(request)
+        responder.exchange = carrier.exchange = exchange
+        _receive(carrier, body, exchange)
+
+    def _open(
+        self,
+        request: HttpRequest,
+        body: Any,
+        responder: Responder,
+        principal: str | None,
+        client: str,
+    ) -> None:
+        """Open a session for `initialize`; refuse what belongs to a session and names none."""
+        kind = _kind_of(body)
+        if kind != "initialize" or not self.service.handshake:
+            if kind == "other" and self.service.handshake:
+                refusal = Refusal(400, "Mcp-Session-Id is missing: send initialize first")
+                self.refuse(responder, refusal, request)
+            else:
+                self._single(request, body, responder, principal, client)
+            return
+        session = self.sessions.new(principal, self._clock())
+        if session is None:
+            headers: Headers = ((b"retry-after", b"10"),)
+            self.refuse(responder, Refusal(503, "Too many sessions", headers), request)
+            return
+        self.service.open_session(session)
+        exchange = self._exchange(request, responder, session)
+        exchange.session_id = session.id.encode()
+        _receive(session, body, exchange)
+
+    # -- GET and DELETE ----------------------------------------------------------------------
+
+    def _session_request(
+        self, request: HttpRequest, responder: Responder, principal: str | None
+    ) -> None:
+        if request.session_id is None:
+            self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
+            return
+        id = request.session_id.decode("latin-1")
+        session = self.sessions.get(id, principal, self._clock())
+        if session is None:
+            self.refuse(responder, Refusal(404, "Session not found"), request)
+        elif request.method == "DELETE":
+            self.sessions.discard(session)
+            session.on_end()
+            cors = self.admission.cors(request) if self._has_cors else ()
+            responder.respond(204, b"", cors)
+        elif not accepted_types(request.accept)[1]:
+            self.refuse(responder, Refusal(406, "Accept must allow text/event-stream"), request)
+        elif request.last_event_id is not None:
+            self._spawn(self._resume(session, request, responder))
+        else:
+            exchange = Exchange(
+                request, responder, session, self.service.handshake_status, self._clock()
+            )
+            if self._has_cors:
+                exchange.extra_headers = self.admission.cors(request)
+            responder.exchange = exchange
+            session.open(exchange, listens=True)
+            exchange.start_stream()
+
+    async def _resume(
+        self, session: HttpSession, request: HttpRequest, responder: Responder
+    ) -> None:
+        """Send again what followed an event, then what the stream carries next."""
+        place = parse_event_id(request.last_event_id or b"")
+        try:
+            events = None if place is None else await _missed(session, *place)
+        except StoreError as error:
+            _log.warning("stream of session %s not resumed: %s", session.shown_id, error)
+            if not responder.is_gone:
+                self.refuse(responder, Refusal(503, "Events cannot be read now"), request)
+            return
+        if responder.is_gone:
+            return
+        if place is None or events is None:
+            refusal = Refusal(400, "The events after Last-Event-ID are not kept any more")
+            self.refuse(responder, refusal, request)
+            return
+        encoded = [event_of(frame, b"%d-%d" % (place[0], number)) for number, frame in events]
+        exchange = session.find(place[0])
+        if exchange is not None:
+            responder.exchange = exchange
+            exchange.attach(responder, encoded, self._clock())
+        else:
+            responder.respond(200, b"".join(encoded), STREAM_HEADERS)
+
+    # -- time --------------------------------------------------------------------------------
+
+    def reap(self, now: float) -> None:
+        """End expired sessions."""
+        self.sessions.reap(now)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _receive(carrier: HttpSession | SingleRequest, body: Any, exchange: Exchange) -> None:
+    if type(body) is not bytes:
+        exchange.status = 413
+    exchange.is_receiving = True
+    carrier.on_message(body, exchange)
+    exchange.is_receiving = False
+
+
+async def _missed(
+    session: HttpSession, stream: int, after: int
+) -> list[tuple[int, bytes]] | None:
+    """Return the events of a stream after a number; None if they are not known."""
+    if session.log is None:
+        return None
+    before = -1
+    while True:
+        events = await session.log.read(stream, after)
+        exchange = session.find(stream)
+        if events is None:
+            return None
+        if exchange is None:
+            return events or None
+        if after + len(events) == exchange.last_event:
+            return events
+        if len(events) == before:
+            return None  # the last ones were not kept, or never sent
+        before = len(events)  # some were sent while the store was read
+
+
+def _kind_of(body: Any) -> str:
+    """Return "initialize", "per-request" (it names a version), "invalid" or "other"."""
+    if type(body) is not bytes:
+        return "invalid"
+    try:
+        opening = _opening(body)
+    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # A batch, or a message with a member of a wrong type.
+        is_batch = isinstance(error, ValidationError) and body.lstrip()[:1] == b"["
+        return "other" if is_batch else "invalid"
+    params = opening.params
+    if params is not UNSET and params.meta is not UNSET:
+        if params.meta.protocol_version is not UNSET:
+            return "per-request"
+    return "initialize" if opening.method == "initialize" else "other"
+
+
+def _is_json(kind: bytes | None) -> bool:
+    return kind is not None and kind.partition(b";")[0].strip().lower() == _JSON_TYPE

@@ -1,0 +1,156 @@
+"""The events of a session that can be sent again: a log in the store, read by `Last-Event-ID`.
+
+An event is written to the log when it is sent, or would be: a client whose connection broke gets
+what it missed when it resumes the stream.
+
+The rules that live here, and only here:
+
+* An event id names the stream and the place in it, `STREAM-NUMBER`. Numbers of a stream count up
+  by one, so that a gap is noticed.                    [MCP 2025-11-25, basic/transports]
+* Only events of the stream that is resumed are sent again.
+* An event that could not be kept leaves a gap: resuming across it is an error, not a silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from ...store.errors import StoreError
+from ...store.values import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from ...store.base import Store
+    from ...store.values import Retention
+
+__all__ = ["EventLog", "parse_event_id"]
+
+# The longest event id of ours: two numbers.
+_MAX_ID_BYTES: Final = 40
+# Entries read from the store at a time.
+_PAGE: Final = 500
+
+
+def parse_event_id(text: bytes) -> tuple[int, int] | None:
+    """Return the stream and the number of an event id, or None if it is not one of ours."""
+    stream, dash, number = text.partition(b"-")
+    if len(text) > _MAX_ID_BYTES or not dash or not stream.isdigit() or not number.isdigit():
+        return None
+    return int(stream), int(number)
+
+
+class EventLog:
+    """The log of one session."""
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        retention: Retention,
+        on_error: Callable[[str, StoreError], object],
+    ) -> None:
+        self._store = store
+        self._on_error = on_error
+        self._key = Key("", "http-events", name)
+        self._retention = retention
+        self._is_deleted = False
+        self._is_used = False
+        # Entries that wait because the store takes its time, and the task that writes them.
+        self._waiting: deque[bytes] = deque()
+        self._writer: asyncio.Task[None] | None = None
+
+    def append(self, stream: int, number: int, frame: bytes) -> None:
+        """Write an event, without waiting for the store."""
+        if self._is_deleted:
+            return
+        self._is_used = True
+        entry = b"%d-%d %b" % (stream, number, frame)
+        if self._writer is not None:
+            self._waiting.append(entry)
+            return
+        writing = self._write(entry)
+        try:
+            # The memory of this process answers at once: no task is needed for it.
+            blocked = writing.send(None)
+        except StopIteration:
+            return
+        self._writer = asyncio.get_running_loop().create_task(self._continue(writing, blocked))
+
+    async def _write(self, entry: bytes) -> None:
+        try:
+            await self._store.append(self._key, entry, retention=self._retention)
+        except StoreError as error:
+            self._on_error("event of a session not kept, its stream cannot be resumed: %s", error)
+
+    async def _continue(self, writing: Coroutine[Any, Any, None], blocked: Any) -> None:
+        """Finish a write that was begun outside a task, and write what came meanwhile."""
+        try:
+            await _Started(writing, blocked)
+            while self._waiting and not self._is_deleted:
+                await self._write(self._waiting.popleft())
+        finally:
+            self._writer = None
+            self._waiting.clear()
+
+    async def read(self, stream: int, after: int) -> list[tuple[int, bytes]] | None:
+        """Return the events of a stream after a number, or None if some of them are lost.
+
+        Raises:
+            StoreError: the store does not answer.
+        """
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
+        if self._is_deleted:
+            return None
+        prefix, found, cursor = b"%d-" % stream, [], None
+        while True:
+            page = await self._store.read(self._key, after=cursor, limit=_PAGE)
+            for entry in page.entries:
+                if entry.data.startswith(prefix):
+                    head, _, frame = entry.data.partition(b" ")
+                    number = int(head[len(prefix) :])
+                    if number > after:
+                        found.append((number, frame))
+            if len(page.entries) < _PAGE:
+                break
+            cursor = page.cursor
+        return found if all(n == after + 1 + i for i, (n, _) in enumerate(found)) else None
+
+    async def delete(self) -> None:
+        """Remove the log, because its session has ended."""
+        self._is_deleted = True
+        if self._writer is not None:
+            self._writer.cancel()
+        if self._is_used:
+            try:
+                await self._store.delete_log(self._key)
+            except StoreError as error:
+                self._on_error("events of an ended session not deleted: %s", error)
+
+
+class _Started:
+    """Awaits the rest of a coroutine that was begun by `send`."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], blocked: Any) -> None:
+        self._coroutine = coroutine
+        self._blocked = blocked
+
+    def __await__(self) -> Any:
+        blocked = self._blocked
+        while True:
+            try:
+                value = yield blocked
+            except BaseException as error:  # noqa: BLE001  # a cancellation: for the coroutine
+                try:
+                    blocked = self._coroutine.throw(error)
+                except StopIteration:
+                    return
+                continue
+            try:
+                blocked = self._coroutine.send(value)
+            except StopIteration:
+                return

@@ -1,0 +1,350 @@
+"""One HTTP exchange, without I/O: what it is answered with, as JSON, as an event stream or a status.
+
+An `Exchange` is the route of what a POST carried: the peer hands it to the transport with every
+message about that POST. It decides the form of the response and writes it through a `Responder`,
+which is the HTTP server or the ASGI adapter. A stream opened by GET is an exchange too, one that
+is never answered.
+
+The rules that live here, and only here:
+
+* A request is answered with one JSON object, unless another message precedes the answer, the
+  answer takes longer than `HttpLimits.stream_after`, or the client accepts event streams only.
+* What carries no request is answered with 202 and no body.
+                                          [MCP 2025-11-25, basic/transports#sending-messages]
+* Where streams can be resumed, each event has an id that names its stream. Since 2025-11-25 a
+  stream begins with an empty event that has an id and a retry delay, so that the server may close
+  the connection and the client may poll.           [MCP 2025-11-25, basic/transports]
+* A stream of a session outlives its connection: a later GET resumes it. Elsewhere the end of the
+  connection cancels the request.                   [MCP 2026-07-28, basic/transports/streamable-http]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from ...jsonrpc.sse import encode_event
+
+if TYPE_CHECKING:
+    from ...errors import InvalidMessage
+    from ...jsonrpc.messages import ErrorObject
+    from .request import HttpRequest
+
+__all__ = ["EVENT_STREAM", "JSON", "Carrier", "Exchange", "Headers", "Responder", "accepted_types"]
+
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+# The HTTP status of an error, in the revision that the exchange is in.
+StatusOf: TypeAlias = "Callable[[ErrorObject | InvalidMessage], int]"
+
+JSON: Final = b"application/json"
+EVENT_STREAM: Final = b"text/event-stream"
+JSON_HEADERS: Final[Headers] = ((b"content-type", JSON),)
+STREAM_HEADERS: Final[Headers] = (
+    (b"content-type", EVENT_STREAM),
+    (b"cache-control", b"no-cache, no-transform"),
+    # Proxies pass each event on at once.    [MCP 2026-07-28, basic/transports/streamable-http]
+    (b"x-accel-buffering", b"no"),
+)
+_KEEP_ALIVE: Final = b":\n\n"
+_LF: Final = 10
+_CR: Final = 13
+
+# The states of an exchange.
+_OPEN: Final = 0  # nothing was sent
+_STREAMING: Final = 1
+_DONE: Final = 2
+
+
+class Responder(Protocol):
+    """Writes one HTTP response; what is written after the client has gone is dropped."""
+
+    # Whose response is written, until it is complete. The end of the connection is reported to it.
+    exchange: Exchange | None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the client has closed the connection."""
+        ...
+
+    def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
+        """Send a whole response, and end it."""
+        ...
+
+    def start(self, headers: Headers) -> None:
+        """Begin a response with status 200 whose length is not known."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send a part of the body."""
+        ...
+
+    def end(self) -> None:
+        """End the response."""
+        ...
+
+    @property
+    def unread(self) -> int:
+        """The number of bytes sent that the client has not taken."""
+        ...
+
+
+class Carrier(Protocol):
+    """What an exchange belongs to: a session, or a single request."""
+
+    def event(self, exchange: Exchange, frame: bytes) -> bytes:
+        """Return a message as an event, with an id where the stream can be resumed."""
+        ...
+
+    def priming_event(self, exchange: Exchange) -> bytes:
+        """Return the event that a stream begins with, or nothing."""
+        ...
+
+    def exchange_ended(self, exchange: Exchange) -> None:
+        """Forget an exchange whose response is complete."""
+        ...
+
+    def client_gone(self, exchange: Exchange) -> None:
+        """React to the end of the connection before the response was complete."""
+        ...
+
+    def undeliverable(self, exchange: Exchange, frame: bytes) -> None:
+        """Send a message that the client does not accept here another way, or drop it."""
+        ...
+
+    def is_slow(self, exchange: Exchange, value: bool) -> None:
+        """Note that the client reads slowly, or again as it should."""
+        ...
+
+
+def accepted_types(accept: bytes | None) -> tuple[bool, bool]:
+    """Return whether an Accept header allows JSON, and whether it allows event streams.
+
+    A missing header and `*/*` allow both.
+    """
+    if accept is None:
+        return True, True
+    found = _ACCEPTED.get(accept)
+    if found is None:
+        found = _accepted(accept)
+        if len(_ACCEPTED) < _MAX_ACCEPTED:
+            _ACCEPTED[accept] = found
+    return found
+
+
+# Clients send one of a few texts. Bounded, because a client can send any.
+_MAX_ACCEPTED: Final = 64
+_ACCEPTED: Final[dict[bytes, tuple[bool, bool]]] = {}
+
+
+def _accepted(accept: bytes) -> tuple[bool, bool]:
+    types = set()
+    for part in accept.lower().split(b","):
+        kind, _, parameters = part.partition(b";")
+        quality = parameters.replace(b" ", b"").partition(b"q=")[2].partition(b";")[0]
+        if quality.rstrip(b"0") not in (b"0.", b"") or not quality:
+            types.add(kind.strip())
+    is_any = b"*/*" in types
+    return (
+        is_any or JSON in types or b"application/*" in types,
+        is_any or EVENT_STREAM in types or b"text/*" in types,
+    )
+
+
+def event_of(frame: bytes, id: bytes | None = None) -> bytes:
+    """Return a message as an event."""
+    if _LF in frame or _CR in frame:  # JSON of an author that has line breaks between its members
+        return encode_event(frame, id=None if id is None else id.decode())
+    if id is None:
+        return b"data: %b\n\n" % frame
+    return b"id: %b\ndata: %b\n\n" % (id, frame)
+
+
+class Exchange:
+    """One POST and its response, or one stream opened by GET."""
+
+    __slots__ = (
+        "_state",
+        "_touched",
+        "accepts_events",
+        "accepts_json",
+        "began",
+        "carrier",
+        "extra_headers",
+        "is_receiving",
+        "last_event",
+        "request",
+        "responder",
+        "session_id",
+        "status",
+        "status_of",
+        "stream",
+    )
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        responder: Responder | None,
+        carrier: Carrier,
+        status_of: StatusOf,
+        now: float,
+    ) -> None:
+        self.request = request
+        # None once the client has gone.
+        self.responder = responder
+        self.carrier = carrier
+        self.status_of = status_of
+        self.accepts_json, self.accepts_events = accepted_types(request.accept)
+        self.began = now
+        # Sent with the response, whatever its form.
+        self.extra_headers: Headers = ()
+        # Of a session that this POST opens; sent if it succeeds.
+        self.session_id: bytes | None = None
+        # The status of the answer if it was decided before, else 0.
+        self.status = 0
+        # Whether the POST is being read: what is settled meanwhile carried no request.
+        self.is_receiving = False
+        # Of a stream that can be resumed: its number, and that of its last event.
+        self.stream = 0
+        self.last_event = 0
+        self._state = _OPEN
+        self._touched = now
+
+    def __repr__(self) -> str:
+        state = ("open", "streaming", "done")[self._state]
+        return f"<Exchange {self.request.method} {self.request.path}, {state}>"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the response is complete."""
+        return self._state == _DONE
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether an event stream was begun and has not ended."""
+        return self._state == _STREAMING
+
+    @property
+    def unread(self) -> int:
+        """The number of bytes sent that the client has not taken."""
+        return 0 if self.responder is None else self.responder.unread
+
+    def send(self, frame: bytes) -> None:
+        """Send a message that is not the answer."""
+        if self._state == _OPEN:
+            if not self.accepts_events:
+                self.carrier.undeliverable(self, frame)
+                return
+            self.start_stream()
+        if self._state == _STREAMING:
+            event = self.carrier.event(self, frame)
+            if self.responder is not None:
+                self.responder.write(event)
+
+    def answer(self, frame: bytes, error: ErrorObject | InvalidMessage | None = None) -> None:
+        """Send the answer, which ends the exchange."""
+        if self._state == _STREAMING:
+            event = self.carrier.event(self, frame)
+            if self.responder is not None:
+                self.responder.write(event)
+                self.responder.end()
+        elif self._state == _OPEN:
+            status = self.status or (200 if error is None else self.status_of(error))
+            if self.responder is None:
+                pass
+            elif self.accepts_json or status != 200:
+                headers = JSON_HEADERS
+                if self.extra_headers:
+                    headers += self.extra_headers
+                if self.session_id is not None and error is None:
+                    headers += ((b"mcp-session-id", self.session_id),)
+                if status in (429, 503):
+                    headers += _retry_after(error)
+                self.responder.respond(status, frame, headers)
+            else:
+                # Whole at once: a client that does not get it has no id to resume from.
+                headers = STREAM_HEADERS + self.extra_headers
+                if self.session_id is not None and error is None:
+                    headers += ((b"mcp-session-id", self.session_id),)
+                self.responder.respond(200, event_of(frame), headers)
+        self._end()
+
+    def settle(self) -> None:
+        """End an exchange without an answer: it carried no request, or they were cancelled."""
+        if self._state == _OPEN and self.responder is not None:
+            if self.is_receiving:
+                self.responder.respond(self.status or 202, b"", self.extra_headers)
+            elif self.accepts_events:
+                self.responder.respond(200, b"", STREAM_HEADERS + self.extra_headers)
+            else:
+                self.responder.respond(202, b"", self.extra_headers)
+        elif self._state == _STREAMING and self.responder is not None:
+            self.responder.end()
+        self._end()
+
+    def start_stream(self) -> None:
+        """Begin an event stream."""
+        self._state = _STREAMING
+        if self.responder is not None:
+            self.responder.start(STREAM_HEADERS + self.extra_headers)
+        priming = self.carrier.priming_event(self)
+        if priming and self.responder is not None:
+            self.responder.write(priming)
+
+    def attach(self, responder: Responder, events: list[bytes], now: float) -> None:
+        """Resume a stream on another connection: send what was missed, then what follows."""
+        former, self.responder = self.responder, responder
+        if former is not None:
+            former.end()
+        self._touched = now
+        self._state = _STREAMING
+        responder.start(STREAM_HEADERS)
+        for event in events:
+            responder.write(event)
+
+    def detach(self) -> None:
+        """End the connection of a stream, which goes on without it."""
+        responder, self.responder = self.responder, None
+        if responder is not None:
+            responder.end()
+
+    def tick(self, now: float, stream_after: float, keep_alive: float) -> None:
+        """Begin a stream if the answer takes long; keep a stream alive that has nothing to send."""
+        if self._state == _OPEN:
+            if now - self.began >= stream_after and self.accepts_events and not self.status:
+                self.start_stream()
+                self._keep_alive(now)
+        elif now - self._touched >= keep_alive:
+            self._keep_alive(now)
+
+    def _keep_alive(self, now: float) -> None:
+        self._touched = now
+        # A client that does not read has enough to read.
+        if self.responder is not None and not self.responder.unread:
+            self.responder.write(_KEEP_ALIVE)
+
+    def disconnected(self) -> None:
+        """Note that the client has gone."""
+        if self._state != _DONE:
+            self.responder = None
+            self.carrier.client_gone(self)
+
+    def close(self) -> None:
+        """End the exchange without an answer, because its session or the server ends."""
+        if self._state == _STREAMING and self.responder is not None:
+            self.responder.end()
+        elif self._state == _OPEN and self.responder is not None:
+            self.responder.respond(503, b"", ((b"retry-after", b"1"),))
+        self._end()
+
+    def _end(self) -> None:
+        if self._state != _DONE:
+            self._state = _DONE
+            self.responder = None
+            self.carrier.exchange_ended(self)
+
+
+def _retry_after(error: Any) -> Headers:
+    data = getattr(error, "data", None)
+    milliseconds = data.get("retryAfterMs", 0) if isinstance(data, dict) else 0
+    seconds = max(1, -(-int(milliseconds) // 1000))
+    return ((b"retry-after", b"%d" % seconds),)

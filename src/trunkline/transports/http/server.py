@@ -1,0 +1,724 @@
+"""An HTTP/1.1 server on asyncio and httptools, for an `Endpoint`.
+
+`HttpServer` accepts connections and bounds them; an `HttpProtocol` reads the requests of one
+connection and writes their responses, one at a time.
+
+The rules that live here, and only here:
+
+* Requests on one connection are answered in order. While one is served, further ones wait, and
+  beyond `_MAX_PIPELINED` the connection is not read.               [RFC 9112, section 9.3.2]
+* A response of known length is one write. A stream is sent in chunks; to a client of HTTP/1.0 it
+  ends with the connection.                                         [RFC 9112, section 7.1]
+* A message whose length is ambiguous is refused, and its connection closed: two readers that
+  disagree on where a message ends are a way around a proxy.        [RFC 9112, sections 5, 6.3]
+* The head of a request, its body, an idle connection and a client that does not read each have a
+  timeout. When all connections are in use, the longest idle one gives way; without one, the new
+  connection is answered 503 and closed.
+* A target in absolute form counts as its Host header does.         [RFC 9112, section 3.2.2]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import httptools
+
+from ...exception_text import as_redacted
+from ...jsonrpc.framing import Oversize, head_size
+from ...redaction import show
+from .admission import Refusal
+from .endpoint import error_body
+from .exchange import Exchange
+from .request import HttpRequest
+
+if TYPE_CHECKING:
+    from .endpoint import Endpoint
+    from .exchange import Headers
+    from .settings import HttpLimits
+
+__all__ = ["HttpServer"]
+
+_log: Final = logging.getLogger("trunkline.http")
+_access: Final = logging.getLogger("trunkline.access")
+
+# One buffer for all connections of a loop: reading and processing are one step.
+_READ_BYTES: Final = 256 * 1024
+# Requests of one connection that wait for the response before theirs.
+_MAX_PIPELINED: Final = 16
+# The longest request target.
+_MAX_TARGET_BYTES: Final = 8192
+# One header line.
+_MAX_HEADER_BYTES: Final = 8192
+# Above this many unread bytes a client reads slowly.
+_SLOW_BYTES: Final = 64 * 1024
+# Seconds between two looks at timeouts and streams.
+_TICK_S: Final = 1.0
+# Seconds for a client to read the answer to a request that was not read to its end.
+_LINGER_S: Final = 1.0
+# Seconds in which a client takes none of what it was sent before it is disconnected.
+_UNREAD_TIMEOUT_S: Final = 60.0
+
+_REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
+_REASONS[413] = b"Content Too Large"
+
+# Headers of which a request has one at most: a second one could be read by a proxy.
+_KNOWN: Final = {
+    b"host": "host",
+    b"origin": "origin",
+    b"content-type": "content_type",
+    b"accept": "accept",
+    b"mcp-session-id": "session_id",
+    b"mcp-protocol-version": "protocol_version",
+    b"last-event-id": "last_event_id",
+}
+_SINGLE: Final = frozenset(
+    (*_KNOWN, b"content-length", b"transfer-encoding", b"mcp-method", b"mcp-name", b"authorization")
+) - {b"accept"}
+
+# What a connection is doing.
+_IDLE: Final = 0  # between requests
+_HEAD: Final = 1
+_BODY: Final = 2
+_SERVING: Final = 3
+_CLOSING: Final = 4
+
+
+class HttpServer:
+    """The connections of one listener."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        limits: HttpLimits,
+        message_size: int | None,
+        *,
+        is_secure: bool = False,
+        access_log: bool = False,
+        server_name: bytes = b"trunkline",
+    ) -> None:
+        self.endpoint = endpoint
+        self.limits = limits
+        self.message_size = message_size
+        self.is_secure = is_secure
+        self.access_log = access_log
+        self.loop = asyncio.get_running_loop()
+        self.buffer = memoryview(bytearray(_READ_BYTES))
+        self.connections: dict[HttpProtocol, None] = {}
+        # Those between two requests, the longest idle first.
+        self.idle: dict[HttpProtocol, None] = {}
+        self.is_stopping = False
+        self.refused = 0
+        self.dropped = 0
+        self.now = self.loop.time()
+        self.head = b""
+        self._set_date()
+        self._closed: asyncio.Future[None] | None = None
+        self._ticks = 0
+        self._timer: asyncio.TimerHandle | None = self.loop.call_later(_TICK_S, self._tick)
+
+    def protocol(self) -> HttpProtocol:
+        """Return the protocol of a new connection."""
+        return HttpProtocol(self)
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests that are being served."""
+        return sum(each.exchange is not None for each in self.connections)
+
+    def admit(self, connection: HttpProtocol) -> bool:
+        """Count a new connection, perhaps in place of an idle one; return False if that fails."""
+        if len(self.connections) >= self.limits.connections:
+            oldest = next(iter(self.idle), None)
+            if oldest is None:
+                self.refused += 1
+                return False
+            self.dropped += 1
+            oldest.drop()
+        self.connections[connection] = None
+        return True
+
+    def forget(self, connection: HttpProtocol) -> None:
+        """Forget a closed connection."""
+        self.connections.pop(connection, None)
+        self.idle.pop(connection, None)
+        if not self.connections and self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)
+
+    def stop(self) -> None:
+        """Close idle connections; others close after the response they wait for."""
+        self.is_stopping = True
+        for each in list(self.idle):
+            each.drop()
+
+    async def close(self, seconds: float) -> None:
+        """Wait for the clients to read their responses, then close every connection."""
+        self.stop()
+        if self.connections:
+            self._closed = self.loop.create_future()
+            await asyncio.wait([self._closed], timeout=seconds)
+        for each in list(self.connections):
+            each.abort()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self.now = now = self.loop.time()
+        self._set_date()
+        self._timer = self.loop.call_later(_TICK_S, self._tick)
+        for each in list(self.connections):
+            try:
+                each.tick(now)
+            except Exception as error:  # noqa: BLE001  # a defect; the other connections go on
+                _log.error("internal error of an HTTP connection\n%s", as_redacted(error))
+        self._ticks += 1
+        self.endpoint.reap(now)
+
+    def _set_date(self) -> None:
+        self.head = b"\r\ndate: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+
+
+class HttpProtocol(asyncio.BufferedProtocol):
+    """One connection: reads requests, and is the responder of the one that is served."""
+
+    __slots__ = (
+        "_body",
+        "_body_bytes",
+        "_chunks",
+        "_head_bytes",
+        "_headers",
+        "_is_chunked",
+        "_is_discarding",
+        "_is_reading",
+        "_is_slow",
+        "_keeps_alive",
+        "_length",
+        "_logged",
+        "_out",
+        "_parser",
+        "_peer",
+        "_queue",
+        "_refusal",
+        "_request",
+        "_serves_head",
+        "_since",
+        "_state",
+        "_status",
+        "_target",
+        "_transport",
+        "_unread",
+        "_version",
+        "exchange",
+        "server",
+    )
+
+    def __init__(self, server: HttpServer) -> None:
+        self.server = server
+        self.exchange: Exchange | None = None
+        self._transport: Any = None
+        self._peer = ""
+        self._parser: Any = httptools.HttpRequestParser(self)
+        # What the connection does, and since when.
+        self._state = _IDLE
+        self._since = 0.0
+        # The request that is read.
+        self._request: HttpRequest | None = None
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_bytes = 0
+        self._body: bytes | None = None
+        self._chunks: list[bytes] | None = None
+        self._body_bytes = 0
+        self._length = 0
+        # Why it is refused, and whether the rest of it is not read.
+        self._refusal: Refusal | None = None
+        self._is_discarding = False
+        # Requests that were read while another is served.
+        self._queue: deque[tuple[HttpRequest, bytes | Oversize | Refusal, bool]] = deque()
+        self._is_reading = True
+        # The response that is written.
+        self._keeps_alive = True
+        self._serves_head = False
+        self._version = "1.1"
+        self._logged: tuple[HttpRequest, float] | None = None
+        self._is_chunked = False
+        self._out: list[bytes] | None = None
+        self._status = 0
+        self._is_slow = False
+        self._unread = 0
+
+    # -- the connection ----------------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to read, if there is room for the connection."""
+        self._transport = transport
+        self._since = self.server.loop.time()
+        peer = transport.get_extra_info("peername")
+        self._peer = peer[0] if isinstance(peer, tuple) else ""
+        transport.set_write_buffer_limits(high=_SLOW_BYTES)
+        if self.server.is_stopping or not self.server.admit(self):
+            refusal = Refusal(503, "Too many connections", ((b"retry-after", b"1"),))
+            self._respond_and_close(refusal)
+            return
+        self.server.idle[self] = None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Report the end to the request that is served."""
+        self._state = _CLOSING
+        self._transport = None
+        self._queue.clear()
+        exchange, self.exchange = self.exchange, None
+        self.server.forget(self)
+        if exchange is not None:
+            exchange.disconnected()
+        self._parser = None
+
+    def eof_received(self) -> bool:
+        """Close: a client that has closed its side is gone."""
+        return False
+
+    def pause_writing(self) -> None:
+        """Note that the client reads slowly."""
+        self._is_slow = True
+        self._unread = 0
+        if self.exchange is not None:
+            self.exchange.carrier.is_slow(self.exchange, True)
+
+    def resume_writing(self) -> None:
+        """Note that the client has read."""
+        self._is_slow = False
+        if self.exchange is not None:
+            self.exchange.carrier.is_slow(self.exchange, False)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the client has closed the connection."""
+        return self._transport is None or self._state == _CLOSING
+
+    @property
+    def unread(self) -> int:
+        """The number of bytes sent that the client has not taken."""
+        if self._transport is None:
+            return 0
+        size: int = self._transport.get_write_buffer_size()
+        return size
+
+    def drop(self) -> None:
+        """Close an idle connection."""
+        self.server.forget(self)
+        self._state = _CLOSING
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once, whatever was not written."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def tick(self, now: float) -> None:
+        """Apply the timeouts; keep streams alive."""
+        limits, waited = self.server.limits, now - self._since
+        if self._is_slow and self._transport is not None:
+            unread = self._transport.get_write_buffer_size()
+            if unread != self._unread:
+                self._unread, self._since = unread, now
+            elif waited >= _UNREAD_TIMEOUT_S:
+                self.abort()
+                return
+        if self._state == _SERVING:
+            if self.exchange is not None:
+                self.exchange.tick(now, limits.stream_after, limits.keep_alive)
+        elif self._state == _IDLE:
+            if waited >= limits.idle_timeout:
+                self.drop()
+        elif self._state == _HEAD:
+            if waited >= limits.header_timeout:
+                self._respond_and_close(Refusal(408, "The request head took too long"))
+        elif self._state == _BODY:
+            if waited >= limits.body_timeout:
+                self._respond_and_close(Refusal(408, "The request body took too long"))
+        elif waited >= _LINGER_S:
+            self.abort()
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to read to."""
+        return self.server.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse what was read."""
+        state = self._state
+        if state == _CLOSING:
+            return  # the rest of a request that was refused
+        if state == _IDLE:
+            self._state = _HEAD
+            self._since = self.server.loop.time()
+            self._head_bytes = 0
+            self.server.idle.pop(self, None)
+        data = self.server.buffer[:nbytes]
+        try:
+            if self._state == _HEAD:
+                self._head_bytes += nbytes
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._after_upgrade(data, upgrade)
+        except httptools.HttpParserError as error:
+            if self._state != _CLOSING:
+                _log.debug("malformed HTTP request: %s", error)
+                self._respond_and_close(Refusal(400, "Malformed HTTP request"))
+            return
+        if self._state == _HEAD and self._head_bytes > self.server.limits.header_bytes:
+            self._respond_and_close(Refusal(431, "The request head is too large"))
+
+    def _after_upgrade(self, data: memoryview, upgrade: httptools.HttpParserUpgrade) -> None:
+        """Go on in HTTP/1.1 after a request that offered another protocol."""
+        if self._state == _CLOSING:
+            return
+        self._parser = httptools.HttpRequestParser(self)
+        rest = data[upgrade.args[0] :] if upgrade.args else data[:0]
+        if len(rest):
+            self._parser.feed_data(rest)
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._target = b""
+        self._headers = []
+        self._request = self._body = self._chunks = self._refusal = None
+        self._body_bytes = self._length = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the target."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Decide on the request by its head."""
+        if self._state == _CLOSING:
+            return
+        if self._state != _SERVING:
+            self._state = _BODY
+            self._since = self.server.loop.time()
+        refusal = self._read_head()
+        request = self._request
+        if refusal is None and request is not None:
+            refusal = self.server.endpoint.admit(request)
+        if refusal is not None:
+            self._refuse(refusal)
+        elif request is not None and request.header(b"expect") is not None:
+            self._continue(request)
+
+    def _read_head(self) -> Refusal | None:
+        """Make the request of its head, or refuse it."""
+        limits, headers = self.server.limits, self._headers
+        if len(headers) > limits.header_count:
+            return Refusal(431, "Too many request headers")
+        known: dict[str, bytes] = {}
+        single: set[bytes] = set()
+        size = 0
+        for name, value in headers:
+            size += len(name) + len(value) + 4
+            if len(value) > _MAX_HEADER_BYTES:
+                return Refusal(431, "A request header is too large")
+            attribute = _KNOWN.get(name)
+            if attribute is not None:
+                if attribute in known:
+                    if name != b"accept":
+                        return Refusal(400, f"The header {name.decode()} is given twice")
+                    value = known[attribute] + b", " + value
+                known[attribute] = value
+            elif name in _SINGLE:
+                if name in single:
+                    return Refusal(400, f"The header {name.decode()} is given twice")
+                single.add(name)
+                if name == b"content-length":
+                    self._length = int(value)  # the parser accepts digits only
+        if size > limits.header_bytes:
+            return Refusal(431, "The request head is too large")
+        target = self._target
+        if len(target) > _MAX_TARGET_BYTES:
+            return Refusal(414, "The request target is too long")
+        version = self._version = self._parser.get_http_version()
+        path, refusal = _path_of(target, known.get("host"))
+        if refusal is not None:
+            return refusal
+        raw, _, query = path.partition(b"?")
+        self._request = HttpRequest(
+            method=self._parser.get_method().decode("latin-1"),
+            path=raw.decode("latin-1"),
+            query=query.decode("latin-1"),
+            http_version=version,
+            headers=headers,
+            client=self._peer,
+            is_secure=self.server.is_secure,
+            **known,
+        )
+        return None
+
+    def _continue(self, request: HttpRequest) -> None:
+        """Ask for the body, if the client waits for that.      [RFC 9110, section 10.1.1]"""
+        if (request.header(b"expect") or b"").lower() != b"100-continue":
+            self._refuse(Refusal(417, "Unknown expectation"))
+        elif self.exchange is None and not self._queue and self._transport is not None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer a request by its head, in its turn; a body is not read, and ends the connection."""
+        self._refusal = refusal
+        if _has_body(self._headers):
+            self._is_discarding = True
+            self._submit(self._request or _unknown_request(), refusal, keeps_alive=False)
+
+    def on_body(self, data: bytes) -> None:
+        """Take a part of the body."""
+        if self._is_discarding or self._state == _CLOSING:
+            return
+        if self._state == _BODY:
+            self._since = self.server.now
+        self._body_bytes += len(data)
+        limit = self.server.message_size
+        if limit is not None and max(self._body_bytes, self._length) > limit:
+            self._refuse_size(data, limit)
+        elif self._body is None:
+            self._body = data
+        elif self._chunks is None:
+            self._chunks = [self._body, data]
+        else:
+            self._chunks.append(data)
+
+    def _refuse_size(self, data: bytes, limit: int) -> None:
+        """Answer a body that is too large, when enough of it was read to find its id."""
+        if self._chunks is None:
+            self._chunks = [] if self._body is None else [self._body]
+        self._chunks.append(data)
+        wanted = min(head_size(limit), max(self._length, limit))
+        if self._body_bytes < wanted:
+            return
+        head = b"".join(self._chunks)[:wanted]
+        size = self._length or None
+        self._is_discarding = True
+        request = self._request or _unknown_request()
+        self._submit(request, Oversize(head, limit, size), keeps_alive=False)
+
+    def on_message_complete(self) -> None:
+        """Serve the request, or let it wait for the response before its own."""
+        if self._is_discarding or self._state == _CLOSING:
+            return
+        keeps_alive = self._parser.should_keep_alive()
+        request = self._request or _unknown_request()
+        if self._refusal is not None:
+            self._submit(request, self._refusal, keeps_alive)
+            return
+        body = b"" if self._body is None else self._body
+        if self._chunks is not None:
+            body = b"".join(self._chunks)
+        self._request = self._body = self._chunks = None
+        self._submit(request, body, keeps_alive)
+
+    # -- serving -----------------------------------------------------------------------------
+
+    def _submit(
+        self, request: HttpRequest, payload: bytes | Oversize | Refusal, keeps_alive: bool
+    ) -> None:
+        if self._state != _SERVING and not self._queue:
+            self._serve(request, payload, keeps_alive)
+            return
+        self._queue.append((request, payload, keeps_alive))
+        if len(self._queue) >= _MAX_PIPELINED and self._is_reading and self._transport is not None:
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    def _serve(
+        self, request: HttpRequest, payload: bytes | Oversize | Refusal, keeps_alive: bool
+    ) -> None:
+        server = self.server
+        self._state = _SERVING
+        self._since = server.now
+        self._keeps_alive = keeps_alive and not server.is_stopping
+        self._version = request.http_version
+        self._serves_head = request.method == "HEAD"
+        if server.access_log:
+            self._logged = (request, server.loop.time())
+        endpoint = server.endpoint
+        try:
+            if type(payload) is Refusal:
+                endpoint.refuse(self, payload, request)
+            else:
+                endpoint.handle(request, payload, self)  # type: ignore[arg-type]  # not a refusal
+        except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
+            _log.error("internal error while serving an HTTP request\n%s", as_redacted(error))
+            if self._state == _SERVING and not self._status:
+                self._keeps_alive = False
+                endpoint.refuse(self, Refusal(500, "Internal error"), request)
+            else:
+                self.abort()
+
+    def _serve_next(self) -> None:
+        if self._queue and self._state == _IDLE:
+            request, payload, keeps_alive = self._queue.popleft()
+            self.server.idle.pop(self, None)
+            self._serve(request, payload, keeps_alive)
+        if not self._is_reading and len(self._queue) < _MAX_PIPELINED:
+            self._is_reading = True
+            if self._transport is not None:
+                self._transport.resume_reading()
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
+        """Send a whole response in one write."""
+        transport = self._transport
+        if transport is None or self._state != _SERVING:
+            return
+        self._status = status
+        if status == 204:
+            length = b""
+        else:
+            length = b"content-length: %d\r\n" % len(body)
+        ending = b"\r\n" if self._keeps_alive else b"connection: close\r\n\r\n"
+        lines = b"".join([b"%b: %b\r\n" % each for each in headers]) if headers else b""
+        head = b"HTTP/1.1 %d %b%b%b%b%b" % (
+            status,
+            _REASONS.get(status, b"Unknown"),
+            self.server.head,
+            lines,
+            length,
+            ending,
+        )
+        if body and not self._serves_head:
+            head += body
+        transport.write(head)
+        self._end_response()
+
+    def start(self, headers: Headers) -> None:
+        """Begin a stream."""
+        if self._transport is None or self._state != _SERVING:
+            return
+        self._status = 200
+        self._is_chunked = self._version != "1.0"
+        if not self._is_chunked:
+            self._keeps_alive = False
+        lines = b"".join([b"%b: %b\r\n" % each for each in headers])
+        if self._is_chunked:
+            lines += b"transfer-encoding: chunked\r\n"
+        if not self._keeps_alive:
+            lines += b"connection: close\r\n"
+        self._send(b"HTTP/1.1 200 OK%b%b\r\n" % (self.server.head, lines))
+
+    def write(self, data: bytes) -> None:
+        """Send a part of a stream."""
+        if data and self._transport is not None and self._state == _SERVING:
+            self._send(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+
+    def end(self) -> None:
+        """End a stream."""
+        if self._transport is not None and self._state == _SERVING:
+            if self._is_chunked:
+                self._send(b"0\r\n\r\n")
+            self._flush()
+            self._end_response()
+
+    def _send(self, data: bytes) -> None:
+        # What is sent in one turn of the event loop is one write.
+        if self._out is None:
+            self._out = [data]
+            self.server.loop.call_soon(self._flush)
+        else:
+            self._out.append(data)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, None
+        if out is not None and self._transport is not None:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+
+    def _end_response(self) -> None:
+        """Be ready for the next request, or close."""
+        if self._logged is not None:
+            self._log_access()
+        self.exchange = None
+        self._status = 0
+        if not self._keeps_alive:
+            self._close_in_order()
+            return
+        self._state = _IDLE
+        self._since = self.server.now
+        if self._queue:
+            self.server.loop.call_soon(self._serve_next)
+        elif self.server.is_stopping:
+            self.drop()
+        else:
+            self.server.idle[self] = None
+
+    def _respond_and_close(self, refusal: Refusal) -> None:
+        """Answer what is not a request that could be served, and close."""
+        if self._state == _SERVING:
+            # A response is being written: a second one cannot begin.
+            self._keeps_alive = False
+            self._queue.clear()
+            self._is_discarding = True
+            return
+        self._state = _SERVING
+        self._keeps_alive = False
+        headers: Headers = ((b"content-type", b"application/json"), *refusal.headers)
+        self.respond(refusal.status, error_body(refusal.message), headers)
+
+    def _close_in_order(self) -> None:
+        """Close after the client has read: data that is not read would reset the connection."""
+        self._state = _CLOSING
+        self._since = self.server.now
+        transport = self._transport
+        if transport is None:
+            return
+        if not self._is_discarding or not transport.can_write_eof():
+            transport.close()
+        else:
+            transport.write_eof()  # `tick` closes what the client does not
+
+    def _log_access(self) -> None:
+        if self._logged is not None:
+            request, began = self._logged
+            self._logged = None
+            milliseconds = (self.server.loop.time() - began) * 1000
+            _access.info(
+                "%s %s %s %d %.1f ms",
+                self._peer or "unix",
+                request.method,
+                show(request.path),
+                self._status,
+                milliseconds,
+            )
+
+
+def _unknown_request() -> HttpRequest:
+    """Return a request that stands for one whose head could not be used."""
+    return HttpRequest(method="", path="")
+
+
+def _has_body(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in headers
+    )
+
+
+def _path_of(target: bytes, host: bytes | None) -> tuple[bytes, Refusal | None]:
+    """Return path and query of a target, which may be in absolute form."""
+    if target[:1] == b"/":
+        return target, None
+    lowered = target[:8].lower()
+    for scheme in (b"http://", b"https://"):
+        if lowered.startswith(scheme):
+            authority, slash, path = target[len(scheme) :].partition(b"/")
+            if authority != host:
+                return b"", Refusal(400, "The request target and Host differ")
+            return slash + path if slash else b"/", None
+    return b"", Refusal(400, "The request target is not a path")

@@ -1,0 +1,274 @@
+"""Sessions of Streamable HTTP: a `Transport` whose routes are exchanges, and the table of them.
+
+An `HttpSession` carries the messages of one client that has sent `initialize`, however many
+connections they come on. The server sees a transport as any other; what it sends about a request
+goes to that POST's exchange, and the rest to the stream that the client opened by GET.
+
+The rules that live here, and only here:
+
+* A session id has 256 random bits, and is no proof of identity: a session belongs to the principal
+  that opened it, and does not exist for others.    [MCP 2025-11-25, basic/transports; SEC-05, SEC-06]
+* A message is sent on one stream, never on two.         [MCP 2025-11-25, basic/transports]
+* A session ends by DELETE, when it was idle for `session_idle` seconds, after `session_lifetime`
+  seconds, or when too many are open and it is the idlest. One with an open exchange is not idle.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ..base import HIGH_WATER, ignore
+from .exchange import event_of
+
+if TYPE_CHECKING:
+    from ...errors import InvalidMessage, TransportError
+    from ...jsonrpc.limits import TransportName
+    from ...jsonrpc.messages import ErrorObject
+    from ..base import Frame
+    from .event_log import EventLog
+    from .exchange import Exchange
+    from .settings import HttpLimits
+
+__all__ = ["HttpSession", "SessionTable"]
+
+# Random bytes of a session id.
+_ID_BYTES: Final = 32
+# Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
+_MAX_LOOKS: Final = 64
+# Characters of a session id that a log may show.
+_SHOWN: Final = 6
+
+
+class HttpSession:
+    """One session; it implements the transport contract."""
+
+    __slots__ = (
+        "_listening",
+        "_next_stream",
+        "_sent",
+        "_slow",
+        "began",
+        "dropped",
+        "exchanges",
+        "id",
+        "is_connected",
+        "is_resumable",
+        "log",
+        "name",
+        "on_drained",
+        "on_end",
+        "on_error",
+        "on_message",
+        "owner",
+        "primes",
+        "retry_ms",
+        "used",
+    )
+
+    def __init__(self, id: str, owner: str | None, now: float, retry_ms: int) -> None:
+        self.name: TransportName = "http"
+        self.on_message: Callable[[Frame, Any], object] = ignore
+        self.on_error: Callable[[TransportError | None], object] = ignore
+        self.on_drained: Callable[[], object] = ignore
+        # Called when the client, or the table, ends the session.
+        self.on_end: Callable[[], object] = ignore
+        self.id = id
+        self.owner = owner
+        self.began = now
+        self.used = now
+        self.retry_ms = retry_ms
+        # Set when a revision is negotiated: whether streams have ids, and begin with an empty event.
+        self.is_resumable = False
+        self.primes = False
+        self.log: EventLog | None = None
+        self.is_connected = False
+        # Messages for which there was no stream.
+        self.dropped = 0
+        self.exchanges: dict[Exchange, None] = {}
+        # The stream for what belongs to no request.
+        self._listening: Exchange | None = None
+        self._next_stream = 1
+        # Exchanges whose client reads slowly, and the bytes sent in all.
+        self._slow: set[Exchange] = set()
+        self._sent = 0
+
+    def __repr__(self) -> str:
+        return f"<HttpSession {self.shown_id}, {len(self.exchanges)} exchanges>"
+
+    @property
+    def shown_id(self) -> str:
+        """The start of the id, for logs."""
+        return f"{self.id[:_SHOWN]}…"
+
+    # -- the transport contract --------------------------------------------------------------
+
+    @property
+    def backlog(self) -> int:
+        """The number of bytes that clients have not taken; less than 64 KiB each is not counted."""
+        return sum(each.unread for each in self._slow) if self._slow else 0
+
+    @property
+    def written(self) -> int:
+        """The number of bytes that have left the backlog, in total."""
+        return self._sent - self.backlog
+
+    async def connect(self) -> None:
+        """Begin to carry messages."""
+        self.is_connected = True
+
+    def send(self, frame: bytes, route: Exchange | None = None) -> None:
+        """Send a message about a request on its stream, and any other on the one opened by GET."""
+        target = self._listening if route is None else route
+        if target is None or target.is_done:
+            self.dropped += 1
+            return
+        target.send(frame)
+        self._sent += len(frame)
+
+    def answer(
+        self, frame: bytes, route: Exchange, error: ErrorObject | InvalidMessage | None
+    ) -> None:
+        """Send the answer to a POST."""
+        self._sent += len(frame)
+        route.answer(frame, error)
+
+    def settled(self, route: Exchange) -> None:
+        """End a POST that is not answered, or was."""
+        if not route.is_done:
+            route.settle()
+
+    async def close(self) -> None:
+        """End every exchange."""
+        self.is_connected = False
+        for each in list(self.exchanges):
+            each.close()
+        if self.log is not None:
+            await self.log.delete()
+
+    # -- exchanges ---------------------------------------------------------------------------
+
+    def open(self, exchange: Exchange, *, listens: bool = False) -> None:
+        """Add an exchange; with `listens` it gets what belongs to no request."""
+        self.exchanges[exchange] = None
+        if listens:
+            former, self._listening = self._listening, exchange
+            if former is not None and former.responder is None:
+                former.close()  # nothing reads it, and nothing will be sent on it
+
+    def find(self, stream: int) -> Exchange | None:
+        """Return the open stream with this number."""
+        return next((each for each in self.exchanges if each.stream == stream), None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an exchange has a client that waits for it."""
+        return any(each.responder is not None for each in self.exchanges)
+
+    def is_slow(self, exchange: Exchange, value: bool) -> None:
+        """Note that the client of an exchange reads slowly, or again as it should."""
+        if value:
+            self._slow.add(exchange)
+        elif exchange in self._slow:
+            self._slow.discard(exchange)
+            if self.backlog < HIGH_WATER // 4:
+                self.on_drained()
+
+    def event(self, exchange: Exchange, frame: bytes) -> bytes:
+        """Return a message as an event, and keep it for a client that resumes the stream."""
+        if not exchange.stream:
+            return event_of(frame)
+        exchange.last_event += 1
+        if self.log is not None:
+            self.log.append(exchange.stream, exchange.last_event, frame)
+        return event_of(frame, self._event_id(exchange))
+
+    def priming_event(self, exchange: Exchange) -> bytes:
+        """Number a stream that can be resumed; return the event that it begins with, if any."""
+        if not self.is_resumable or self.log is None:
+            return b""
+        exchange.stream, self._next_stream = self._next_stream, self._next_stream + 1
+        if not self.primes:
+            return b""
+        return b"id: %b\nretry: %d\ndata: \n\n" % (self._event_id(exchange), self.retry_ms)
+
+    def _event_id(self, exchange: Exchange) -> bytes:
+        return b"%d-%d" % (exchange.stream, exchange.last_event)
+
+    def exchange_ended(self, exchange: Exchange) -> None:
+        """Forget an exchange whose response is complete."""
+        self.exchanges.pop(exchange, None)
+        self.is_slow(exchange, False)
+        if self._listening is exchange:
+            self._listening = None
+
+    def client_gone(self, exchange: Exchange) -> None:
+        """Keep a stream that can be resumed; what it carries goes on in any case."""
+        self.is_slow(exchange, False)
+        if exchange is self._listening and not exchange.stream:
+            exchange.close()
+
+    def undeliverable(self, exchange: Exchange, frame: bytes) -> None:
+        """Send what a client does not accept with an answer on the stream opened by GET."""
+        self.send(frame)
+
+
+class SessionTable:
+    """The open sessions of one endpoint, the idlest first."""
+
+    def __init__(self, limits: HttpLimits) -> None:
+        self._limits = limits
+        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+        # By cause: sessions that were ended here.
+        self.ended: dict[str, int] = {"idle": 0, "lifetime": 0, "evicted": 0}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Any:
+        return iter(list(self._sessions.values()))
+
+    def new(self, owner: str | None, now: float) -> HttpSession | None:
+        """Return a new session, perhaps in place of the idlest one; None if all are in use."""
+        if len(self._sessions) >= self._limits.sessions and not self._evict():
+            return None
+        id = secrets.token_urlsafe(_ID_BYTES)
+        session = HttpSession(id, owner, now, self._limits.retry_ms)
+        self._sessions[id] = session
+        return session
+
+    def get(self, id: str, owner: str | None, now: float) -> HttpSession | None:
+        """Return the session of a principal, and note its use; None if it has none of that id."""
+        session = self._sessions.get(id)
+        if session is None or session.owner != owner:
+            return None
+        session.used = now
+        self._sessions.move_to_end(id)
+        return session
+
+    def discard(self, session: HttpSession) -> None:
+        """Forget a session that has ended."""
+        self._sessions.pop(session.id, None)
+
+    def reap(self, now: float) -> None:
+        """End sessions that have expired."""
+        idle, lifetime = self._limits.session_idle, self._limits.session_lifetime
+        for session in list(self._sessions.values()):
+            if now - session.began >= lifetime:
+                self._end(session, "lifetime")
+            elif now - session.used >= idle and not session.is_busy:
+                self._end(session, "idle")
+
+    def _evict(self) -> bool:
+        for _, session in zip(range(_MAX_LOOKS), self._sessions.values(), strict=False):
+            if not session.exchanges:
+                self._end(session, "evicted")
+                return True
+        return False
+
+    def _end(self, session: HttpSession, cause: str) -> None:
+        self.ended[cause] += 1
+        self.discard(session)
+        session.on_end()
