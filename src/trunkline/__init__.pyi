@@ -39,6 +39,9 @@ from .server import SocketLimits as SocketLimits
 from .server import TaskSettings as TaskSettings
 from .server import ToolOutput as ToolOutput
 from .spec.error_kinds import ErrorKind as ErrorKind
+from .transports import Http as Http
+from .transports import HttpLimits as HttpLimits
+from .transports import HttpSettings as HttpSettings
 from .transports import Stdio as Stdio
 from .transports import Tcp as Tcp
 from .transports import Tls as Tls
@@ -59,6 +62,9 @@ __all__ = [
     "ElicitationResult",
     "ErrorKind",
     "Extension",
+    "Http",
+    "HttpLimits",
+    "HttpSettings",
     "InputRequestFailed",
     "LocalProtocolError",
     "MissingCapability",

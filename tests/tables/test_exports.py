@@ -10,12 +10,12 @@ import pytest
 EXPORTS = {
     "trunkline": """
         CacheHint Cancelled ChoiceTitles Client ClientExtension ConnectionLost Context
-        ElicitationResult ErrorKind Extension InputRequestFailed LocalProtocolError
-        MissingCapability ParamHeader PeerError PendingCall ProtocolError RemoteProtocolError
-        RequestAborted RequestError RequestTimeout Server ServerChange ServerLimits SocketLimits
-        Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls TooManyRoundTrips ToolError
-        ToolFailed ToolOutput ToolResult Transport TransportError TrunklineError Unix __version__
-        jsonrpc judge mcp memory_pair spec
+        ElicitationResult ErrorKind Extension Http HttpLimits HttpSettings InputRequestFailed
+        LocalProtocolError MissingCapability ParamHeader PeerError PendingCall ProtocolError
+        RemoteProtocolError RequestAborted RequestError RequestTimeout Server ServerChange
+        ServerLimits SocketLimits Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls
+        TooManyRoundTrips ToolError ToolFailed ToolOutput ToolResult Transport TransportError
+        TrunklineError Unix __version__ jsonrpc judge mcp memory_pair spec
     """,
     "trunkline.client": """
         Client ClientExtension PendingCall ServerChange Subscription SubscriptionTopics SyncClient
@@ -40,8 +40,8 @@ EXPORTS = {
         run_in_both_eras_sync
     """,
     "trunkline.transports": """
-        Address Frame MemoryTransport Relay Stdio StdioServer Tapped TappedTransport Tcp Tls
-        Transport Unix memory_pair parse_address
+        Address Frame Http HttpLimits HttpRequest HttpSettings MemoryTransport Relay Stdio
+        StdioServer Tapped TappedTransport Tcp Tls Transport Unix memory_pair parse_address
     """,
     "trunkline.errors": """
         Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage LocalProtocolError

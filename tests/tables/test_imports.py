@@ -85,7 +85,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "reload": {"output"},
         "commands": {"output", "connect", "proxy", "reload"},
     },
-    "transports": {"io": set(), "sockets": {"io"}, "stdio": {"io"}},
+    "transports": {"io": set(), "sockets": {"io"}, "stdio": {"io"}, "http": {"io", "sockets"}},
     "judge": {"types": set(), "messages": {"types"}, "rules": {"types"}, "diff": set()},
     "spec": {"mcp": set(), "profiles": set()},
     "compat": {"erlmcp": set()},

@@ -90,9 +90,12 @@ OURS: Final = {
     "store.values.StoreLimits": "settings",
     "testing.side_effects._NamedValue": "values of a test",
     "testing.side_effects._Size": "counts of a test",
+    "transports.addresses.Http": "an address of the author",
     "transports.addresses.Tcp": "an address of the author",
     "transports.addresses.Tls": "file names of the author",
     "transports.addresses.Unix": "an address of the author",
+    "transports.http.settings.HttpLimits": "settings; refuses all but numbers",
+    "transports.http.settings.HttpSettings": "settings; refuses all but hosts and origins",
     "transports.stdio.client.Stdio": "a command of the author; values of flags are hidden",
 }
 # What a peer fills in part, and whose repr shows the rest alone. A canary of another type than

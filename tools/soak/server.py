@@ -20,7 +20,7 @@ from tools.soak.measure import descriptors, resident_kib, timers, trim
 from trunkline import Context, Server, ServerLimits, SocketLimits, TaskSettings, Tcp, ToolError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.server.runtime.run import run_listening
-from trunkline.transports.addresses import Tls, Unix, parse_address
+from trunkline.transports.addresses import Tls, Unix, parse_socket_address
 
 # The largest message: small, so that an oversize one is cheap to send.
 MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
@@ -172,8 +172,8 @@ def address_of(text: str) -> Tcp | Unix:
     cert = os.environ.get("SOAK_CERT")
     if text.startswith("tls:") and cert:
         certificate, key = cert.split(os.pathsep)
-        return parse_address(text, tls=Tls(cert=certificate, key=key))
-    return parse_address(text)
+        return parse_socket_address(text, tls=Tls(cert=certificate, key=key))
+    return parse_socket_address(text)
 
 
 def main() -> None:

@@ -10,8 +10,10 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "addresses": "Tcp Tls Unix parse_address",
+        "addresses": "Http Tcp Tls Unix parse_address",
         "base": "Address Frame Transport",
+        "http.request": "HttpRequest",
+        "http.settings": "HttpLimits HttpSettings",
         "memory": "MemoryTransport memory_pair",
         "relay": "Relay",
         "stdio.client": "Stdio",

@@ -1,13 +1,17 @@
-"""Socket addresses as values, and their text form.
+"""Addresses of sockets and HTTP endpoints as values, and their text form.
 
     tcp://127.0.0.1:9000    tls://mcp.example.org:9443    unix:/run/weather.sock
+    http://127.0.0.1:8000/mcp    https://mcp.example.org:8443/mcp    http+unix:/run/weather.sock
 
 A server listens on the same value that a client connects to. Nothing is opened here.
 
 The rules that live here, and only here:
 
 * An address is complete: a host and a port, or a path. There are no defaults, so that a server
-  does not listen on every network because a part was left out.
+  does not listen on every network because a part was left out. The exception is the port of a
+  URL, 80 for `http` and 443 for `https`.  [RFC 9110, sections 4.2.1 and 4.2.2]
+* The path of an HTTP endpoint is compared as it is written, so it has one spelling: no dot
+  segments, no query and no fragment.
 * A client verifies the certificate against the system's trust store and the host name it
   dialled, unless another store or name is given. No option disables verification; an
   `ssl.SSLContext` of the caller can.
@@ -19,8 +23,10 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import KW_ONLY, dataclass, field
+from string import hexdigits
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from ..errors import TransportError
 from ..redaction import redact, show
 
 if TYPE_CHECKING:
@@ -29,16 +35,33 @@ if TYPE_CHECKING:
     from ..jsonrpc.policy import Policy
     from .base import Transport
 
-__all__ = ["SCHEMES", "Tcp", "Tls", "Unix", "is_exposed", "parse_address"]
+__all__ = [
+    "HTTP_SCHEMES",
+    "SCHEMES",
+    "Http",
+    "Tcp",
+    "Tls",
+    "Unix",
+    "is_exposed",
+    "parse_address",
+    "parse_host_and_port",
+    "parse_socket_address",
+]
 
-# How an address of each kind is written.
+# How an address of each kind is written: of a socket, and of an HTTP endpoint.
 SCHEMES: Final = ("tcp://HOST:PORT", "tls://HOST:PORT", "unix:PATH")
+HTTP_SCHEMES: Final = ("http://HOST:PORT/PATH", "https://HOST:PORT/PATH", "http+unix:PATH")
 
 _MAX_PORT: Final = 65_535
 # Delimiters of other parts of a URL, which no host contains.
 _NOT_IN_HOST: Final = " /\\?#@[]"
 # The system's limit, with the terminating byte, is 108 on Linux and 104 elsewhere.
 _MAX_PATH_BYTES: Final = 103
+_HTTP_PORT: Final = 80
+_HTTPS_PORT: Final = 443
+_HTTP_PATH: Final = "/mcp"
+# Characters of a path beside letters, digits and percent-encodings.  [RFC 3986, section 3.3]
+_IN_HTTP_PATH: Final = "/-._~!$&'()*+,;=:@"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -154,37 +177,144 @@ class Unix:
         return DialledSocket(self, policy)
 
 
-def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix:
-    """Return the address that a text names; `tls` is used for a `tls://` address.
+@dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
+class Http:
+    """An HTTP endpoint: a host, a port and a path; with `tls` it is `https`.
+
+    `tls` is as in `Tcp`. With `unix`, a path or a `Unix`, HTTP is spoken on a Unix socket, and
+    there is no host, port or TLS.
+    """
+
+    outlives_connections: ClassVar[bool] = True  # as of a `Tcp`
+
+    host: str = ""
+    port: int = 0
+    path: str = _HTTP_PATH
+    _: KW_ONLY
+    tls: bool | Tls | ssl.SSLContext = field(default=False, hash=False)
+    unix: str | os.PathLike[str] | Unix | None = None
+
+    def __post_init__(self) -> None:
+        if self.unix is None:
+            self._check_network()
+        elif self.host or self.port or self.tls:
+            raise ValueError("Http.unix is a socket of this machine: give no host, port or tls")
+        elif not isinstance(self.unix, Unix):
+            object.__setattr__(self, "unix", Unix(self.unix))
+        if not _is_http_path(self.path):
+            raise ValueError(f"Http.path is a path such as {_HTTP_PATH}, not {show(self.path)}")
+
+    def _check_network(self) -> None:
+        if not _is_host(self.host):
+            raise ValueError(f"Http.host is a host name or an IP address, not {show(self.host)}")
+        if type(self.port) is not int or not 0 <= self.port <= _MAX_PORT:
+            raise ValueError(f"Http.port is from 0 to {_MAX_PORT}, not {show(self.port)}")
+        if not isinstance(self.tls, bool | Tls) and not _is_context(self.tls):
+            raise ValueError(f"Http.tls is a bool, a Tls or an SSLContext, not {show(self.tls)}")
+
+    @property
+    def socket(self) -> Tcp | Unix:
+        """The address of the socket that carries HTTP."""
+        if isinstance(self.unix, Unix):
+            return self.unix
+        return Tcp(self.host, self.port, tls=self.tls)
+
+    def __str__(self) -> str:
+        if isinstance(self.unix, Unix):
+            # The path follows a second colon, as in nginx. It is written where a reader would
+            # otherwise take a part of the file name for it.
+            has_path = self.path != _HTTP_PATH or ":/" in str(self.unix.path)
+            return f"http+{self.unix}{f':{self.path}' if has_path else ''}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}{self.path}"
+
+    def __repr__(self) -> str:
+        shown = [] if self.unix is not None else [repr(redact(self.host)), repr(self.port)]
+        if self.path != _HTTP_PATH:
+            shown.append(f"path={redact(self.path)!r}")
+        shown += [f"tls={self.tls!r}"] if self.tls else []
+        shown += [f"unix={self.unix!r}"] if self.unix is not None else []
+        return f"Http({', '.join(shown)})"
+
+    def transport(self, policy: Policy) -> Transport:
+        """Raise: there is no HTTP client.
+
+        Raises:
+            TransportError: always.
+        """
+        raise TransportError("connecting to http:// is not supported yet")
+
+
+def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix | Http:
+    """Return the address that a text names; `tls` is used for `tls://` and `https://`.
 
     Raises:
         ValueError: the text is not an address; the message shows the forms.
     """
+    for scheme in ("http", "https"):
+        if text.startswith(f"{scheme}://"):
+            return _http_url(text, scheme, (tls or True) if scheme == "https" else False)
+    if text.startswith("http+unix:"):
+        file, path = text.removeprefix("http+"), _HTTP_PATH
+        if ":/" in file.removeprefix("unix:"):
+            file, _, path = file.rpartition(":/")
+            path = f"/{path}"
+        return Http(unix=_unix_address(file), path=path)
+    return _socket_address(text, tls, (*SCHEMES, *HTTP_SCHEMES))
+
+
+def parse_socket_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix:
+    """Return the address of a socket that a text names; `tls` is used for `tls://`.
+
+    Raises:
+        ValueError: the text is not an address of a socket; the message shows the forms.
+    """
+    return _socket_address(text, tls, SCHEMES)
+
+
+def _socket_address(text: str, tls: Tls | None, forms: tuple[str, ...]) -> Tcp | Unix:
     if text.startswith("unix:"):
-        path = text.removeprefix("unix:")
-        if path.startswith("//"):
-            path = path.removeprefix("//")
-            if not path.startswith("/"):
-                raise ValueError(f"{show(text)} names a host; write unix:PATH or unix:///PATH")
-        if not path:
-            raise ValueError("unix: needs a path, as in unix:/run/weather.sock")
-        if path.startswith("@"):
-            raise ValueError(
-                "unix:@NAME is an abstract socket, which every user of this machine can open: "
-                "give a path, as in unix:/run/weather.sock"
-            )
-        return Unix(path)
+        return _unix_address(text)
     for scheme in ("tcp", "tls"):
         if text.startswith(f"{scheme}://"):
-            host, port = _host_and_port(text, text.removeprefix(f"{scheme}://"))
+            host, port = parse_host_and_port(text.removeprefix(f"{scheme}://"), shown=text)
             if scheme == "tcp":
                 return Tcp(host, port)
             return Tcp(host, port, tls=tls or True)
-    raise ValueError(f"{show(text)} is not an address; expected {', '.join(SCHEMES)}")
+    raise ValueError(f"{show(text)} is not an address; expected {', '.join(forms)}")
 
 
-def is_exposed(address: Tcp | Unix) -> bool:
+def _unix_address(text: str) -> Unix:
+    path = text.removeprefix("unix:")
+    if path.startswith("//"):
+        path = path.removeprefix("//")
+        if not path.startswith("/"):
+            raise ValueError(f"{show(text)} names a host; write unix:PATH or unix:///PATH")
+    if not path:
+        raise ValueError("unix: needs a path, as in unix:/run/weather.sock")
+    if path.startswith("@"):
+        raise ValueError(
+            "unix:@NAME is an abstract socket, which every user of this machine can open: "
+            "give a path, as in unix:/run/weather.sock"
+        )
+    return Unix(path)
+
+
+def _http_url(text: str, scheme: str, tls: bool | Tls) -> Http:
+    authority, slash, path = text.removeprefix(f"{scheme}://").partition("/")
+    if not slash:
+        raise ValueError(f"{show(text)} needs a path, as in {scheme}://127.0.0.1:8000/mcp")
+    has_port = ":" in authority.rpartition("]")[2]
+    if authority and not has_port:
+        authority = f"{authority}:{_HTTPS_PORT if tls else _HTTP_PORT}"
+    host, port = parse_host_and_port(authority, shown=text)
+    return Http(host, port, f"/{path}", tls=tls)
+
+
+def is_exposed(address: Tcp | Unix | Http) -> bool:
     """Return True if other machines can connect to an address without authentication."""
+    if isinstance(address, Http):
+        address = address.socket
     if not isinstance(address, Tcp) or address.host == "localhost":
         return False
     if isinstance(address.tls, Tls) and address.tls.ca is not None:
@@ -200,19 +330,23 @@ def is_exposed(address: Tcp | Unix) -> bool:
         return True  # a name may resolve to anything
 
 
-def _host_and_port(text: str, rest: str) -> tuple[str, int]:
-    """Return the two parts of `HOST:PORT`; a host with colons is in brackets."""
-    host, colon, port = rest.rpartition(":")
+def parse_host_and_port(given: str, *, shown: str) -> tuple[str, int]:
+    """Return the two parts of `HOST:PORT`; a host with colons is in brackets.
+
+    Raises:
+        ValueError: there is no host or port; the message shows the text `shown`.
+    """
+    host, colon, port = given.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ValueError(f"{show(text)} has too many colons; IPv6 is written [::1]:PORT")
+        raise ValueError(f"{show(shown)} has too many colons; IPv6 is written [::1]:PORT")
     if not colon or not host:
         advice = "127.0.0.1 for this machine alone, 0.0.0.0 for every network"
-        raise ValueError(f"{show(text)} needs a host and a port: {advice}")
+        raise ValueError(f"{show(shown)} needs a host and a port: {advice}")
     # Not `isdecimal` alone: it accepts digits of other scripts.
     if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) <= _MAX_PORT):
-        raise ValueError(f"{show(text)} needs a port from 0 to {_MAX_PORT} after its last colon")
+        raise ValueError(f"{show(shown)} needs a port from 0 to {_MAX_PORT} after its last colon")
     return host, int(port)
 
 
@@ -220,6 +354,20 @@ def _is_host(host: object) -> bool:
     if not isinstance(host, str) or not host:
         return False
     return host.isprintable() and not any(each in _NOT_IN_HOST for each in host)
+
+
+def _is_http_path(path: object) -> bool:
+    if not isinstance(path, str) or not path.startswith("/") or not path.isascii():
+        return False
+    if any(part in (".", "..") for part in path.split("/")):
+        return False
+    plain, *encoded = path.split("%")
+    if not all(
+        len(each) >= 2 and all(digit in hexdigits for digit in each[:2]) for each in encoded
+    ):
+        return False
+    rest = plain + "".join(each[2:] for each in encoded)
+    return all(each.isalnum() or each in _IN_HTTP_PATH for each in rest)
 
 
 def _is_context(tls: object) -> bool:

@@ -14,7 +14,9 @@ import pytest
 
 from tests.certificates import PASSWORD
 from trunkline.client.connect.targets import forget_era, remember_era, remembered_era, target_of
-from trunkline.transports.addresses import Tcp, Tls, Unix, parse_address
+from trunkline.errors import TransportError
+from trunkline.jsonrpc import Policy
+from trunkline.transports.addresses import Http, Tcp, Tls, Unix, parse_address, parse_socket_address
 
 
 @pytest.mark.parametrize(
@@ -34,9 +36,21 @@ from trunkline.transports.addresses import Tcp, Tls, Unix, parse_address
         ("unix:weather.sock", Unix("weather.sock")),
         ("unix:./a b", Unix("./a b")),
         ("unix:/tmp/ünï", Unix("/tmp/ünï")),
+        ("http://127.0.0.1:8000/mcp", Http("127.0.0.1", 8000)),
+        ("http://localhost:0/", Http("localhost", 0, "/")),
+        ("http://h/mcp", Http("h", 80)),
+        ("http://[::1]/mcp", Http("::1", 80)),
+        ("http://[::1]:8000/a/b/", Http("::1", 8000, "/a/b/")),
+        ("http://h:1/a%2Fb:c@d", Http("h", 1, "/a%2Fb:c@d")),
+        ("https://mcp.example.org/mcp", Http("mcp.example.org", 443, tls=True)),
+        ("https://mcp.example.org:8443/v1", Http("mcp.example.org", 8443, "/v1", tls=True)),
+        ("http+unix:/run/weather.sock", Http(unix="/run/weather.sock")),
+        ("http+unix:///run/weather.sock", Http(unix="/run/weather.sock")),
+        ("http+unix:/run/weather.sock:/v1/", Http(unix="/run/weather.sock", path="/v1/")),
+        ("http+unix:a:/b:/mcp", Http(unix="a:/b")),
     ],
 )
-def test_a_text_names_an_address(text: str, address: Tcp | Unix) -> None:
+def test_a_text_names_an_address(text: str, address: Tcp | Unix | Http) -> None:
     assert parse_address(text) == address
     assert target_of(text).address == address
     assert parse_address(str(address)) == address
@@ -48,8 +62,29 @@ def test_a_text_names_an_address(text: str, address: Tcp | Unix) -> None:
         ("", "is not an address"),
         ("9000", "is not an address"),
         ("localhost:9000", "is not an address"),
-        ("http://localhost:9000", "is not an address"),
-        ("https://example.org/mcp", "is not an address"),
+        ("HTTP://localhost:9000/mcp", "is not an address"),
+        ("http:localhost:9000/mcp", "is not an address"),
+        ("http+tcp://localhost:9000/mcp", "is not an address"),
+        ("http://localhost:9000", "needs a path, as in http://127.0.0.1:8000/mcp"),
+        ("https://example.org", "needs a path, as in https://127.0.0.1:8000/mcp"),
+        ("http:///mcp", "a host and a port"),
+        ("http://:8000/mcp", "a host and a port"),
+        ("http://h:/mcp", "needs a port"),
+        ("http://h:65536/mcp", "needs a port"),
+        ("http://::1/mcp", "too many colons"),
+        ("http://user@h/mcp", "Http.host"),
+        ("http://h:1/mcp?x", "Http.path"),
+        ("http://h:1/mcp#x", "Http.path"),
+        ("http://h:1/../mcp", "Http.path"),
+        ("http://h:1/a/./b", "Http.path"),
+        ("http://h:1/a b", "Http.path"),
+        ("http://h:1/ä", "Http.path"),
+        ("http://h:1/a%2", "Http.path"),
+        ("http://h:1/a%zz", "Http.path"),
+        ("http+unix:", "needs a path"),
+        ("http+unix://host/run/x", "names a host"),
+        ("http+unix:@name", "every user of this machine"),
+        ("http+unix:/a:/b?c", "Http.path"),
         ("tcp:localhost:9000", "is not an address"),
         ("tcp:/localhost:9000", "is not an address"),
         (" tcp://h:1", "is not an address"),
@@ -128,6 +163,50 @@ def test_what_says_nothing_about_tls_is_refused(tls: Any) -> None:
         Tcp("host", 1, tls=tls)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({}, r"Http\.host"),
+        ({"host": 7, "port": 1}, r"Http\.host"),
+        ({"host": "h", "port": -1}, r"Http\.port"),
+        ({"host": "h", "port": True}, r"Http\.port"),
+        ({"host": "h", "tls": "yes"}, r"Http\.tls"),
+        ({"host": "h", "path": "mcp"}, r"Http\.path"),
+        ({"host": "h", "path": None}, r"Http\.path"),
+        ({"unix": ""}, r"Unix\.path"),
+        ({"unix": "/a", "host": "h"}, "no host, port or tls"),
+        ({"unix": "/a", "port": 80}, "no host, port or tls"),
+        ({"unix": "/a", "tls": True}, "no host, port or tls"),
+    ],
+)
+def test_an_endpoint_is_a_host_or_a_socket_file_with_a_path(
+    wrong: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        Http(**wrong)
+
+
+def test_an_endpoint_names_the_socket_below() -> None:
+    tls = Tls(cert="c")
+    assert Http("h", 1).socket == Tcp("h", 1)
+    assert Http("h", 1, tls=tls).socket == Tcp("h", 1, tls=tls)
+    assert Http(unix="/a").socket == Unix("/a")
+    socket = Http(unix=Unix("/a", mode=0o660)).socket
+    assert isinstance(socket, Unix)
+    assert socket.mode == 0o660
+
+
+def test_a_text_of_a_socket_does_not_name_an_endpoint() -> None:
+    assert parse_socket_address("tcp://h:1") == Tcp("h", 1)
+    with pytest.raises(ValueError, match=r"expected tcp://HOST:PORT, tls://HOST:PORT, unix:PATH$"):
+        parse_socket_address("http://h:1/mcp")
+
+
+def test_connecting_to_an_endpoint_is_refused_with_a_sentence() -> None:
+    with pytest.raises(TransportError, match=r"^connecting to http:// is not supported yet$"):
+        Http("h", 1).transport(Policy())
+
+
 @pytest.mark.parametrize("path", ["", None, b"/a", 7, "a\x00"])
 def test_a_path_is_a_text(path: Any) -> None:
     with pytest.raises(ValueError, match=r"Unix\.path"):
@@ -163,6 +242,10 @@ def test_addresses_are_values() -> None:
     assert Unix("/a") == Unix("/a", mode=0o660) != Unix("/b")
     assert hash(Unix("/a")) == hash(Unix("/a", mode=0o660))
     assert len({Tcp("h", 1), Tcp("h", 1), Unix("/a"), Unix("/a")}) == 2
+    assert Http("h", 1) == Http("h", 1, "/mcp") != Http("h", 1, "/")
+    assert Http("h", 1) != Http("h", 1, tls=True)
+    assert hash(Http("h", 1, tls=Tls(ca="a"))) == hash(Http("h", 1, tls=Tls(ca="a")))
+    assert Http(unix="/a") == Http(unix=Path("/a")) == Http(unix=Unix("/a", mode=0o660))
 
 
 def test_a_context_of_ones_own_belongs_to_an_address_and_its_hash_does_not_mind() -> None:
@@ -181,7 +264,7 @@ def test_a_password_is_in_no_text() -> None:
     assert repr(tls) == "Tls(ca='ca.pem', cert='c.pem', key='c.key', server_name='n')"
 
 
-@pytest.mark.parametrize("text", [f"tcp://me:{PASSWORD}@h:1", f"http://me:{PASSWORD}@h:1"])
+@pytest.mark.parametrize("text", [f"tcp://me:{PASSWORD}@h:1", f"http://me:{PASSWORD}@h:1/"])
 def test_a_password_in_a_text_that_is_no_address_is_not_repeated(text: str) -> None:
     for refuse in (parse_address, target_of):
         with pytest.raises(ValueError) as caught:
@@ -197,6 +280,10 @@ def test_reprs_say_what_would_make_the_same() -> None:
         Tcp("h", 80, tls=Tls(ca="x")),
         Unix("/a"),
         Unix("/a", mode=0o660),
+        Http("::1", 80),
+        Http("h", 80, "/", tls=Tls(ca="x")),
+        Http(unix="/a"),
+        Http(unix=Unix("/a", mode=0o660), path="/v1"),
     ):
         assert eval(repr(each)) == each
     assert repr(Unix("/a", mode=0o660)) == "Unix('/a', mode=0o660)"
@@ -208,12 +295,15 @@ def test_more_may_be_said_about_tls_than_a_text_can() -> None:
     # A text that says "without" is not made one "with".
     assert parse_address("tcp://h:1", tls=tls) == Tcp("h", 1)
     assert parse_address("unix:/a", tls=tls) == Unix("/a")
+    assert parse_address("https://h:1/", tls=tls) == Http("h", 1, "/", tls=tls)
+    assert parse_address("http://h:1/", tls=tls) == Http("h", 1, "/")
 
 
 def test_two_equal_addresses_are_the_same_server() -> None:
     for first, second, other in (
         (Tcp("era", 1), Tcp("era", 1), Tcp("era", 2)),
         (Unix("/era"), Unix("/era", mode=0o660), Unix("/era2")),
+        (Http("era", 1), Http("era", 1), Http("era", 1, "/")),
         (Tcp("era", 1, tls=Tls(ca="x")), Tcp("era", 1, tls=Tls(ca="x")), Tcp("era", 1, tls=True)),
     ):
         remember_era(first, "handshake")
@@ -237,8 +327,9 @@ def test_what_is_remembered_of_an_address_does_not_outlive_it() -> None:
 def test_an_address_costs_no_import_until_it_is_used() -> None:
     code = (
         "import sys\n"
-        "from trunkline.transports.addresses import Tcp, Tls, Unix, parse_address\n"
+        "from trunkline.transports.addresses import Http, Tcp, Tls, Unix, parse_address\n"
         "Tcp('h', 1, tls=Tls(ca='x')); parse_address('tls://h:1'); Unix('/a')\n"
+        "Http('h', 1); parse_address('https://h/mcp')\n"
         "assert not {'ssl', 'asyncio', 'socket'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=dict(os.environ))

@@ -152,7 +152,7 @@ def _ends(options: argparse.Namespace) -> _Ends:
 
 
 def _source(text: str, options: argparse.Namespace) -> Tcp | Unix:
-    from ...transports.addresses import Tls, parse_address
+    from ...transports.addresses import Tls, parse_socket_address
 
     if not text.startswith(ADDRESSES):
         raise UsageError(
@@ -165,7 +165,7 @@ def _source(text: str, options: argparse.Namespace) -> Tcp | Unix:
             raise UsageError("the --source-tls-… options need a SOURCE of the form tls://HOST:PORT")
         raise UsageError("a SOURCE of tls:// needs --source-tls-cert and --source-tls-key")
     try:
-        return parse_address(text, tls=Tls(**given) if given else None)
+        return parse_socket_address(text, tls=Tls(**given) if given else None)
     except ValueError as error:
         raise UsageError(f"SOURCE: {error}; or use stdio") from None
 

@@ -156,7 +156,7 @@ def parse_listen_address(options: argparse.Namespace) -> Tcp | Unix | None:
                 raise UsageError(f"{_option(name)} needs --tcp or --unix")
         return None
     # Imported here: standard streams have no address.
-    from ...transports.addresses import Tls, Unix, parse_address
+    from ...transports.addresses import Tls, Unix, parse_socket_address
 
     try:
         if options.unix is not None:
@@ -165,9 +165,9 @@ def parse_listen_address(options: argparse.Namespace) -> Tcp | Unix | None:
         if text.isascii() and text.isdecimal():
             text = f"127.0.0.1:{text}"
         if options.tls_cert is None:
-            return parse_address(f"tcp://{text}")
+            return parse_socket_address(f"tcp://{text}")
         tls = Tls(cert=options.tls_cert, key=options.tls_key, ca=options.tls_client_ca)
-        return parse_address(f"tls://{text}", tls=tls)
+        return parse_socket_address(f"tls://{text}", tls=tls)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -36,7 +36,7 @@ from ...errors import TransportError, TrunklineError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Failure
 from ...spec.error_kinds import ErrorKind
-from ...transports.addresses import Tcp, Unix, is_exposed, parse_address
+from ...transports.addresses import Tcp, Unix, is_exposed, parse_socket_address
 from ...transports.base import Frame, ignore
 from ...transports.sockets.listener import Listener
 from ..dispatch.connection import Connection
@@ -68,7 +68,7 @@ def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
         TypeError: it is not an address at all.
     """
     if isinstance(given, str):
-        return parse_address(given)
+        return parse_socket_address(given)
     if not isinstance(given, Tcp | Unix):
         raise TypeError(f"a server listens on a Tcp, a Unix or a text, not {type(given).__name__}")
     return given

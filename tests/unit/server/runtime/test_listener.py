@@ -29,7 +29,7 @@ from trunkline import (
 from trunkline.jsonrpc import Policy
 from trunkline.server.runtime import listener
 from trunkline.transports import addresses
-from trunkline.transports.addresses import Tcp, Tls, Unix
+from trunkline.transports.addresses import Http, Tcp, Tls, Unix
 from trunkline.transports.sockets.connection import AcceptedSocket
 
 
@@ -718,9 +718,16 @@ def test_who_ends_its_input_gets_all_its_answers(tmp_path: Path) -> None:
         (Tcp("host.example", 1), True),
         (Tcp("0.0.0.0", 1, tls=Tls(cert="c")), True),
         (Tcp("0.0.0.0", 1, tls=Tls(cert="c", ca="a")), False),
+        (Http("127.0.0.1", 1), False),
+        (Http(unix="/a"), False),
+        (Http("0.0.0.0", 1), True),
+        (Http("host.example", 1, tls=True), True),
+        (Http("0.0.0.0", 1, tls=Tls(cert="c", ca="a")), False),
     ],
 )
-def test_who_can_be_reached_by_everybody_is_told(address: Tcp | Unix, is_exposed: bool) -> None:
+def test_who_can_be_reached_by_everybody_is_told(
+    address: Tcp | Unix | Http, is_exposed: bool
+) -> None:
     assert addresses.is_exposed(address) == is_exposed
 
 
