@@ -167,12 +167,25 @@ class Context(Struct, eq=False):
     def headers(self) -> dict[str, Any]:
         """The headers of the request, if the transport or envelope has headers."""
         found = getattr(self._asked.envelope, "headers", None)
-        return found if isinstance(found, dict) else {}
+        if isinstance(found, dict):
+            return found
+        request = getattr(self._asked.route, "request", None)
+        return {} if request is None else request.readable_headers()
+
+    def close_stream(self) -> bool:
+        """Close the connection that waits for the answer; the client comes back for it later.
+
+        For work that takes longer than proxies keep a connection open: the answer is kept, and
+        the client asks for it after the retry delay. Only clients on HTTP whose revision has that,
+        2025-11-25, can be sent away; otherwise this does nothing and returns False.
+        """
+        close = getattr(self._asked.route, "close_stream", None)
+        return close is not None and close()
 
     @property
     def principal(self) -> str | None:
         """The authenticated principal; None without authentication."""
-        return None
+        return self._connection.principal
 
     @property
     def tenant(self) -> str | None:

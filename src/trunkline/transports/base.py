@@ -22,6 +22,8 @@ framing and I/O, and does not read the content of frames. The rules, which
   process is left. Cancelling a caller of `close` does not stop it.
 * A transport may also have `pause`, `resume`, `finish` and `is_abandoned`, as those of `framed`
   do: a relay between a fast and a slow side needs them, and a server whose client does not read.
+* A transport with one stream for each message has `answer` and `settled`, the `write_answer` and
+  `on_settled` of a `Peer`.
 * `connect` is called once; a second call raises TransportError and changes nothing. If the first
   raises TransportError, nothing is left open.
 """

@@ -119,6 +119,7 @@ class Connection:
         "log_limit",
         "loop",
         "peer",
+        "principal",
         "runner",
         "session",
         "thread",
@@ -131,6 +132,8 @@ class Connection:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.session: HandshakeSession | None = None
+        # The authenticated client, where the transport knows it.
+        self.principal: str | None = None
         self._rev: ServerRevision | None = None
         # For errors before the revision of a message is known.
         self._policy: Policy = core.newest_revision.policy
@@ -151,8 +154,15 @@ class Connection:
             on_notification=self._on_notification,
             on_reply=self._on_reply,
             on_problem=self._on_problem,
+            on_settled=getattr(transport, "settled", None),
+            write_answer=getattr(transport, "answer", None),
         )
         self.runner = RequestRunner(core, self.peer, transport, self.budget, self._serve, self.end)
+
+    @property
+    def client_key(self) -> str | None:
+        """What tells the clients apart that this connection serves; None if it serves one."""
+        return None
 
     # -- opening and closing -----------------------------------------------------------------
 
@@ -162,23 +172,33 @@ class Connection:
         Raises:
             TransportError: the transport could not connect, or is connected already.
         """
-        transport, limits = self.transport, self.core.limits
+        transport = self.transport
         if transport.is_connected:
             raise TransportError("this transport is connected already")
-        transport.on_message = self.receive
-        transport.on_error = self._input_ended
-        transport.on_drained = self._drained
+        self.attach()
         await transport.connect()
         grace = 0.0
         try:
-            why = await self._ended
-            if why is not None:
-                self.log_limit.warning("connection closed: %s", why)
-            elif self._listens():
-                grace = limits.grace if self.runner.is_stopping else limits.linger
+            grace = self._grace(await self._ended)
         finally:
             # Also when this task is cancelled: handlers clean up before the lifespan ends.
             await self._finish(grace)
+
+    def attach(self) -> None:
+        """Take what the transport receives."""
+        transport = self.transport
+        transport.on_message = self.receive
+        transport.on_error = self._input_ended
+        transport.on_drained = self._drained
+
+    def _grace(self, why: TransportError | None) -> float:
+        """Return how long handlers may run on, in seconds, after the connection began to end."""
+        limits = self.core.limits
+        if why is not None:
+            self.log_limit.warning("connection closed: %s", why)
+        elif self._listens():
+            return limits.grace if self.runner.is_stopping else limits.linger
+        return 0.0
 
     def _listens(self) -> bool:
         """Return True if answers can be sent; the client may have closed its output."""

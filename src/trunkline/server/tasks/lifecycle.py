@@ -285,10 +285,13 @@ class Tasks:
             _log.warning("record of a task that did not start may remain in the store: %r", error)
 
     def requestor(self, context: Context) -> str:
-        """Return the identity that limits and lists apply to: the principal, or the connection."""
+        """Return the identity that limits apply to: the principal, the client or the connection."""
         if context.principal is not None:
             return requestor_id(f"principal {context.tenant or ''}\0{context.principal}")
         connection = context._connection
+        client = connection.client_key
+        if client is not None:
+            return requestor_id(f"client {client}")
         made = requestor_id(f"connection {new_id()}")
         if connection.peer.is_closed:
             return made  # `release` has run: an entry would never be removed

@@ -91,6 +91,9 @@ class Responder(Protocol):
 class Carrier(Protocol):
     """What an exchange belongs to: a session, or a single request."""
 
+    # Whether streams begin with an event that lets clients resume them.
+    primes: bool
+
     def event(self, exchange: Exchange, frame: bytes) -> bytes:
         """Return a message as an event, with an id where the stream can be resumed."""
         ...
@@ -294,6 +297,7 @@ class Exchange:
         """Resume a stream on another connection: send what was missed, then what follows."""
         former, self.responder = self.responder, responder
         if former is not None:
+            self.carrier.is_slow(self, False)
             former.end()
         self._touched = now
         self._state = _STREAMING
@@ -301,11 +305,17 @@ class Exchange:
         for event in events:
             responder.write(event)
 
-    def detach(self) -> None:
-        """End the connection of a stream, which goes on without it."""
+    def close_stream(self) -> bool:
+        """End the connection of a stream that the client can resume; return False if it cannot."""
+        if self._state == _DONE or not (self.carrier.primes and self.accepts_events):
+            return False
+        if self._state == _OPEN:
+            self.start_stream()
         responder, self.responder = self.responder, None
         if responder is not None:
+            self.carrier.is_slow(self, False)
             responder.end()
+        return True
 
     def tick(self, now: float, stream_after: float, keep_alive: float) -> None:
         """Begin a stream if the answer takes long; keep a stream alive that has nothing to send."""

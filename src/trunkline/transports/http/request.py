@@ -104,6 +104,14 @@ class HttpRequest:
         """Return every value of a header, in order; `name` is in lower case."""
         return [value for each, value in self.headers if each == name]
 
+    def readable_headers(self) -> dict[str, str]:
+        """Return the headers as texts by lower-case name; of duplicates the values are joined."""
+        found: dict[str, str] = {}
+        for raw, value in self.headers:
+            name, text = raw.decode("latin-1"), value.decode("latin-1")
+            found[name] = f"{found[name]}, {text}" if name in found else text
+        return found
+
     def __repr__(self) -> str:
         return (
             f"<HttpRequest {redact(self.method)!r} {redact(self.path)!r} "

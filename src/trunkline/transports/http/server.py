@@ -35,7 +35,7 @@ from ...redaction import show
 from .admission import Refusal
 from .endpoint import error_body
 from .exchange import Exchange
-from .request import HttpRequest
+from .request import KNOWN_HEADERS, HttpRequest
 
 if TYPE_CHECKING:
     from .endpoint import Endpoint
@@ -53,8 +53,6 @@ _READ_BYTES: Final = 256 * 1024
 _MAX_PIPELINED: Final = 16
 # The longest request target.
 _MAX_TARGET_BYTES: Final = 8192
-# One header line.
-_MAX_HEADER_BYTES: Final = 8192
 # Above this many unread bytes a client reads slowly.
 _SLOW_BYTES: Final = 64 * 1024
 # Seconds between two looks at timeouts and streams.
@@ -67,19 +65,10 @@ _UNREAD_TIMEOUT_S: Final = 60.0
 _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
 _REASONS[413] = b"Content Too Large"
 
-# Headers of which a request has one at most: a second one could be read by a proxy.
-_KNOWN: Final = {
-    b"host": "host",
-    b"origin": "origin",
-    b"content-type": "content_type",
-    b"accept": "accept",
-    b"mcp-session-id": "session_id",
-    b"mcp-protocol-version": "protocol_version",
-    b"last-event-id": "last_event_id",
-}
+# Headers of which a request has one at most: of two, a proxy may have checked the other one.
 _SINGLE: Final = frozenset(
-    (*_KNOWN, b"content-length", b"transfer-encoding", b"mcp-method", b"mcp-name", b"authorization")
-) - {b"accept"}
+    (b"content-length", b"transfer-encoding", b"mcp-method", b"mcp-name", b"authorization")
+)
 
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
@@ -422,20 +411,21 @@ class HttpProtocol(asyncio.BufferedProtocol):
         limits, headers = self.server.limits, self._headers
         if len(headers) > limits.header_count:
             return Refusal(431, "Too many request headers")
-        known: dict[str, bytes] = {}
+        known: list[bytes | None] = [None] * len(KNOWN_HEADERS)
         single: set[bytes] = set()
         size = 0
         for name, value in headers:
             size += len(name) + len(value) + 4
-            if len(value) > _MAX_HEADER_BYTES:
+            if len(value) > limits.header_line_bytes:
                 return Refusal(431, "A request header is too large")
-            attribute = _KNOWN.get(name)
-            if attribute is not None:
-                if attribute in known:
+            place = KNOWN_HEADERS.get(name)
+            if place is not None:
+                before = known[place]
+                if before is not None:
                     if name != b"accept":
                         return Refusal(400, f"The header {name.decode()} is given twice")
-                    value = known[attribute] + b", " + value
-                known[attribute] = value
+                    value = before + b", " + value
+                known[place] = value
             elif name in _SINGLE:
                 if name in single:
                     return Refusal(400, f"The header {name.decode()} is given twice")
@@ -448,19 +438,19 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if len(target) > _MAX_TARGET_BYTES:
             return Refusal(414, "The request target is too long")
         version = self._version = self._parser.get_http_version()
-        path, refusal = _path_of(target, known.get("host"))
+        path, refusal = _path_of(target, known[0])
         if refusal is not None:
             return refusal
         raw, _, query = path.partition(b"?")
         self._request = HttpRequest(
-            method=self._parser.get_method().decode("latin-1"),
-            path=raw.decode("latin-1"),
-            query=query.decode("latin-1"),
-            http_version=version,
-            headers=headers,
-            client=self._peer,
-            is_secure=self.server.is_secure,
-            **known,
+            self._parser.get_method().decode("latin-1"),
+            raw.decode("latin-1"),
+            query.decode("latin-1"),
+            version,
+            headers,
+            self._peer,
+            self.server.is_secure,
+            *known,
         )
         return None
 
@@ -507,7 +497,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         size = self._length or None
         self._is_discarding = True
         request = self._request or _unknown_request()
-        self._submit(request, Oversize(head, limit, size), keeps_alive=False)
+        self._submit(request, Oversize(head, size, limit), keeps_alive=False)
 
     def on_message_complete(self) -> None:
         """Serve the request, or let it wait for the response before its own."""
@@ -700,7 +690,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
 def _unknown_request() -> HttpRequest:
     """Return a request that stands for one whose head could not be used."""
-    return HttpRequest(method="", path="")
+    return HttpRequest("", "", "", "1.1", [], "", False)
 
 
 def _has_body(headers: list[tuple[bytes, bytes]]) -> bool:

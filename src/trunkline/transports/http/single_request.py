@@ -41,6 +41,7 @@ class SingleRequest:
         "on_free",
         "on_gone",
         "on_message",
+        "primes",
     )
 
     def __init__(self) -> None:
@@ -53,6 +54,7 @@ class SingleRequest:
         self.on_free: Callable[[], object] = ignore
         self.exchange: Exchange | None = None
         self.is_connected = True
+        self.primes = False
         self._sent = 0
 
     def __repr__(self) -> str:
