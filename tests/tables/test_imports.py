@@ -33,7 +33,9 @@ ALLOWED: dict[str, set[str]] = {
     "mcp": {"errors", "redaction", "spec", "jsonrpc"},
     "judge": {"errors", "redaction", "spec", "jsonrpc", "mcp"},
     "store": {"errors", "redaction", "spec", "jsonrpc"},
-    "transports": {"errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc"},
+    "transports": {
+        *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
+    },
     "server": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
         *("exception_text", "migration_hints"),

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error
 from typing import Any, Final
 
+from ...mcp.header_values import (
+    decode_header_text,
+    header_text,
+    is_encoded,
+    is_unsafe,
+    same_value,
+)
 from ...redaction import HIDDEN
+from ...spec.mcp.headers import NAME_MEMBERS
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ..unknown import Unknown
 from .checker import Checker
 from .state import ObservedMessage, State, object_at
 
-__all__ = ["check_headers", "decoded", "is_unsafe"]
+__all__ = ["check_headers"]
 
-_START, _END = "=?base64?", "?="
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-_OF_TASKS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
-
-
-def is_unsafe(value: str) -> bool:
-    """Return True if a header can carry a value only in Base64."""
-    plain = value.isascii() and all(" " <= each <= "~" for each in value)
-    looks = value.startswith(_START) and value.endswith(_END)
-    return not plain or value != value.strip() or looks
-
-
-def decoded(value: str) -> str | None:
-    """Return the decoded value of a header, or None if its Base64 is invalid."""
-    if not (value.startswith(_START) and value.endswith(_END)):
-        return value
-    try:
-        return b64decode(value[len(_START) : -len(_END)], validate=True).decode("utf-8")
-    except (Error, ValueError):
-        return None
+# The rule about `Mcp-Name`, by the member of params that it repeats.
+_NAME_RULES: Final = {
+    "name": "mcp.headers.name",
+    "uri": "mcp.headers.name",
+    "taskId": "mcp.tasks.name-header",
+}
 
 
 def check_headers(seen: ObservedMessage, state: State, checker: Checker) -> None:
@@ -101,17 +93,15 @@ def _check_method(seen: ObservedMessage, checker: Checker) -> None:
 
 
 def _check_name(seen: ObservedMessage, checker: Checker) -> None:
-    if seen.method in _NAMED:
-        rule, body = "mcp.headers.name", seen.params.get(_NAMED[seen.method])
-    elif seen.method in _OF_TASKS:
-        rule, body = "mcp.tasks.name-header", seen.params.get("taskId")
-    else:
+    member = NAME_MEMBERS.get(seen.method)
+    if member is None:
         return
+    body = seen.params.get(member)
     if type(body) is not str:
         return
     given = _header(seen, "mcp-name")
-    kept = given is not None and decoded(given) == body
-    checker.check(rule, kept, "", given, f"Mcp-Name: {body}")
+    kept = given is not None and decode_header_text(given) == body
+    checker.check(_NAME_RULES[member], kept, "", given, f"Mcp-Name: {body}")
     if not kept:
         _fault(seen, "missing" if given is None else "mismatch")
     _check_form(body, given, checker)
@@ -120,32 +110,30 @@ def _check_name(seen: ObservedMessage, checker: Checker) -> None:
 def _check_form(body: str, given: str | None, checker: Checker) -> None:
     # A value that HTTP cannot carry as it is has to be in Base64.
     if given is not None and is_unsafe(body):
-        kept = given.startswith(_START) and given.endswith(_END) and decoded(given) == body
+        kept = is_encoded(given) and decode_header_text(given) == body
         checker.check("mcp.headers.encoded", kept, "", given)
 
 
 def _check_params(seen: ObservedMessage, state: State, checker: Checker) -> None:
     tool = state.tools.get(str(seen.params.get("name")))
     arguments = object_at(seen.params, "arguments")
-    for argument, name in (tool.headers if tool is not None else {}).items():
-        given = _header(seen, f"mcp-param-{name.lower()}")
-        value: Any = arguments.get(argument)
+    for row in tool.headers if tool is not None else ():
+        given = _header(seen, row.key.decode())
+        value: Any = row.value(arguments)
         if isinstance(value, Unknown) or given == HIDDEN:
             continue
         if value is None:
-            where = f"/params/arguments/{argument}"
+            steps = (name.replace("~", "~0").replace("/", "~1") for name in row.path)
+            where = "/".join(("/params/arguments", *steps))
             checker.check("mcp.headers.params-omitted", given is None, where, given)
             continue
-        text = _as_text(value)
-        kept = given is not None and decoded(given) == text
-        expected = f"Mcp-Param-{name}: {text}"
+        text = header_text(value)
+        if text is None:
+            continue  # the arguments are at fault
+        decoded = None if given is None else decode_header_text(given)
+        kept = decoded is not None and same_value(decoded, value)
+        expected = f"{row.header}: {text}"
         checker.check("mcp.headers.params-mirrored", kept, "", given, expected)
         if not kept:
             _fault(seen, "missing" if given is None else "mismatch")
         _check_form(text, given, checker)
-
-
-def _as_text(value: Any) -> str:
-    if type(value) is bool:
-        return "true" if value else "false"
-    return str(value)

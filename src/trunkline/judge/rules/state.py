@@ -14,6 +14,7 @@ from msgspec.json import encode
 
 from ...jsonrpc.encode_errors import UNWRITABLE
 from ...jsonrpc.messages import Shown
+from ...mcp.param_headers import InvalidParamHeader, ParamPath, param_headers
 from ...spec.mcp.meta import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION
 from ...spec.rows import Method, Role
 from ..trace import StreamId, TraceEntry
@@ -160,13 +161,12 @@ class ObservedTool:
         self.output = _small(row.get("outputSchema"))
         self.input = _small(row.get("inputSchema"))
         self.task_support = object_at(row, "execution").get("taskSupport")
-        # The arguments that headers repeat: name of the argument, of the header.
-        properties = object_at(object_at(row, "inputSchema"), "properties")
-        self.headers = {
-            name: schema["x-mcp-header"]
-            for name, schema in properties.items()
-            if type(schema) is dict and type(schema.get("x-mcp-header")) is str
-        }
+        # The arguments that headers repeat. A tool with a faulty annotation must not be called.
+        self.headers: tuple[ParamPath, ...] = ()
+        try:
+            self.headers = param_headers(object_at(row, "inputSchema"))
+        except InvalidParamHeader:
+            pass
 
 
 class ObservedSession(Shown, Struct, eq=False):

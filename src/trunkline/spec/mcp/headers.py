@@ -13,7 +13,7 @@ from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Wind
 from ..rows import Header, Mirror
 from .tasks_extension import EXTENSION
 
-__all__ = ["FAMILIES", "HEADERS"]
+__all__ = ["FAMILIES", "HEADERS", "NAME_MEMBERS"]
 
 STREAMABLE: Final = Window(V2025_03_26)
 WITH_SESSIONS: Final = Window(V2025_03_26, V2026_07_28)
@@ -54,3 +54,6 @@ HEADERS: Final[tuple[Header, ...]] = (
 
 # The headers whose name ends in one that a tool chooses.
 FAMILIES: Final = tuple(row for row in HEADERS if row.name.endswith("{Name}"))
+
+# The member of params that `Mcp-Name` repeats, by method.
+NAME_MEMBERS: Final = {row.method: row.pointer.removeprefix("/params/") for row in NAMES}

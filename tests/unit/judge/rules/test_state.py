@@ -116,8 +116,14 @@ def test_a_tool_keeps_schemas_up_to_a_length() -> None:
 
 
 def test_a_tool_knows_which_arguments_are_headers() -> None:
-    properties = {"a": {"x-mcp-header": "A"}, "b": {"x-mcp-header": 1}, "c": True}
-    assert ObservedTool({"inputSchema": {"properties": properties}}).headers == {"a": "A"}
+    properties = {"a": {"type": "string", "x-mcp-header": "A"}, "c": True}
+    (row,) = ObservedTool({"inputSchema": {"properties": properties}}).headers
+    assert (row.header, row.path) == ("Mcp-Param-A", ("a",))
+
+
+def test_a_tool_with_a_faulty_header_has_none() -> None:
+    properties = {"a": {"type": "string", "x-mcp-header": "A"}, "b": {"x-mcp-header": 1}}
+    assert ObservedTool({"inputSchema": {"properties": properties}}).headers == ()
 
 
 def test_an_entry_without_a_stream_is_part_of_no_exchange() -> None:
