@@ -340,6 +340,11 @@ class ServerCore:
     # -- tasks -------------------------------------------------------------------------------
 
     @property
+    def has_own_store(self) -> bool:
+        """Whether the author gave a store, or one was made for tasks."""
+        return self._store is not None
+
+    @property
     def store(self) -> Store:
         """Where tasks are kept; the memory of this process by default."""
         if self._store is None:
