@@ -117,7 +117,9 @@ class HttpListener:
             self._open = opening.pop_all()
         _log.info("listening on %s", self.address)
         if self._settings.principal is None and is_exposed(self._address):
-            _log.warning("%s accepts requests of other machines without authentication", self.address)
+            _log.warning(
+                "%s accepts requests of other machines without authentication", self.address
+            )
         return self
 
     async def __aexit__(

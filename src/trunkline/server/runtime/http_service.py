@@ -97,7 +97,7 @@ class _HttpConnection(Connection):
         if type(params) is ToolCall:
             fault = header_mismatch(request, method, version, params.name)
             entry = self.core.tools.get(params.name)
-            if fault is None and entry is not None and entry.param_headers:
+            if fault is None and entry is not None and getattr(entry, "param_headers", ()):
                 given = {} if params.arguments is UNSET else _any(params.arguments)
                 fault = param_mismatch(request, entry.param_headers, given)
             return fault
@@ -108,9 +108,8 @@ class _HttpConnection(Connection):
         super()._lacks_meta(asked, rev)
 
     def _on_problem(self, problem: ProtocolProblem, route: Any) -> None:
-        is_reply = isinstance(problem, UnmatchedReplyEvent)
-        if is_reply and problem.why is not UnmatchedReply.LATE and route is not None:
-            route.status = 400  # it is read while the POST is, and not answered yet
+        if isinstance(problem, UnmatchedReplyEvent) and problem.why is not UnmatchedReply.LATE:
+            route.status = 400  # of a POST that is being read, and is not answered otherwise
         super()._on_problem(problem, route)
 
 

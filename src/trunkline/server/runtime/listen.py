@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["address_of", "listen"]
 
 
-def address_of(given: str | Http | Tcp | Unix) -> Http | Tcp | Unix:
+def address_of(given: object) -> Http | Tcp | Unix:
     """Return an address, parsed if it is a text.
 
     Raises:

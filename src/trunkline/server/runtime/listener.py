@@ -36,7 +36,7 @@ from ...errors import TransportError, TrunklineError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Failure
 from ...spec.error_kinds import ErrorKind
-from ...transports.addresses import Tcp, Unix, is_exposed, parse_socket_address
+from ...transports.addresses import Tcp, Unix, is_exposed
 from ...transports.base import Frame, ignore
 from ...transports.sockets.listener import Listener
 from ..dispatch.connection import Connection

@@ -1,7 +1,7 @@
 """Listening sockets of an address.
 
 Each accepted connection is passed on as a transport that is not connected yet; `on_connection`
-decides what to do with it, and how many there may be. A listener for HTTP takes the sockets instead.
+decides what to do with it, and how many there may be. HTTP takes the sockets themselves.
 
 The rules that live here, and only here:
 
