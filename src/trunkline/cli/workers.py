@@ -157,7 +157,7 @@ class _Workers:
             if isinstance(end.code, str):
                 print(end.code, file=sys.stderr)
         except BaseException:  # noqa: BLE001  # shown as the interpreter would, before the exit
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # in an `except`
+            sys.excepthook(*sys.exc_info())
         finally:
             sys.stderr.flush()
             os._exit(status)

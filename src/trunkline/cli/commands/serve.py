@@ -171,9 +171,7 @@ def _configure_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", type=_rate, metavar="N", help="requests per second of one client; default: any"
     )
-    parser.add_argument(
-        "--access-log", action="store_true", help="log each HTTP request to stderr"
-    )
+    parser.add_argument("--access-log", action="store_true", help="log each HTTP request to stderr")
     parser.add_argument(
         "--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus at /metrics there"
     )

@@ -323,7 +323,7 @@ class SocketFront(WorkerFront):
             port = self.listen[0].getsockname()[1]
             host = f"[{address.host}]" if ":" in address.host else address.host
             self._options["http" if is_http else "tcp"] = f"{host}:{port}"
-            where = str(replace(self._address, port=port))  # type: ignore[call-arg]  # not a Unix
+            where = str(replace(self._address, port=port))
             # From now on connections wait in the backlog.
             for each in self.listen:
                 each.listen(backlog)
