@@ -134,7 +134,7 @@ TYPED: Final = {
     "server.dispatch.revision.ServerRevision": "its name",
     "server.runtime.listener.ServerListener": "its address",
     "server.subscriptions.registry.SubscriptionRegistry": "its name and counts",
-    "server.tasks.admission.Admission": "constants and a number",
+    "server.tasks.admission.TaskAdmission": "constants and a number",
     "server.tasks.lifecycle.Tasks": "its name and counts",
     "server.tasks.records.TaskRecord": "the name of a tool, and a status",
     "store.values.Cursor": "two positions in a stream of the store",
