@@ -133,6 +133,7 @@ TYPED: Final = {
     "server.context.Context": "a method, a name and an id, redacted",
     "server.core.ServerCore": "its name and counts",
     "server.dispatch.revision.ServerRevision": "its name",
+    "server.runtime.http_listener.HttpListener": "its address",
     "server.runtime.listener.ServerListener": "its address",
     "server.subscriptions.registry.SubscriptionRegistry": "its name and counts",
     "server.tasks.admission.TaskAdmission": "constants and a number",
@@ -146,6 +147,7 @@ TYPED: Final = {
     "store.values.RecordPage": "keys, redacted, and a cursor",
     "store.values.Stored": "the length of its value",
     "store.values.Key": "parts of a key, redacted; refuses other characters",
+    "transports.http.exchange.Exchange": "its request, redacted, and a constant",
     "transports.tap.Tapped": "an address, redacted",
 }
 # Rows and tables of specifications hold nothing else.
