@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ..transports.addresses import Http, Tcp, Unix
     from ..transports.base import Transport
     from ..transports.http.settings import HttpLimits, HttpSettings
+    from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
     from .runtime.listener import ServerListener
 
@@ -754,6 +755,36 @@ class Server:
         from .runtime.listen import listen
 
         return listen(self._core, address, limits, http, sock)
+
+    def asgi(
+        self,
+        path: str = "/mcp",
+        *,
+        hosts: Sequence[str] = (),
+        http: HttpSettings | None = None,
+        limits: HttpLimits | None = None,
+    ) -> AsgiApp:
+        """Return the server as an ASGI application, to run by itself or to mount in another one.
+
+            app = Starlette(routes=[Mount("/", server.asgi(hosts=["mcp.example.org"]))])
+
+        It needs no lifespan events: the first request enters the lifespan of the server. Each
+        process that serves it has its own sessions, and each event loop needs its own application.
+
+        Args:
+            path: where MCP is served, below the mount point or in all.
+            hosts: names that clients use for this server, beside `localhost`; requests to any
+                other are refused. They are added to those in `http`.
+            http: as for `run`.
+            limits: as for `run`; those of connections are up to the server that runs it.
+
+        Raises:
+            ValueError: the path or a host is not one, or a setting needs a socket of its own.
+        """
+        # Imported here: a server on standard streams has no HTTP.
+        from .runtime.asgi import asgi
+
+        return asgi(self._core, path, hosts, http, limits)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; return after open requests were answered.

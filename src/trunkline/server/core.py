@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ..transports.base import Transport
     from .app import Server
     from .client_requests.multi_round_trip import RoundTrips
+    from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
     from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
@@ -119,7 +120,7 @@ class ServerCore:
         self.has_resources: bool = False
         self.has_prompts: bool = False
         self.connections: set[Connection] = set()
-        self.listeners: set[HttpListener | ServerListener] = set()
+        self.listeners: set[AsgiApp | HttpListener | ServerListener] = set()
         self.streams = SubscriptionRegistry(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
         # Made on first use if none was given.

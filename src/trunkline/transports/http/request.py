@@ -17,7 +17,7 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...redaction import redact
@@ -38,12 +38,20 @@ KNOWN_HEADERS: Final = {
     b"mcp-protocol-version": 5,
     b"last-event-id": 6,
 }
-# Others of which a request has one at most.
-_SINGLE: Final = frozenset(
-    (b"content-length", b"transfer-encoding", b"mcp-method", b"mcp-name", b"authorization")
-)
+# Others of which a request has one at most, after them.
+_LENGTH: Final = len(KNOWN_HEADERS)
+_PLACES: Final = {
+    **KNOWN_HEADERS,
+    b"content-length": _LENGTH,
+    b"transfer-encoding": _LENGTH + 1,
+    b"mcp-method": _LENGTH + 2,
+    b"mcp-name": _LENGTH + 3,
+    b"authorization": _LENGTH + 4,
+}
 # Of a header line, beside name and value: a colon, a space and the line end.
 _LINE_BYTES: Final = 4
+# Of Content-Length. Python rejects integers of thousands of digits.
+_MAX_DIGITS: Final = 18
 
 
 class HttpRequest:
@@ -131,38 +139,31 @@ class HttpRequest:
 
 
 def read_headers(
-    headers: Iterable[tuple[bytes, bytes]], limits: HttpLimits
+    headers: Sequence[tuple[bytes, bytes]], limits: HttpLimits
 ) -> tuple[list[bytes | None], int] | Refusal:
     """Return the headers that have an attribute, and Content-Length; or why they are refused.
 
     The values are in the order of the arguments. A length that was not given is 0.
     """
-    known: list[bytes | None] = [None] * len(KNOWN_HEADERS)
-    single: set[bytes] = set()
-    count = size = length = 0
+    found: list[bytes | None] = [None] * len(_PLACES)
+    longest, size = limits.header_line_bytes, 0
     for name, value in headers:
-        count += 1
         size += len(name) + len(value) + _LINE_BYTES
-        if len(value) > limits.header_line_bytes:
+        if len(value) > longest:
             return Refusal(431, "A request header is too large")
-        place = KNOWN_HEADERS.get(name)
+        place = _PLACES.get(name)
         if place is not None:
-            before = known[place]
+            before = found[place]
             if before is not None:
                 if name != b"accept":
                     return Refusal(400, f"The header {name.decode()} is given twice")
                 value = before + b", " + value
-            known[place] = value
-        elif name in _SINGLE:
-            if name in single:
-                return Refusal(400, f"The header {name.decode()} is given twice")
-            single.add(name)
-            if name == b"content-length":
-                if not value.isdigit():
-                    return Refusal(400, "Content-Length is not a number")
-                length = int(value)
-    if count > limits.header_count:
+            found[place] = value
+    if len(headers) > limits.header_count:
         return Refusal(431, "Too many request headers")
     if size > limits.header_bytes:
         return Refusal(431, "The request head is too large")
-    return known, length
+    length = found[_LENGTH]
+    if length is not None and not (length.isdigit() and len(length) <= _MAX_DIGITS):
+        return Refusal(400, "Content-Length is not a number")
+    return found[: len(KNOWN_HEADERS)], int(length or 0)
