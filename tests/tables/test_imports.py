@@ -69,6 +69,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "client_requests": {"handlers", "registry", "dispatch"},
         "subscriptions": {"handlers", "registry", "dispatch"},
         "runtime": {"handlers", "registry", "dispatch"},
+        "observability": {"handlers", "registry", "dispatch"},
         "tasks": {
             *("handlers", "registry", "dispatch", "client_requests", "subscriptions", "runtime"),
         },

@@ -49,6 +49,9 @@ from .stats import ServerStats, stats_of
 if TYPE_CHECKING:
     import socket
 
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
     from ..store.base import Store
     from ..transports.addresses import Http, Tcp, Unix
     from ..transports.base import Transport
@@ -672,6 +675,62 @@ class Server:
         A server that is mounted in another one counts the connections of its own only.
         """
         return stats_of(self._core)
+
+    # -- metrics and tracing -----------------------------------------------------------------
+
+    def enable_metrics(self) -> None:
+        """Measure how long requests take, for `metrics_page`.
+
+        Connections that are open already are not measured, so call it before the server runs.
+        """
+        # Imported here, as below: a server without it has none of it in memory.
+        from .observability.prometheus import enable_metrics
+
+        enable_metrics(self._core)
+
+    def metrics_page(self) -> bytes:
+        """Return the metrics of this server in the Prometheus text format.
+
+        It has what `stats` returns and, after `enable_metrics`, the durations of requests. Its
+        content type is `trunkline.server.METRICS_CONTENT_TYPE`. May be called from any thread.
+        """
+        from .observability.prometheus import metrics_page
+
+        return metrics_page(self._core)
+
+    def enable_tracing(
+        self,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        client_context: bool = True,
+        record_content: bool = False,
+    ) -> None:
+        """Record a span and a duration of each request with OpenTelemetry.
+
+        Connections that are open already are not traced, so call it before the server runs.
+
+        Args:
+            tracer_provider, meter_provider: where spans and durations go; the global ones of
+                OpenTelemetry by default.
+            client_context: a span is a child of the span that the client names in `_meta`, and
+                handlers get the client's baggage. False ignores both, for untrusted clients.
+            record_content: also record arguments and results of tools, URIs of resources and
+                texts of errors, with credentials hidden.
+
+        Raises:
+            ImportError: the `otel` extra is not installed.
+            RuntimeError: tracing is enabled already.
+        """
+        from .observability.tracing import enable_tracing
+
+        enable_tracing(
+            self._core,
+            tracer_provider,
+            meter_provider,
+            client_context=client_context,
+            record_content=record_content,
+        )
 
     @with_hints(RUN_OPTIONS)
     def run(

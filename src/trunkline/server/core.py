@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .client_requests.multi_round_trip import RoundTrips
     from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
+    from .observability.operations import Observer, OperationRecorder, Serve
     from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
 
@@ -112,6 +113,9 @@ class ServerCore:
         self.extensions: dict[str, Extended] = {}
         self.extension_methods: dict[str, MethodHandler] = {}
         self.middleware: tuple[Middleware, ...] = ()
+        # Metrics and tracing; `observe` wraps the requests of a new connection, None if off.
+        self.observers: tuple[Observer, ...] = ()
+        self.observe: Callable[[Connection, Serve, Serve], OperationRecorder] | None = None
         # Called with the list that changed, for servers that mount this one; servers mounted here.
         self.mount_updates: list[Callable[[str], None]] = []
         self.mounted: list[ServerCore] = []

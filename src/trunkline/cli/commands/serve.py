@@ -139,8 +139,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=_LEVELS,
         type=str.lower,
         metavar="LEVEL",
-        help=f"least level to log to stderr: {', '.join(_LEVELS)}; default: warning",
+        help=f"least level of the library's log on stderr: {', '.join(_LEVELS)}; default: warning",
     )
+    parser.add_argument("--log-json", action="store_true", help="log JSON, one object on each line")
     parser.add_argument(
         "--reload", action="store_true", help="restart when a file of the server changes"
     )
@@ -393,11 +394,27 @@ def set_options(app: Server, options: argparse.Namespace) -> None:
 
 
 def begin_log(options: argparse.Namespace) -> None:
-    """Log to standard error, unless the file has configured logging itself."""
+    """Log what the library reports to standard error, unless the file has configured logging.
+
+    Only the logger `trunkline` is set up: the root logger belongs to the file.
+    """
     import logging
 
-    level = (options.log or "warning").upper()
+    log = logging.getLogger("trunkline")
     # Called after the file was loaded, so its own handlers stay.
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
-    if options.log is not None:
-        logging.getLogger().setLevel(level)
+    is_configured = log.hasHandlers()
+    if options.log is not None or not is_configured:
+        log.setLevel((options.log or "warning").upper())
+    if is_configured and not options.log_json:
+        return
+    handler = logging.StreamHandler()
+    if options.log_json:
+        # Imported here: most servers log text.
+        from ...server.observability.json_log import JsonFormatter
+
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    log.addHandler(handler)
+    # Or a handler of the root logger would write each line a second time.
+    log.propagate = False
