@@ -25,7 +25,8 @@ EXPORTS = {
         AcceptedElicitation CacheHint ChoiceTitles ClientRequest Context DeclinedElicitation
         ElicitationResult Extension InvalidClientResponse InvalidRequestState JsonFormatter
         METRICS_CONTENT_TYPE MissingCapability ParamHeader ReplayMismatch RequestStateTooLarge
-        RoundTripLimitExceeded Server ServerLimits ServerListener ServerStats SocketLimits TaskSettings ToolOutput
+        RoundTripLimitExceeded Server ServerLimits ServerListener ServerStats SocketLimits
+        TaskSettings ToolOutput
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify

@@ -179,6 +179,9 @@ class Operation:
         """Record how it ended."""
         self.seconds = time.perf_counter() - self.began
         self.result, self.error = result, error
+        if self.method == "initialize":
+            # The session begins after the answer.
+            self._revision = getattr(result, "protocol_version", None)
         if error is not None:
             self.error_type = self._error_type(error.code)
         elif not is_answered:

@@ -17,7 +17,7 @@ from tests.unit.server.observability.observed import (
 )
 from tests.unit.server.wire import PER_REQUEST, connected
 from trunkline import Server, ServerLimits
-from trunkline.jsonrpc import Peer
+from trunkline.jsonrpc import Peer, Policy
 from trunkline.server.observability.operations import (
     CANCELLED,
     OTHER,
@@ -142,17 +142,16 @@ def test_a_resource_of_a_template_is_named_by_the_template() -> None:
 
 
 def test_an_alias_is_counted_under_its_official_name() -> None:
-    app = make_app(policy=None)
-    app._core.policy = app._core.policy.replace(method_names="accept-bare")
+    app = make_app(policy=Policy.mcp("2025-11-25").replace(method_names="accept-bare"))
     seen = watched(app)
 
     async def main() -> None:
         async with connected(app) as wire:
-            wire.ask(1, "prompts/get", {"name": "greet"})
-            await wire.answer(1)
+            wire.ask(1, "tool/execute", {"name": "echo"})
+            assert "result" in await wire.answer(1)
 
     asyncio.run(main())
-    assert seen.ended[-1].method == "prompts/get"
+    assert (seen.ended[-1].method, seen.ended[-1].tool) == ("tools/call", "echo")
 
 
 def test_a_cancelled_request_and_one_that_is_open_at_the_end_are_cancelled() -> None:
