@@ -228,12 +228,29 @@ def _record_request(span: Span, operation: Operation) -> None:
         span.set_attribute("mcp.resource.uri", one_line(operation.uri))
 
 
+def _unpacked(value: Any) -> Any:
+    """Return a value with the JSON in its texts decoded, as tools return it for old clients.
+
+    Names that suggest a secret are found in members, not inside of a text.
+    """
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return decode(value)
+        except (ValueError, RecursionError):
+            return value
+    if isinstance(value, dict):
+        return {name: _unpacked(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_unpacked(each) for each in value]
+    return value
+
+
 def _content(value: Any) -> str:
     """Return a value as JSON, credentials hidden."""
     try:
         text = encode(value)
         if len(text) > _MAX_CONTENT_BYTES:
             return f"{len(text)} bytes, not recorded"
-        return encode(conceal(decode(text))).decode()
+        return encode(conceal(_unpacked(decode(text)))).decode()
     except (TypeError, ValueError, RecursionError) as error:
         return f"not recorded: {type(error).__name__}"
