@@ -66,6 +66,7 @@ OURS: Final = {
     "server.handlers.docstrings.Docstring": "a docstring of the author",
     "server.handlers.output.Output": "a signature of the author",
     "server.handlers.output._OutputMarker": "a constant",
+    "server.observability.prometheus._Row": "a row of the metrics page",
     "server.registry.entries.Completer": "the name the author gave",
     "server.registry.entries.Entry": "the name the author gave",
     "server.registry.entries.PromptEntry": "the name the author gave",
