@@ -473,7 +473,7 @@ async def test_trigger_prompt_change() -> str:
 @app.tool
 async def test_reconnection(ctx: Context) -> str:
     """End the HTTP stream before the result: the client reconnects, and receives it there."""
-    await ctx.close_stream()
+    ctx.close_stream()
     await asyncio.sleep(0.1)
     return "Reconnection test completed successfully"
 
