@@ -399,7 +399,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; one that follows the body is dropped, because it was not checked."""
         if self._reads == _HEAD:
-            self._headers.append((name.lower(), value))
+            # Blanks around a value are not part of it; llhttp drops those before it.
+            #                                                       [RFC 9110, section 5.5]
+            self._headers.append((name.lower(), value.rstrip(b" 	")))
 
     def on_headers_complete(self) -> None:
         """Decide on the request by its head."""
