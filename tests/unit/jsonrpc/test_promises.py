@@ -614,6 +614,7 @@ def test_msgspec_is_the_one_engine_and_the_one_package_from_outside() -> None:
         "cryptography": "request_state.py",
         "httptools": "server.py",
         "jsonschema_rs": "schema_validator.py",
+        "opentelemetry": "tracing.py",
         "pydantic": "pydantic_models.py",
         "pytest": "pytest_plugin.py",
     }
