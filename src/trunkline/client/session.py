@@ -220,6 +220,8 @@ class Session:
         self._watches = self._timeouts.watches
         transport.on_message = self._feed if validator is None else self._feed_checked
         transport.on_error = self._lost
+        if hasattr(transport, "on_request_lost"):
+            transport.on_request_lost = self._request_lost
 
     # -- opening and ending ------------------------------------------------------------------
 
@@ -339,6 +341,20 @@ class Session:
         else:
             end = _End(error.reason, error.exit_status, error.stderr, can_renew=can_renew)
             self._finish(end)
+
+    def _request_lost(self, id: RequestId, error: Exception) -> None:
+        """End a request that the transport has lost; the others are not affected."""
+        pending = self._peer.outgoing.find(id)
+        if pending is None or not self._peer.cancel(pending):
+            return
+        self._timeouts.end(pending)
+        if isinstance(error, TransportError):
+            was_sent = getattr(error, "was_sent", True)
+            kind = ConnectionLost if was_sent else RequestNotSent
+            error = kind(error.reason, method=pending.method)
+        if not pending.waiter.done():
+            pending.waiter.set_exception(error)
+        self._check_idle()
 
     def _finish(self, end: _End, *, may_send: bool = False) -> None:
         if self._end is not None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from ..jsonrpc.policy import Policy
     from .base import Transport
+    from .http.client.settings import HttpOptions
 
 __all__ = [
     "HTTP_SCHEMES",
@@ -193,6 +194,8 @@ class Http:
     _: KW_ONLY
     tls: bool | Tls | ssl.SSLContext = field(default=False, hash=False)
     unix: str | os.PathLike[str] | Unix | None = None
+    # Of a client that connects: its headers, proxy and bounds.
+    options: HttpOptions | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.unix is None:
@@ -237,12 +240,12 @@ class Http:
         return f"Http({', '.join(shown)})"
 
     def transport(self, policy: Policy) -> Transport:
-        """Raise: there is no HTTP client.
+        """Return a new transport to this address, not yet connected."""
+        # Imported here, as above.
+        from .http.client.settings import HttpOptions
+        from .http.client.transport import HttpTransport
 
-        Raises:
-            TransportError: always.
-        """
-        raise TransportError("connecting to http:// is not supported yet")
+        return HttpTransport(self, policy, self.options or HttpOptions())
 
 
 def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix | Http:

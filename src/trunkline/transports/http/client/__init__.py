@@ -1,0 +1,1 @@
+"""HTTP client: connections, their pool, and the transport of a client."""

@@ -1,0 +1,220 @@
+"""One connection to an HTTP/1.1 server: a request at a time, and its response.
+
+An `HttpClientConnection` writes requests that were encoded elsewhere and parses the responses with
+httptools. A `ResponseHandler` gets the parts of a response as they arrive.
+
+The rules that live here, and only here:
+
+* A connection is used again only if the response said how long it is, ended, and nothing followed
+  it.                                                               [RFC 9112, section 9.3]
+* A response of no stated length ends with the connection.          [RFC 9112, section 6.3]
+* Interim responses are skipped.                                    [RFC 9110, section 15.2]
+* The head of a response is bounded in bytes; its body is bounded by the handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import httptools
+
+__all__ = ["HttpClientConnection", "ResponseHandler"]
+
+# The head of a response; servers and proxies send a few hundred bytes.
+_MAX_HEAD_BYTES: Final = 64 * 1024
+
+# What a connection is doing.
+_IDLE: Final = 0
+_WAITING: Final = 1  # nothing of the response has come
+_HEAD: Final = 2
+_BODY: Final = 3
+_CLOSED: Final = 4
+
+
+class ResponseHandler(Protocol):
+    """Takes one response."""
+
+    def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Take the status and the headers, whose names are in lower case."""
+        ...
+
+    def on_data(self, data: bytes) -> None:
+        """Take a part of the body."""
+        ...
+
+    def on_complete(self) -> None:
+        """Note that the response is complete."""
+        ...
+
+    def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
+        """Note that the connection ended before the response was complete.
+
+        `was_reused` is True if the connection had served a request before, `has_begun` if a
+        byte of the response had come.
+        """
+        ...
+
+
+class HttpClientConnection(asyncio.BufferedProtocol):
+    """One connection, idle or with one request."""
+
+    __slots__ = (
+        "_handler",
+        "_has_length",
+        "_head_bytes",
+        "_headers",
+        "_on_free",
+        "_on_lost",
+        "_parser",
+        "_state",
+        "_transport",
+        "_uses",
+        "buffer",
+        "idle_since",
+    )
+
+    def __init__(
+        self,
+        buffer: memoryview,
+        on_free: Callable[[HttpClientConnection], object],
+        on_lost: Callable[[HttpClientConnection], object],
+    ) -> None:
+        self.buffer = buffer
+        # When it last became idle, for the pool.
+        self.idle_since = 0.0
+        self._on_free = on_free
+        self._on_lost = on_lost
+        self._transport: Any = None
+        self._parser: Any = None
+        self._handler: ResponseHandler | None = None
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_bytes = 0
+        self._has_length = False
+        self._uses = 0
+        self._state = _IDLE
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a request can be sent."""
+        return self._state == _IDLE and not self._transport.is_closing()
+
+    @property
+    def unsent(self) -> int:
+        """The number of bytes that the system has not taken."""
+        size: int = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return size
+
+    def send(self, request: bytes, handler: ResponseHandler) -> None:
+        """Send a request; the handler gets the response."""
+        self._state = _WAITING
+        self._handler = handler
+        self._headers = []
+        self._head_bytes = 0
+        self._has_length = False
+        self._parser = httptools.HttpResponseParser(self)
+        self._uses += 1
+        self._transport.write(request)
+
+    def close(self) -> None:
+        """Close; a request that waits is reported as lost, unless its handler was removed."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def forget(self) -> None:
+        """Close without a word to the handler."""
+        self._handler = None
+        self.close()
+
+    # -- asyncio -----------------------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        """Keep the transport."""
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End the response, or report that it is lost."""
+        state, self._state = self._state, _CLOSED
+        handler, self._handler = self._handler, None
+        self._on_lost(self)
+        if handler is None:
+            return
+        if state == _BODY and error is None and not self._has_length:
+            handler.on_complete()
+        else:
+            has_begun = state in (_HEAD, _BODY)
+            handler.on_lost(error, was_reused=self._uses > 1, has_begun=has_begun)
+
+    def eof_received(self) -> bool:
+        """Close: nothing more will come."""
+        return False
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to read to."""
+        return self.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse what was read."""
+        if self._handler is None:
+            self.close()  # what follows a response, or comes without a request
+            return
+        if self._state == _WAITING:
+            self._state = _HEAD
+        if self._state == _HEAD:
+            self._head_bytes += nbytes
+        try:
+            self._parser.feed_data(self.buffer[:nbytes])
+        except httptools.HttpParserError as error:
+            self._fail(error)
+        except httptools.HttpParserUpgrade:
+            self._fail(None)
+        else:
+            if self._state == _HEAD and self._head_bytes > _MAX_HEAD_BYTES:
+                self._fail(None)
+
+    def _fail(self, error: Exception | None) -> None:
+        handler, self._handler = self._handler, None
+        self.close()
+        if handler is not None:
+            handler.on_lost(
+                error or ValueError("not an HTTP response"), was_reused=False, has_begun=True
+            )
+
+    # -- httptools ---------------------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        if self._state == _HEAD:
+            name = name.lower()
+            self._headers.append((name, value.rstrip(b" \t")))
+            if name == b"content-length" or name == b"transfer-encoding":
+                self._has_length = True
+
+    def on_headers_complete(self) -> None:
+        """Report the head, unless it is an interim one."""
+        status = self._parser.get_status_code()
+        if status >= 200 and self._handler is not None:
+            self._state = _BODY
+            self._handler.on_head(status, self._headers)
+
+    def on_body(self, data: bytes) -> None:
+        """Report a part of the body."""
+        if self._handler is not None:
+            self._handler.on_data(data)
+
+    def on_message_complete(self) -> None:
+        """Report the end, and be free for another request."""
+        if self._state != _BODY:
+            self._headers = []  # of an interim response
+            return
+        handler, self._handler = self._handler, None
+        is_kept = self._parser.should_keep_alive() and not self._transport.is_closing()
+        if is_kept:
+            self._state = _IDLE
+            self._on_free(self)
+        else:
+            self._state = _CLOSED
+            self._transport.close()
+        if handler is not None:
+            handler.on_complete()

@@ -1,0 +1,182 @@
+"""Connections to one origin that are kept alive between requests, with a bound.
+
+The rules that live here, and only here:
+
+* A connection that was idle for `IDLE_TIMEOUT_S` is closed: servers close theirs after 60 s or
+  so, and a request on one that is being closed is lost.
+* The latest used connection is used next, so that the others become idle and close.
+* At most `connections` are open; requests beyond that wait for one, in order.
+* The addresses of a host are tried in parallel, 0.25 s apart.           [RFC 8305]
+* Through a proxy, TLS is spoken with the server: the proxy sees the name of the host alone.
+                                                                 [RFC 9110, section 9.3.6]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from ....errors import TransportError
+from .connection import HttpClientConnection
+from .proxy import ProxyAddress, open_tunnel
+
+if TYPE_CHECKING:
+    from ...addresses import Http
+
+__all__ = ["ConnectionPool"]
+
+IDLE_TIMEOUT_S: Final = 30.0
+_READ_BYTES: Final = 256 * 1024
+_HAPPY_EYEBALLS_DELAY_S: Final = 0.25
+
+
+class ConnectionPool:
+    """The connections to one server."""
+
+    def __init__(
+        self,
+        address: Http,
+        *,
+        connections: int,
+        connect_timeout: float,
+        context: ssl.SSLContext | None,
+        proxy: ProxyAddress | None,
+    ) -> None:
+        self._address = address
+        self._most = connections
+        self._connect_timeout = connect_timeout
+        self._context = context
+        self._proxy = proxy
+        self._loop = asyncio.get_running_loop()
+        self._buffer = memoryview(bytearray(_READ_BYTES))
+        self._idle: list[HttpClientConnection] = []
+        self._open: set[HttpClientConnection] = set()
+        self._opening = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<ConnectionPool, {len(self._open)} connections, {len(self._idle)} idle>"
+
+    @property
+    def unsent(self) -> int:
+        """The number of bytes of requests that the system has not taken."""
+        return sum(each.unsent for each in self._open)
+
+    def take(self) -> HttpClientConnection | None:
+        """Return an idle connection, or None."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_usable:
+                return connection
+        return None
+
+    async def open(self) -> HttpClientConnection:
+        """Return a connection: an idle one, or a new one.
+
+        Raises:
+            TransportError: the server cannot be reached; the text says why.
+        """
+        while (connection := self.take()) is None:
+            if self._is_closed:
+                raise TransportError("the client was closed")
+            if len(self._open) + self._opening < self._most:
+                return await self._connect()
+            future = self._loop.create_future()
+            self._waiting.append(future)
+            await future
+        return connection
+
+    async def _connect(self) -> HttpClientConnection:
+        self._opening += 1
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                connection = await self._dial()
+        except TimeoutError:
+            seconds = f"{self._connect_timeout:g} s"
+            raise TransportError(f"{self._address} did not accept within {seconds}") from None
+        except ssl.SSLError as error:
+            reason = getattr(error, "verify_message", "") or error.reason or "TLS failed"
+            raise TransportError(f"{self._address} cannot be trusted: {reason}") from None
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise TransportError(f"{self._address} cannot be reached: {reason}") from None
+        finally:
+            self._opening -= 1
+            self._wake()
+        if self._is_closed:
+            connection.close()
+            raise TransportError("the client was closed")
+        self._open.add(connection)
+        return connection
+
+    async def _dial(self) -> HttpClientConnection:
+        address, loop = self._address, self._loop
+        if address.unix is not None:
+            path = str(address.socket.path)  # type: ignore[union-attr]  # a Unix
+            _, made = await loop.create_unix_connection(self._make, path)
+            return made
+        name = address.host if self._context is not None else None
+        if self._proxy is not None:
+            sock = await open_tunnel(self._proxy, address.host, address.port)
+            _, made = await loop.create_connection(
+                self._make, sock=sock, ssl=self._context, server_hostname=name
+            )
+            return made
+        _, made = await loop.create_connection(
+            self._make,
+            address.host,
+            address.port,
+            ssl=self._context,
+            server_hostname=name,
+            happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY_S,
+        )
+        return made
+
+    def _make(self) -> HttpClientConnection:
+        return HttpClientConnection(self._buffer, self._freed, self._lost)
+
+    def _freed(self, connection: HttpClientConnection) -> None:
+        connection.idle_since = self._loop.time()
+        self._idle.append(connection)
+        if self._timer is None:
+            self._timer = self._loop.call_later(IDLE_TIMEOUT_S, self._reap)
+        self._wake()
+
+    def _lost(self, connection: HttpClientConnection) -> None:
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+
+    def _reap(self) -> None:
+        """Close connections that were idle for too long."""
+        now, self._timer = self._loop.time(), None
+        while self._idle and now - self._idle[0].idle_since >= IDLE_TIMEOUT_S:
+            self._idle.pop(0).close()
+        if self._idle:
+            oldest = self._idle[0].idle_since
+            self._timer = self._loop.call_at(oldest + IDLE_TIMEOUT_S, self._reap)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for each in list(self._open):
+            each.forget()
+        while self._waiting:
+            self._wake()
+        while self._open:
+            await asyncio.sleep(0)  # `abort` closes in the next turn of the loop
