@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, get_args, overload
 
 from msgspec import UNSET
 
@@ -63,7 +63,7 @@ from ..spec.revisions import LATEST, REVISIONS
 from .connect.capabilities import capabilities, extended
 from .connect.connection import ClientConnection, ConnectionOptions
 from .connect.negotiation import ClientHello
-from .connect.targets import TargetLike, target_of
+from .connect.targets import TargetLike, target_of, with_http_options
 from .options import LEVELS, Validate, check_choice, check_count, check_seconds
 from .requests.cache import Cache
 from .requests.call import PendingCall, SubmitMethods, tool_call
@@ -92,13 +92,17 @@ from .subscriptions.stream import ClientSubscriptions, Subscription, topics
 from .tasks.methods import TaskRequests
 
 if TYPE_CHECKING:
+    from ..transports.http.client.settings import HttpOptions
     from .extensions import Extensions
     from .requests.batch import CallBatch
     from .tasks.task_call import TaskHandle
 
-__all__ = ["Client"]
+__all__ = ["Client", "OnEvent"]
 
 T = TypeVar("T")
+
+# Called with the kind of an event ("retry", "resume", "reconnect", "session-lost", ...) and a text.
+OnEvent: TypeAlias = Callable[[str, str], object]
 
 
 class Client(SubmitMethods):
@@ -120,6 +124,9 @@ class Client(SubmitMethods):
     tools. `extensions` are declared: settings by id, or a list of `ClientExtension`; `tasks`
     declares the tasks extension. Notifications go to `on_log`, `on_progress`, `on_list_changed`
     and `on_resource_updated`, all others to `on_notification`. All of these may be async.
+
+    Over HTTP, `headers` are sent with every request, and `http` has further options. `on_event`
+    is called when the client retries a request, or reopens a stream or a session.
 
     Raises:
         ValueError: an argument is out of range; the text names the valid values.
@@ -158,6 +165,9 @@ class Client(SubmitMethods):
         extensions: Extensions | None = None,
         tasks: bool = True,
         logging_level: LoggingLevel | None = None,
+        headers: Mapping[str, str] | None = None,
+        http: HttpOptions | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         check_choice("revision", revision, (None, *REVISIONS))
         check_choice("validate", validate, get_args(Validate))
@@ -177,7 +187,7 @@ class Client(SubmitMethods):
             fixed_roots(roots), on_sample, on_elicit, on_elicit_url, sampling_tools
         )
         self._connection = ClientConnection(
-            target_of(target),
+            with_http_options(target_of(target), http, headers),
             ClientHello(
                 revision,
                 Implementation(name, version, title=UNSET if title is None else title),
@@ -202,6 +212,7 @@ class Client(SubmitMethods):
         self._subscriptions = ClientSubscriptions(self._sender)
 
         self._connection.log_level = logging_level
+        self._connection.on_event = on_event
         self._connection.on_tools_changed = self._tasks.forget_tools
         self._connection.on_open = self._subscriptions.begin
         self._connection.on_renewed = self._subscriptions.move
@@ -364,7 +375,7 @@ class Client(SubmitMethods):
                 pass  # sent below, on a new session
             except PeerError as error:
                 must_be_task = await self._tasks.is_task_required(error, name, None)
-                if not must_be_task:
+                if not must_be_task and not await self._sender.learnt_headers(error):
                     raise
             except asyncio.CancelledError:
                 session.abandon(pending)
@@ -377,14 +388,18 @@ class Client(SubmitMethods):
                 raw = await self._sender.resolve(session, request, raw)
                 return tool_result(raw, result_type, session.revision)
         request = tool_call(name, given, timeout, on_progress, meta)
-        if not must_be_task:
+        is_again = False
+        while not must_be_task:
             try:
                 return await self._sender.answer(
                     request, lambda raw, revision: tool_result(raw, result_type, revision)
                 )
             except PeerError as error:
-                if not await self._tasks.is_task_required(error, name, timeout):
-                    raise
+                must_be_task = await self._tasks.is_task_required(error, name, timeout)
+                if not must_be_task:
+                    if is_again or not await self._sender.learnt_headers(error):
+                        raise
+                    is_again = True
         raw, session = await self._tasks.call(request)
         return tool_result(raw, result_type, session.revision)
 

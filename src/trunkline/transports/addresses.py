@@ -26,7 +26,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from string import hexdigits
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..errors import TransportError
 from ..redaction import redact, show
 
 if TYPE_CHECKING:

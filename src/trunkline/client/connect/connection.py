@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -39,6 +39,7 @@ from .targets import ConnectTarget, forget_era, outlives, remember_era, remember
 
 if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
+    from ..requests.tool_headers import ToolHeaders
     from ..validation import MessageValidator
 
 __all__ = ["ClientConnection", "ConnectionOptions"]
@@ -89,6 +90,10 @@ class ClientConnection:
         # Of notifications that wait for callbacks and subscriptions, on all sessions.
         self.budget = NotificationBudget(options.policy.limits)
         self.log_level: LoggingLevel | None = None
+        # What HTTP has to know of tools; None on other transports.
+        self.tool_headers: ToolHeaders | None = None
+        # Called with what was done about a lost connection, stream or session.
+        self.on_event: Callable[[str, str], object] | None = None
         self._target = target
         self._handlers = handlers
         self._is_connecting = False
@@ -193,6 +198,8 @@ class ClientConnection:
     async def _open_once(self) -> Session:
         options = self.options
         transport = self._target.address.transport(options.policy)
+        if transport.name == "http":
+            self._use_http(transport)
         server_log = RateLimitedLog()
         session = self._opening = Session(
             transport,
@@ -225,6 +232,20 @@ class ClientConnection:
         finally:
             self._opening = None
         return session
+
+    def _use_http(self, transport: Any) -> None:
+        # Imported here: many clients run a command.
+        from ..requests.tool_headers import ToolHeaders
+
+        if self.tool_headers is None:
+            self.tool_headers = ToolHeaders()
+        self.tool_headers.attach(transport)
+        if hasattr(transport, "on_event"):
+            transport.on_event = self._report_event
+
+    def _report_event(self, kind: str, text: str) -> None:
+        if self.on_event is not None:
+            self.on_event(kind, text)
 
     @cached_property
     def threads(self) -> ThreadPool:

@@ -7,14 +7,20 @@ a shell by mistake runs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
+
+from msgspec import structs
 
 from ...errors import TransportError
 from ...jsonrpc.policy import Policy
 from ...transports.base import Address, Transport
 from ..session import Era
+
+if TYPE_CHECKING:
+    from ...transports.http.client.settings import HttpOptions
 
 __all__ = [
     "ConnectTarget",
@@ -24,6 +30,7 @@ __all__ = [
     "remember_era",
     "remembered_era",
     "target_of",
+    "with_http_options",
 ]
 
 # The `target` of a client.
@@ -50,6 +57,28 @@ class _SingleUseAddress:
                 "a transport connects once: give the client an address to connect to again"
             )
         return transport
+
+
+def with_http_options(
+    target: ConnectTarget, options: HttpOptions | None, headers: Mapping[str, str] | None
+) -> ConnectTarget:
+    """Return a target whose requests have these headers and options.
+
+    Raises:
+        ValueError: the target is not an HTTP address, or a header cannot be sent.
+    """
+    if options is None and headers is None:
+        return target
+    # Imported here: many clients run a command.
+    from ...transports.addresses import Http
+    from ...transports.http.client.settings import HttpOptions
+
+    if not isinstance(target.address, Http):
+        raise ValueError("headers and http are for addresses such as https://example.org/mcp")
+    made = options or target.address.options or HttpOptions()
+    if headers is not None:
+        made = structs.replace(made, headers={**made.headers, **headers})
+    return target._replace(address=replace(target.address, options=made))
 
 
 def target_of(given: Any) -> ConnectTarget:

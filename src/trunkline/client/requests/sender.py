@@ -16,9 +16,11 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
-from ...errors import TransportError, TrunklineError
-from ...mcp.types import PaginatedRequestParams, Result
+from ...errors import PeerError, TransportError, TrunklineError
+from ...mcp.types import ListToolsResult, PaginatedRequestParams, Result
+from ...spec.error_kinds import ErrorKind
 from ..diagnostics import report
 from ..options import check_seconds
 from ..session import NOT_SENT, Session
@@ -218,7 +220,21 @@ class RequestSender:
         """Return one page of a list, and its size in bytes."""
         fields = {"cursor": UNSET if cursor is None else cursor}
         request = OutgoingRequest(method, PaginatedRequestParams, fields, timeout)
-        return await self.cached(request, result_type, fresh, cursor)
+        page, size = await self.cached(request, result_type, fresh, cursor)
+        if method == "tools/list" and self.connection.tool_headers is not None:
+            page = replace(page, tools=self.connection.tool_headers.usable(page.tools))
+        return page, size
+
+    async def learnt_headers(self, error: PeerError) -> bool:
+        """Read the tool list if a call lacked headers; return True if it may be sent again.
+
+        [MCP 2026-07-28, basic/transports/streamable-http]
+        """
+        headers = self.connection.tool_headers
+        if headers is None or error.kind != ErrorKind.HEADER_MISMATCH:
+            return False
+        await self.all_pages("tools/list", ListToolsResult, "tools", True, None)
+        return True
 
     async def all_pages(
         self,

@@ -1,0 +1,399 @@
+"""One POST of a client: its headers, its response as JSON or events, and what is done if it fails.
+
+The rules that live here, and only here:
+
+* A request is sent again if the server cannot have acted on it: nothing was sent, the session was
+  unknown, or it was refused with Retry-After. If a connection that was kept alive closes before
+  any byte of the response, reads and idempotent calls are sent again, once. Otherwise the outcome
+  is unknown, and the error says so.              [RFC 9110, section 9.2.2]
+* A stream of a session that breaks is resumed by GET, after the delay that the server asked for.
+                                                  [MCP 2025-11-25, basic/transports]
+* An HTTP error with a JSON-RPC error in its body is the answer to the request, whatever its id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET
+from msgspec.json import encode
+
+from ....errors import RemoteProtocolError, TransportError
+from ....jsonrpc.framing import Oversize, head_size
+from ....jsonrpc.sse import Event, EventReader
+from ....mcp.header_values import encode_header_value, header_text
+from ....spec.mcp.headers import NAME_MEMBERS
+from .message import (
+    UNREADABLE,
+    SentMessage,
+    SentParams,
+    error_in,
+    read_arguments,
+    read_messages,
+    version_in,
+)
+from .stream import RECONNECT_S, GetStream, longest_wait
+
+if TYPE_CHECKING:
+    from .connection import HttpClientConnection
+    from .transport import HttpTransport
+
+__all__ = ["Post", "RequestLost"]
+
+_JSON: Final = b"application/json"
+_EVENTS: Final = b"text/event-stream"
+# Methods that change nothing, so that they may be sent twice.
+_READS: Final = frozenset(
+    (
+        *("server/discover", "tools/list", "resources/list", "resources/templates/list"),
+        *("prompts/list", "resources/read", "prompts/get", "completion/complete", "ping"),
+        *("tasks/get", "tasks/list", "tasks/result", "skills/list", "skills/get"),
+    )
+)
+# Bytes of an error response that is not a JSON-RPC message; they are not shown.
+_MAX_ERROR_BYTES: Final = 64 * 1024
+_MEMBERS: Final = {"name": "name", "uri": "uri", "taskId": "task_id"}
+
+
+class RequestLost(TransportError):
+    """A request that has no answer; `was_sent` is False if the server cannot have acted on it."""
+
+    def __init__(self, reason: str, *, was_sent: bool) -> None:
+        super().__init__(reason)
+        self.was_sent = was_sent
+
+
+class Post:
+    """One POST, its response, and the streams that resume it."""
+
+    def __init__(
+        self,
+        transport: HttpTransport,
+        frame: bytes,
+        messages: list[SentMessage],
+        *,
+        is_per_request: bool,
+    ) -> None:
+        self._transport = transport
+        self._frame = frame
+        self.is_per_request = is_per_request
+        self.ids = tuple(
+            each.id for each in messages if each.method is not UNSET and type(each.id) in (int, str)
+        )
+        self._answered: set[Any] = set()
+        self._first = messages[0] if messages else SentMessage()
+        self._connection: HttpClientConnection | None = None
+        self._attempts = 0
+        self._retries = 0
+        self._status = 0
+        self._kind = b""
+        self._retry_after: float | None = None
+        self._session_id: bytes | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._reader: EventReader | None = None
+        self._is_over = False
+        self._resumes = 0
+
+    @property
+    def _what(self) -> str:
+        method = self._first.method
+        return "a reply" if method is UNSET else str(method)
+
+    def open_ids(self) -> list[Any]:
+        """Return the ids of requests without an answer."""
+        return [id for id in self.ids if id not in self._answered]
+
+    # -- sending -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Send, on a connection that is idle or on a new one."""
+        connection = self._transport.pool.take()
+        if connection is not None:
+            self._send(connection)
+        else:
+            self._transport.spawn(self._open())
+
+    async def _open(self) -> None:
+        try:
+            connection = await self._transport.pool.open()
+        except TransportError as error:
+            self._lose(RequestLost(error.reason, was_sent=False))
+            return
+        if self._is_over:
+            self._transport.pool._freed(connection)
+        else:
+            self._send(connection)
+
+    def _send(self, connection: HttpClientConnection) -> None:
+        self._connection = connection
+        self._attempts += 1
+        self._parts, self._size, self._status = [], 0, 0
+        request = self._transport.request(b"POST", self._headers(), self._frame)
+        self._transport.count(len(request))
+        connection.send(request, self)
+
+    def _headers(self) -> bytes:
+        transport, message = self._transport, self._first
+        if not self.is_per_request:
+            return b"" if message.method == "initialize" else transport.session_head
+        version, method = version_in(message) or "", str(message.method)
+        lines = [f"mcp-protocol-version: {version}", f"mcp-method: {method}"]
+        member = NAME_MEMBERS.get(method)
+        params = message.params
+        if member is not None and params is not UNSET:
+            name = getattr(params, _MEMBERS[member])
+            if type(name) is str:
+                lines.append(f"mcp-name: {encode_header_value(name)}")
+                if method == "tools/call":
+                    lines += self._param_headers(name, params)
+        return "".join(f"{line}\r\n" for line in lines).encode("ascii")
+
+    def _param_headers(self, tool: str, params: SentParams) -> list[str]:
+        rows = self._transport.param_headers(tool)
+        if not rows:
+            return []
+        given = {} if params.arguments is UNSET else read_arguments(params.arguments)
+        texts = ((row, header_text(row.value(given))) for row in rows)
+        return [
+            f"{row.header}: {encode_header_value(text)}" for row, text in texts if text is not None
+        ]
+
+    # -- the response ------------------------------------------------------------------------
+
+    def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Take the head of the response."""
+        self._status = status
+        for name, value in headers:
+            if name == b"content-type":
+                self._kind = value.partition(b";")[0].strip().lower()
+            elif name == b"mcp-session-id":
+                self._session_id = value
+            elif name == b"retry-after":
+                self._retry_after = _seconds(value)
+        if status == 200 and self._kind == _EVENTS:
+            self._reader = EventReader(self._transport.message_limit, empty=True)
+
+    def on_data(self, data: bytes) -> None:
+        """Take a part of the body."""
+        if self._reader is not None:
+            self._take_events(data)
+            return
+        self._size += len(data)
+        limit = self._transport.message_limit if self._kind == _JSON else _MAX_ERROR_BYTES
+        if limit is not None and self._size > limit:
+            self._refuse_size(data, limit)
+        else:
+            self._parts.append(data)
+
+    def _refuse_size(self, data: bytes, limit: int) -> None:
+        self._parts.append(data)
+        head = b"".join(self._parts)[: head_size(limit)]
+        self._leave()
+        if self._kind == _JSON:
+            self._transport.deliver(Oversize(head, None, limit))
+        self._lose(RemoteProtocolError("mcp.http.size", got=self._size, expected=f"{limit} bytes"))
+
+    def _take_events(self, data: bytes) -> None:
+        reader = self._reader
+        if reader is None:
+            return
+        for event in reader.feed(data):
+            if isinstance(event, Oversize):
+                self._transport.deliver(event)
+            elif event.data:
+                self._take_message(event)
+            if self._is_over:
+                return
+
+    def _take_message(self, event: Event) -> None:
+        frame = event.data.encode("utf-8", "surrogatepass")
+        self._note(frame)
+        self._transport.deliver(frame)
+
+    def _note(self, frame: bytes) -> None:
+        """Note which request a message answers."""
+        try:
+            messages = read_messages(frame)
+        except UNREADABLE:
+            return  # the peer reports it
+        for each in messages:
+            if each.method is UNSET and each.id in self.ids:
+                self._answered.add(each.id)
+                if self._first.method == "initialize" and each.result is not UNSET:
+                    self._transport.begin_session(self._session_id, each.result)
+
+    def on_complete(self) -> None:
+        """End the POST, or go on with what is missing."""
+        self._connection = None
+        if self._is_over:
+            return
+        status = self._status
+        if self._reader is not None:
+            self._stream_ended()
+        elif status == 200 and self._kind == _JSON:
+            self._take_json()
+        elif status in (202, 204) or (status == 200 and not self.ids):
+            self._accepted()
+        else:
+            self._refused()
+
+    def _take_json(self) -> None:
+        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        if self._first.method == "initialize" or len(self.ids) != 1:
+            self._note(body)
+        else:
+            self._answered.add(self.ids[0])
+        self._finish()
+        self._transport.deliver(body)
+        if left := self.open_ids():
+            error = RequestLost("the response lacks an answer", was_sent=True)
+            for id in left:
+                self._transport.on_request_lost(id, error)
+
+    def _accepted(self) -> None:
+        if self.open_ids():
+            text = f"the server accepted {self._what} and did not answer it"
+            self._lose(RequestLost(text, was_sent=True))
+            return
+        self._finish()
+        if self._first.method == "notifications/initialized":
+            self._transport.session_began()
+
+    def _refused(self) -> None:
+        """React to an error status."""
+        status, transport = self._status, self._transport
+        wait = self._retry_after
+        if status in (429, 503) and wait is not None and self._may_retry(wait):
+            self._retries += 1
+            transport.on_event("retry", f"{status}, again in {wait:g} s")
+            transport.spawn(self._send_later(wait))
+            return
+        if status == 404 and not self.is_per_request and transport.session_head:
+            reason = "the server has ended the session"
+            self._lose(RequestLost(reason, was_sent=False))
+            transport.session_lost(reason)
+            return
+        body = b"".join(self._parts)
+        error = error_in(body) if self._kind == _JSON or body[:1] == b"{" else None
+        if error is not None and self.ids:
+            id = self.ids[0]
+            self._finish()
+            self._answered.add(id)
+            transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}))
+            return
+        shown = f"status {status}"
+        self._lose(RemoteProtocolError("mcp.http.status", got=shown, expected="an MCP answer"))
+
+    def _may_retry(self, wait: float) -> bool:
+        options = self._transport.options
+        return self._retries < options.retries and wait <= options.longest_retry
+
+    async def _send_later(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if not self._is_over:
+            self.start()
+
+    def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
+        """Send again what the server cannot have acted on; else resume, or report the loss."""
+        self._connection = None
+        if self._is_over:
+            return
+        if self._reader is not None:
+            self._stream_ended()
+            return
+        if was_reused and not has_begun and self._attempts == 1 and self._is_repeatable():
+            self._transport.on_event("retry", "a kept connection was closed")
+            self.start()
+            return
+        why = f": {error}" if error is not None else ""
+        text = f"the connection was lost before {self._what} was answered{why}"
+        self._lose(RequestLost(f"{text}; its outcome is unknown", was_sent=True))
+
+    def _is_repeatable(self) -> bool:
+        message = self._first
+        if not self.ids or message.method in _READS:
+            return len(self.ids) <= 1
+        if message.method == "tools/call" and message.params is not UNSET:
+            return self._transport.is_idempotent(str(message.params.name))
+        return False
+
+    # -- streams -----------------------------------------------------------------------------
+
+    def _stream_ended(self) -> None:
+        reader = self._reader
+        if reader is None or not self.open_ids():
+            self._finish()
+            return
+        can_resume = not self.is_per_request and reader.last_event_id
+        if can_resume and self._resumes < self._transport.options.reconnects:
+            self._resumes += 1
+            wait = RECONNECT_S if reader.retry_ms is None else reader.retry_ms / 1000
+            self._transport.on_event("resume", f"{self._what}, in {wait:g} s")
+            self._transport.spawn(self._resume(longest_wait(wait)))
+            return
+        text = f"the stream of {self._what} ended before its answer"
+        self._lose(RequestLost(f"{text}; its outcome is unknown", was_sent=True))
+
+    async def _resume(self, seconds: float) -> None:
+        """Ask for what followed the last event."""
+        await asyncio.sleep(seconds)
+        reader, transport = self._reader, self._transport
+        if reader is None:
+            return
+        seen = reader.last_event_id
+        stream = GetStream(transport, seen)
+        self._connection = None
+        try:
+            status = await stream.run(self._resumed)
+        except TransportError:
+            self._stream_ended()
+            return
+        if self._is_over:
+            return
+        if status == 404:
+            self._lose(RequestLost("the server has ended the session", was_sent=True))
+            transport.session_lost("the server has ended the session")
+        elif status != 200:
+            text = f"the stream of {self._what} cannot be resumed: status {status}"
+            self._lose(RequestLost(f"{text}; its outcome is unknown", was_sent=True))
+        else:
+            if reader.last_event_id != seen:
+                self._resumes = 0  # it made progress
+            self._stream_ended()
+
+    def _resumed(self, data: bytes) -> bool:
+        self._take_events(data)
+        return not self._is_over and bool(self.open_ids())
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._is_over = True
+        self._transport.forget(self)
+
+    def _leave(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.forget()
+
+    def _lose(self, error: Exception) -> None:
+        self._is_over = True
+        self._transport.lose(self, error)
+
+    def abandon(self) -> None:
+        """Close the response, which cancels the request."""
+        self._finish()
+        self._leave()
+
+    def drop(self) -> None:
+        """End without a word, because the transport closes."""
+        self._is_over = True
+        self._leave()
+        self._transport.forget(self)
+
+
+def _seconds(value: bytes) -> float | None:
+    """Return the delay of a Retry-After header; None for a date: the clocks may differ."""
+    return float(value) if value.isdigit() and len(value) < 10 else None

@@ -1,0 +1,181 @@
+"""Event streams that a client opens by GET, and requests without a body.
+
+The rules that live here, and only here:
+
+* The stream for what belongs to no request is opened after `notifications/initialized`. 405 means
+  that the server offers none.                 [MCP 2025-11-25, basic/transports]
+* A stream that was lost is reopened with the id of its last event, after the delay that the server
+  asked for, or after 1 s, 2 s and so on up to 30 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ....concurrency.backoff import backoff
+from ....errors import TransportError
+from ....jsonrpc.framing import Oversize
+from ....jsonrpc.sse import EventReader
+
+if TYPE_CHECKING:
+    from .connection import HttpClientConnection
+    from .transport import HttpTransport
+
+__all__ = ["RECONNECT_S", "GetStream", "PlainRequest", "SessionStream", "longest_wait"]
+
+_EVENTS: Final = b"text/event-stream"
+# Seconds between attempts to reopen a stream, if the server did not ask for a delay.
+RECONNECT_S: Final = 1.0
+_LONGEST_RECONNECT_S: Final = 30.0
+
+
+def longest_wait(seconds: float) -> float:
+    """Return a delay that a server asked for, within reason."""
+    return min(seconds, _LONGEST_RECONNECT_S)
+
+
+class PlainRequest:
+    """A request without a body, of which only the status counts."""
+
+    def __init__(self, transport: HttpTransport, method: bytes) -> None:
+        self._transport = transport
+        self._method = method
+        self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._status = 0
+
+    async def run(self) -> int:
+        """Send it, and return the status."""
+        connection = await self._transport.pool.open()
+        transport = self._transport
+        connection.send(transport.request(self._method, transport.session_head), self)
+        try:
+            return await self._done
+        except BaseException:  # a timeout too: the connection cannot be used again
+            connection.forget()
+            raise
+
+    def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Keep the status."""
+        self._status = status
+
+    def on_data(self, data: bytes) -> None:
+        """Ignore the body."""
+
+    def on_complete(self) -> None:
+        """Return the status."""
+        if not self._done.done():
+            self._done.set_result(self._status)
+
+    def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
+        """Raise in `run`."""
+        if not self._done.done():
+            self._done.set_exception(TransportError("the connection was lost"))
+
+
+class GetStream:
+    """An event stream opened by GET, for what the server sends or to resume another."""
+
+    def __init__(self, transport: HttpTransport, last_event_id: str = "") -> None:
+        self._transport = transport
+        self._last_event_id = last_event_id
+        self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._status = 0
+        self._take: Callable[[bytes], bool] = lambda _: False
+        self._connection: HttpClientConnection | None = None
+
+    async def run(self, take: Callable[[bytes], bool]) -> int:
+        """Read the stream; return the status when it has ended, or `take` returns False.
+
+        Raises:
+            TransportError: the server cannot be reached.
+        """
+        transport = self._transport
+        self._take = take
+        headers = b"accept: %b\r\n%b" % (_EVENTS, transport.session_head)
+        if self._last_event_id:
+            headers += b"last-event-id: %b\r\n" % self._last_event_id.encode("utf-8")
+        self._connection = await transport.pool.open()
+        self._connection.send(transport.request(b"GET", headers), self)
+        try:
+            return await self._done
+        finally:
+            if self._connection is not None:
+                self._connection.forget()
+
+    def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Keep the status; what is not a stream of events is as good as refused."""
+        kinds = [value for name, value in headers if name == b"content-type"]
+        is_stream = bool(kinds) and kinds[0].partition(b";")[0].strip().lower() == _EVENTS
+        self._status = status if status != 200 or is_stream else 406
+
+    def on_data(self, data: bytes) -> None:
+        """Hand on a part of the stream."""
+        if self._status == 200 and not self._take(data) and not self._done.done():
+            self._done.set_result(self._status)
+
+    def on_complete(self) -> None:
+        """Return from `run`."""
+        self._connection = None
+        if not self._done.done():
+            self._done.set_result(self._status)
+
+    def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
+        """Return from `run` if the stream had begun, else raise there."""
+        self._connection = None
+        if self._done.done():
+            return
+        if self._status:
+            self._done.set_result(self._status)
+        else:
+            self._done.set_exception(TransportError("the connection was lost"))
+
+
+class SessionStream:
+    """The stream of a session for what belongs to no request; reopened when it is lost."""
+
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
+        self._task: asyncio.Task[Any] | None = None
+        self._reader = EventReader(transport.message_limit, empty=True)
+
+    def start(self) -> None:
+        """Open the stream in the background."""
+        self._task = self._transport.spawn(self._run())
+
+    def stop(self) -> None:
+        """Close the stream."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        transport, failures = self._transport, 0
+        delays = backoff(RECONNECT_S, _LONGEST_RECONNECT_S)
+        while failures <= transport.options.reconnects:
+            try:
+                status = await GetStream(transport, self._reader.last_event_id).run(self._feed)
+            except TransportError:
+                status = 0
+            if status == 404:
+                transport.session_lost("the server has ended the session")
+                return
+            if status == 405:
+                return  # the server offers none
+            if status == 200:
+                failures, delays = 0, backoff(RECONNECT_S, _LONGEST_RECONNECT_S)
+            else:
+                failures += 1
+            asked = self._reader.retry_ms
+            wait = next(delays) if asked is None or status != 200 else asked / 1000
+            transport.on_event("reconnect", f"the stream of the session, in {wait:g} s")
+            await asyncio.sleep(longest_wait(wait))
+        transport.on_event("given-up", "the stream of the session cannot be opened")
+
+    def _feed(self, data: bytes) -> bool:
+        for event in self._reader.feed(data):
+            if isinstance(event, Oversize):
+                self._transport.deliver(event)
+            elif event.data:
+                self._transport.deliver(event.data.encode("utf-8", "surrogatepass"))
+        return True
