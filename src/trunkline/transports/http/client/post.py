@@ -53,6 +53,8 @@ _READS: Final = frozenset(
 )
 # Bytes of an error response that is not a JSON-RPC message; they are not shown.
 _MAX_ERROR_BYTES: Final = 64 * 1024
+# Statuses with which a server of HTTP+SSE refuses `initialize`.  [MCP 2025-11-25, basic/transports]
+_OLD_SERVER: Final = (400, 404, 405)
 _MEMBERS: Final = {"name": "name", "uri": "uri", "taskId": "task_id"}
 
 
@@ -76,7 +78,7 @@ class Post:
         is_per_request: bool,
     ) -> None:
         self._transport = transport
-        self._frame = frame
+        self.frame = frame
         self.is_per_request = is_per_request
         self.ids = tuple(
             each.id for each in messages if each.method is not UNSET and type(each.id) in (int, str)
@@ -130,7 +132,7 @@ class Post:
         self._connection = connection
         self._attempts += 1
         self._parts, self._size, self._status = [], 0, 0
-        request = self._transport.request(b"POST", self._headers(), self._frame)
+        request = self._transport.request(b"POST", self._headers(), self.frame)
         self._transport.count(len(request))
         connection.send(request, self)
 
@@ -275,16 +277,23 @@ class Post:
             self._lose(RequestLost(reason, was_sent=False))
             transport.session_lost(reason)
             return
+        if self._first.method == "initialize" and status in _OLD_SERVER:
+            transport.spawn(transport.fall_back(self))
+        else:
+            self.fail()
+
+    def fail(self) -> None:
+        """End with the error in the body of the response, or with its status."""
         body = b"".join(self._parts)
         error = error_in(body) if self._kind == _JSON or body[:1] == b"{" else None
-        if error is not None and self.ids:
-            id = self.ids[0]
-            self._finish()
-            self._answered.add(id)
-            transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}))
+        if error is None or not self.ids:
+            text = f"status {self._status}"
+            self._lose(RemoteProtocolError("mcp.http.status", got=text, expected="an MCP answer"))
             return
-        shown = f"status {status}"
-        self._lose(RemoteProtocolError("mcp.http.status", got=shown, expected="an MCP answer"))
+        id = self.ids[0]
+        self._finish()
+        self._answered.add(id)
+        self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}))
 
     def _may_retry(self, wait: float) -> bool:
         options = self._transport.options

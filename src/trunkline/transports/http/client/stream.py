@@ -37,19 +37,25 @@ def longest_wait(seconds: float) -> float:
 
 
 class PlainRequest:
-    """A request without a body, of which only the status counts."""
+    """A request of which only the status of the response counts."""
 
-    def __init__(self, transport: HttpTransport, method: bytes) -> None:
+    def __init__(
+        self,
+        transport: HttpTransport,
+        method: bytes,
+        *,
+        path: bytes | None = None,
+        body: bytes | None = None,
+    ) -> None:
         self._transport = transport
-        self._method = method
+        self._request = transport.request(method, transport.session_head, body, path)
         self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._status = 0
 
     async def run(self) -> int:
         """Send it, and return the status."""
         connection = await self._transport.pool.open()
-        transport = self._transport
-        connection.send(transport.request(self._method, transport.session_head), self)
+        connection.send(self._request, self)
         try:
             return await self._done
         except BaseException:  # a timeout too: the connection cannot be used again

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ....mcp.param_headers import ParamPath
     from ...addresses import Http
     from ...base import Frame
+    from .old_sse import OldSse
     from .settings import HttpOptions
 
 __all__ = ["HttpTransport"]
@@ -72,8 +73,11 @@ class HttpTransport:
         self._was_connected = False
         self._is_reported = False
         self._session_id: bytes | None = None
+        self._path = address.path.encode("ascii")
         self._head = b""
         self._session_head = b""
+        # Of a server that speaks the transport of 2024-11-05.
+        self._old_sse: OldSse | None = None
         self._posts: dict[Post, None] = {}
         self._by_id: dict[Any, Post] = {}
         self._listener: SessionStream | None = None
@@ -132,6 +136,9 @@ class HttpTransport:
         """Send one message in a POST of its own, without waiting."""
         if not self.is_connected:
             return
+        if self._old_sse is not None:
+            self._old_sse.send(frame)
+            return
         messages = read_messages(frame)
         first = messages[0]
         if first.method == "notifications/cancelled" and first.params is not UNSET:
@@ -187,6 +194,29 @@ class HttpTransport:
         self.on_event("session-lost", reason)
         self._report(TransportError(reason))
 
+    def lost(self, reason: str) -> None:
+        """End the connection, which cannot go on."""
+        self._report(TransportError(reason))
+
+    async def fall_back(self, post: Post) -> None:
+        """Use HTTP+SSE with a server that refuses `initialize` by POST.
+
+        [MCP 2025-11-25, basic/transports#backwards-compatibility]
+        """
+        # Imported here: few servers are that old.
+        from .old_sse import OldSse
+
+        old = OldSse(self, str(self._address))
+        try:
+            await old.open()
+        except TransportError:
+            post.fail()
+            return
+        self.on_event("fallback", "the server speaks HTTP+SSE of 2024-11-05")
+        self.forget(post)
+        self._old_sse = old
+        old.send(post.frame)
+
     async def _delete_session(self) -> None:
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
@@ -213,9 +243,16 @@ class HttpTransport:
         lines += [f"{name}: {value}" for name, value in self._options.headers.items()]
         return "".join(f"{line}\r\n" for line in lines).encode("ascii")
 
-    def request(self, method: bytes, headers: bytes, body: bytes | None = None) -> bytes:
-        """Return an encoded request."""
-        path = self._address.path.encode("ascii")
+    def request(
+        self,
+        method: bytes,
+        headers: bytes,
+        body: bytes | None = None,
+        path: bytes | None = None,
+    ) -> bytes:
+        """Return an encoded request, to the endpoint or to another path."""
+        if path is None:
+            path = self._path
         if body is None:
             return b"%b %b HTTP/1.1\r\n%b%b\r\n" % (method, path, self._head, headers)
         return b"%b %b HTTP/1.1\r\n%b%b%bcontent-type: %b\r\ncontent-length: %d\r\n\r\n%b" % (

@@ -1,0 +1,111 @@
+"""HTTP+SSE of 2024-11-05, client side: one stream for all answers, and POSTs to another address.
+
+A server of that transport refuses `initialize` by POST. `HttpTransport` then opens the stream
+here, and everything is sent to the address in its first event.
+
+The rules that live here, and only here:
+
+* The first event is called `endpoint`, and its data is the address for POSTs.
+                                                   [MCP 2024-11-05, basic/transports]
+* An address of another origin is refused: the headers of the caller are not for it.
+* The end of the stream is the end of the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
+
+from ....errors import TransportError
+from ....jsonrpc.framing import Oversize
+from ....jsonrpc.sse import EventReader
+from .message import UNREADABLE, read_messages
+from .post import RequestLost
+from .stream import GetStream, PlainRequest
+
+if TYPE_CHECKING:
+    from .transport import HttpTransport
+
+__all__ = ["OldSse"]
+
+# Where the stream of an old server begins.
+_ENDPOINT: Final = "endpoint"
+
+
+class OldSse:
+    """The stream of one server, and the address that it gave for POSTs."""
+
+    def __init__(self, transport: HttpTransport, url: str) -> None:
+        self._transport = transport
+        self._url = url
+        self._reader = EventReader(transport.message_limit)
+        self._endpoint: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._last: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Open the stream, and wait for the address.
+
+        Raises:
+            TransportError: the server has no such stream.
+        """
+        self._transport.spawn(self._read())
+        await asyncio.shield(self._endpoint)
+
+    async def _read(self) -> None:
+        try:
+            status = await GetStream(self._transport).run(self._feed)
+            error = TransportError(f"the server has no event stream: status {status}")
+        except TransportError as lost:
+            error = lost
+        if not self._endpoint.done():
+            self._endpoint.set_exception(error)
+        else:
+            self._transport.lost("the server ended the event stream")
+
+    def _feed(self, data: bytes) -> bool:
+        for event in self._reader.feed(data):
+            if isinstance(event, Oversize):
+                self._transport.deliver(event)
+            elif event.event == _ENDPOINT:
+                self._take_endpoint(event.data)
+            elif event.data:
+                self._transport.deliver(event.data.encode("utf-8", "surrogatepass"))
+        return True
+
+    def _take_endpoint(self, given: str) -> None:
+        if self._endpoint.done():
+            return
+        url = urlsplit(urljoin(self._url, given.strip()))
+        base = urlsplit(self._url)
+        if (url.scheme, url.netloc) != (base.scheme, base.netloc) or not url.path.isascii():
+            text = "the server named an address of another origin for POSTs"
+            self._endpoint.set_exception(TransportError(text))
+            return
+        path = url.path + (f"?{url.query}" if url.query else "")
+        self._endpoint.set_result(path.encode("ascii", "replace"))
+
+    def send(self, frame: bytes) -> None:
+        """Send a message, after those before it: their order counts."""
+        self._last = self._transport.spawn(self._post(frame, self._last))
+
+    async def _post(self, frame: bytes, before: asyncio.Task[None] | None) -> None:
+        if before is not None and not before.done():
+            await asyncio.wait([before])
+        path = self._endpoint.result()
+        try:
+            status = await PlainRequest(self._transport, b"POST", path=path, body=frame).run()
+            reason = "" if status < 300 else f"the server refused a message: status {status}"
+        except TransportError as error:
+            reason = error.reason
+        if reason:
+            self._lose(frame, RequestLost(reason, was_sent=True))
+
+    def _lose(self, frame: bytes, error: RequestLost) -> None:
+        try:
+            messages = read_messages(frame)
+        except UNREADABLE:
+            return
+        for each in messages:
+            if isinstance(each.id, int | str):
+                self._transport.on_request_lost(each.id, error)
