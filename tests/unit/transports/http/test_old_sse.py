@@ -126,7 +126,7 @@ async def serving(
         yield made
 
 
-def tool(name: str, **arguments: Any) -> dict[str, Any]:
+def tool(name: str, /, **arguments: Any) -> dict[str, Any]:
     return {"name": name, "arguments": arguments, "_meta": {"progressToken": 1}}
 
 
@@ -403,7 +403,7 @@ def test_the_address_is_below_what_precedes_the_paths(
 @pytest.mark.parametrize("path", ["/sse", "/messages", "/sse/", "/a/sse"])
 def test_mcp_is_not_served_at_the_same_path(path: str) -> None:
     async def main() -> None:
-        with pytest.raises(ValueError, match="HttpSettings.old_sse"):
+        with pytest.raises(ValueError, match=r"HttpSettings\.old_sse"):
             async with serving(path=path):
                 pass
 
@@ -526,7 +526,7 @@ def test_our_own_server_has_the_same_routes(version: str) -> None:
                     assert result.text == "42"
                     progress: list[float] = []
                     await client.call_tool(
-                        "count", {"to": 2}, on_progress=lambda each: progress.append(each.progress)
+                        "count", {"to": 2}, on_progress=lambda done, *_: progress.append(done)
                     )
                     assert progress == [1, 2]
             await until(lambda: not server._core.connections)
