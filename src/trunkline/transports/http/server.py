@@ -379,7 +379,6 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 if known and self._serve_known(known, nbytes):
                     return
                 learns = known.learns
-            self._begin_to_read()
         if self._reads != _IDLE:
             self._head_bytes += nbytes
         data = self.server.buffer[:nbytes]
@@ -439,15 +438,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
         reader.has_head = True
 
-    def _begin_to_read(self) -> None:
-        self._state = _HEAD
-        self._since = self.server.loop.time()
-        self.server.idle.pop(self, None)
-
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin a request; empty lines before it are none of it.     [RFC 9112, section 2.2]"""
         if self._state == _IDLE:
-            self._begin_to_read()
+            self._state = _HEAD
+            self._since = self.server.loop.time()
+            self.server.idle.pop(self, None)
         self._reads = _HEAD
         self._head_bytes = 0
         self._target = b""
