@@ -35,6 +35,7 @@ from ...redaction import show
 from .admission import Refusal
 from .endpoint import error_body
 from .exchange import Exchange
+from .known_heads import MAX_KNOWN_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class HttpServer:
         self.endpoint = endpoint
         self.limits = limits
         self.message_size = message_size
+        # Messages up to this size are compared with those before.
+        self.known_bytes = min(MAX_KNOWN_BYTES, message_size or MAX_KNOWN_BYTES)
         self.is_secure = is_secure
         self.access_log = access_log
         self.loop = asyncio.get_running_loop()
@@ -192,6 +195,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_is_reading",
         "_is_slow",
         "_keeps_alive",
+        "_known",
+        "_learnt",
         "_length",
         "_logged",
         "_out",
@@ -233,6 +238,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._chunks: list[bytes] | None = None
         self._body_bytes = 0
         self._length = 0
+        # Heads that the client repeats; and the request that was read, if its head is learnt.
+        self._known: KnownHeads | None = None
+        self._learnt: HttpRequest | None = None
         # Why it is refused, and whether the rest of it is not read.
         self._refusal: Refusal | None = None
         self._is_discarding = False
@@ -354,11 +362,20 @@ class HttpProtocol(asyncio.BufferedProtocol):
         state = self._state
         if state == _CLOSING or self._is_discarding:
             return  # the rest of a request that was refused
+        learns = False
         if state == _IDLE:
+            known = self._known
+            if known is not None and nbytes <= self.server.known_bytes:
+                if known and self._serve_known(known, nbytes):
+                    return
+                learns = known.learns
             self._begin_to_read()
         if self._reads != _IDLE:
             self._head_bytes += nbytes
         data = self.server.buffer[:nbytes]
+        whole = b""
+        if learns:
+            whole, self._learnt = bytes(data), None
         try:
             while True:
                 try:
@@ -375,6 +392,22 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         if self._reads != _IDLE and self._head_bytes > self.server.limits.header_bytes:
             self._reject(Refusal(431, "The request head is too large"))
+        if learns:
+            self._learn(whole)
+
+    def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
+        """Serve a request whose head the connection had before; return False if it had not."""
+        found = known.find(bytes(self.server.buffer[:nbytes]))
+        if found is None:
+            return False
+        self.server.idle.pop(self, None)
+        self._serve(found[0], found[1], keeps_alive=True)
+        return True
+
+    def _learn(self, data: bytes) -> None:
+        request, self._learnt = self._learnt, None
+        if request is not None and self._known is not None and self._reads == _IDLE:
+            self._known.learn(data, request)
 
     def _begin_to_read(self) -> None:
         self._state = _HEAD
@@ -389,7 +422,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._head_bytes = 0
         self._target = b""
         self._headers = []
-        self._request = self._body = self._chunks = self._refusal = None
+        self._request = self._body = self._chunks = self._refusal = self._learnt = None
         self._body_bytes = self._length = 0
 
     def on_url(self, url: bytes) -> None:
@@ -518,6 +551,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self._refusal is not None:
             self._submit(request, self._refusal, keeps_alive)
             return
+        if keeps_alive:
+            if self._known is None:
+                self._known = KnownHeads()  # from the second request on
+            elif self._known.learns:
+                self._learnt = request
         body = b"" if self._body is None else self._body
         if self._chunks is not None:
             body = b"".join(self._chunks)
