@@ -123,10 +123,8 @@ class HttpRequest:
         """Return every value of a header, in order; `name` is in lower case."""
         return [value for each, value in self.headers if each == name]
 
-    def with_header(self, place: int, value: bytes) -> HttpRequest:
-        """Return the same request with another value of the header at a place in `headers`."""
-        headers = self.headers.copy()
-        headers[place] = (headers[place][0], value)
+    def with_headers(self, headers: list[tuple[bytes, bytes]]) -> HttpRequest:
+        """Return the request with other headers, of which those with an attribute are the same."""
         return HttpRequest(
             self.method,
             self.path,
