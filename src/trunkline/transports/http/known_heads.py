@@ -21,6 +21,7 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _MAX_ATTEMPTS: Final = 8
 MAX_VALUE_BYTES: Final = 256
 
 _LENGTH: Final = b"content-length"
+# Blanks at the ends are not part of a value.
+_plain: Final = re.compile(rb"[!-~](?:[ -~]{0,%d}[!-~])?" % (MAX_VALUE_BYTES - 2)).fullmatch
 # Headers that change how a message is read, or what follows it.
 _EXCLUDED: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"trailer", b"te"))
 # Headers whose values differ from request to request. `Mcp-Method` and `Mcp-Name` are compared with
@@ -136,17 +139,12 @@ def _with_values(
     for (_, place), value in zip(parts, values, strict=True):
         name, former = headers[place]
         if value != former:
-            # Blanks at the ends are not part of a value.
-            if len(value) > MAX_VALUE_BYTES or not _is_text(value) or value != value.strip():
+            if _plain(value) is None:
                 return None
             if changed is None:
                 changed = headers.copy()
             changed[place] = (name, value)
     return request if changed is None else request.with_headers(changed)
-
-
-def _is_text(value: bytes) -> bool:
-    return value.isascii() and value.decode("ascii").isprintable()
 
 
 def _cut(head: bytes, length: int, request: HttpRequest) -> _Head | None:
