@@ -98,24 +98,29 @@ class KnownHeads:
     def find(self, data: bytes) -> tuple[HttpRequest, bytes] | None:
         """Return the request in `data` and its body, if its head is known; else None."""
         for parts, end, length, request in self._heads:
-            at, values = 0, []
-            for before, _ in parts:
-                if not data.startswith(before, at):
-                    break
-                start = at + len(before)
+            if len(parts) > 1:
+                found = _find(data, parts, end, length, request)
+                if found is not None:
+                    self._attempts = _MAX_ATTEMPTS
+                    return found
+                continue
+            # The same, where Content-Length alone may differ.
+            before, place = parts[0]
+            if data.startswith(before):
+                start = len(before)
                 at = data.find(b"\r\n", start)
-                values.append(data[start:at])
-            else:
                 if data.startswith(end, at):
-                    at += len(end)
-                    body = data[at:]
-                    if values[length] != b"%d" % len(body) or at > MAX_HEAD_BYTES:
-                        return None
-                    found = _with_values(request, parts, values)
-                    if found is None:
+                    body = data[at + len(end) :]
+                    size = b"%d" % len(body)
+                    if data[start:at] != size:
                         return None
                     self._attempts = _MAX_ATTEMPTS
-                    return found, body
+                    headers = request.headers
+                    if headers[place][1] != size:
+                        headers = headers.copy()
+                        headers[place] = (_LENGTH, size)
+                        request = request.with_headers(headers)
+                    return request, body
         return None
 
     def learn(self, data: bytes, request: HttpRequest) -> None:
@@ -128,6 +133,31 @@ class KnownHeads:
         head = _cut(data[:size], len(data) - size, request)
         if head is not None:
             self._heads = [head, *self._heads[: _MAX_HEADS - 1]]
+
+
+def _find(
+    data: bytes,
+    parts: tuple[tuple[bytes, int], ...],
+    end: bytes,
+    length: int,
+    request: HttpRequest,
+) -> tuple[HttpRequest, bytes] | None:
+    """Return the request in `data` and its body, if it has this head."""
+    at, values = 0, []
+    for before, _ in parts:
+        if not data.startswith(before, at):
+            return None
+        start = at + len(before)
+        at = data.find(b"\r\n", start)
+        values.append(data[start:at])
+    if not data.startswith(end, at):
+        return None
+    at += len(end)
+    body = data[at:]
+    if values[length] != b"%d" % len(body) or at > MAX_HEAD_BYTES:
+        return None
+    known = _with_values(request, parts, values)
+    return None if known is None else (known, body)
 
 
 def _with_values(
