@@ -33,7 +33,7 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
-from .exchange import Exchange
+from .exchange import JSON_HEADERS, Exchange
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
 
@@ -109,7 +109,7 @@ class HttpServer:
         self.refused = 0
         self.dropped = 0
         self.now = self.loop.time()
-        self.head = b""
+        self.head = self.json_head = b""
         self._set_date()
         self._closed: asyncio.Future[None] | None = None
         self._ticks = 0
@@ -183,6 +183,9 @@ class HttpServer:
 
     def _set_date(self) -> None:
         self.head = b"\r\ndate: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+        # All of the most frequent response up to its length.
+        lines = [*(b"%b: %b" % each for each in JSON_HEADERS), b"content-length: "]
+        self.json_head = b"HTTP/1.1 200 OK" + self.head + b"\r\n".join(lines)
 
 
 class HttpProtocol(asyncio.BufferedProtocol):
@@ -666,6 +669,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if transport is None or self._state != _SERVING:
             return
         self._status = status
+        is_plain = headers is JSON_HEADERS and status == 200
+        if is_plain and self._keeps_alive and not self._serves_head:
+            transport.write(b"%b%d\r\n\r\n%b" % (self.server.json_head, len(body), body))
+            self._end_response()
+            return
         length = b"" if status == 204 else b"content-length: %d\r\n" % len(body)
         ending = b"\r\n" if self._keeps_alive else b"connection: close\r\n\r\n"
         lines = b"".join([b"%b: %b\r\n" % each for each in headers]) if headers else b""
