@@ -115,8 +115,12 @@ class _HttpConnection(Connection):
         super()._lacks_meta(asked, rev)
 
     def _on_problem(self, problem: ProtocolProblem, route: Any) -> None:
-        if isinstance(problem, UnmatchedReplyEvent) and problem.why is not UnmatchedReply.LATE:
-            route.status = 400  # of a POST that is being read, and is not answered otherwise
+        if isinstance(problem, UnmatchedReplyEvent):
+            is_refused = problem.why is not UnmatchedReply.LATE
+        else:
+            is_refused = not problem.answerable
+        if is_refused:
+            route.settled_status = 400
         super()._on_problem(problem, route)
 
 

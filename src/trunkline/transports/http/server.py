@@ -539,10 +539,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _refuse(self, refusal: Refusal) -> None:
         """Answer a request by its head, in its turn.
 
-        The connection is closed after that if the head cannot be used, or a body follows it.
+        The connection is closed after that if a body follows, or what the client takes for a
+        tunnel.
         """
         self._refusal = refusal
-        if self._request is None or _has_body(self._headers):
+        if _has_body(self._headers) or self._parser.get_method() == b"CONNECT":
             self._is_discarding = True
             self._submit(self._refused_request(), refusal, keeps_alive=False)
 
@@ -774,9 +775,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
             request, began = self._logged
             self._logged = None
             milliseconds = (self.server.loop.time() - began) * 1000
+            client = self.server.endpoint.admission.client_of(request)
             _access.info(
                 "%s %s %s %d %.1f ms",
-                self._peer or "unix",
+                client or self._peer or "unix",
                 request.method,
                 show(request.path),
                 self._status,
