@@ -23,7 +23,6 @@ import asyncio
 import logging
 import time
 from collections import deque
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,6 +67,12 @@ _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
 _REASONS[413] = b"Content Too Large"
 
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
+
+_DAYS: Final = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
+_MONTHS: Final = (
+    *(b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun"),
+    *(b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"),
+)
 
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
@@ -182,7 +187,7 @@ class HttpServer:
         self.endpoint.reap(now)
 
     def _set_date(self) -> None:
-        self.head = b"\r\ndate: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+        self.head = b"\r\ndate: " + http_date(time.time()) + b"\r\n"
         # All of the most frequent response up to its length.
         lines = [*(b"%b: %b" % each for each in JSON_HEADERS), b"content-length: "]
         self.json_head = b"HTTP/1.1 200 OK" + self.head + b"\r\n".join(lines)
@@ -813,6 +818,14 @@ class _BodyReader:
         """Decide on the request by its head."""
         if self.has_head:
             self._protocol.on_headers_complete()
+
+
+def http_date(seconds: float) -> bytes:
+    """Return a time since the epoch as a header has it."""
+    # Written here: `email.utils` would do it, and loads 15 modules.
+    year, month, day, hour, minute, second, weekday, *_ = time.gmtime(seconds)
+    date = b"%b, %02d %b %04d" % (_DAYS[weekday], day, _MONTHS[month - 1], year)
+    return b"%b %02d:%02d:%02d GMT" % (date, hour, minute, second)
 
 
 def _unknown_request(method: str = "") -> HttpRequest:
