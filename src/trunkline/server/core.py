@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from ..transports.base import Transport
     from .app import Server
     from .client_requests.multi_round_trip import RoundTrips
+    from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
+    from .observability.operations import Observer, OperationRecorder, Serve
     from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
 
@@ -111,6 +113,9 @@ class ServerCore:
         self.extensions: dict[str, Extended] = {}
         self.extension_methods: dict[str, MethodHandler] = {}
         self.middleware: tuple[Middleware, ...] = ()
+        # Metrics and tracing; `observe` wraps the requests of a new connection, None if off.
+        self.observers: tuple[Observer, ...] = ()
+        self.observe: Callable[[Connection, Serve, Serve], OperationRecorder] | None = None
         # Called with the list that changed, for servers that mount this one; servers mounted here.
         self.mount_updates: list[Callable[[str], None]] = []
         self.mounted: list[ServerCore] = []
@@ -119,7 +124,7 @@ class ServerCore:
         self.has_resources: bool = False
         self.has_prompts: bool = False
         self.connections: set[Connection] = set()
-        self.listeners: set[HttpListener | ServerListener] = set()
+        self.listeners: set[AsgiApp | HttpListener | ServerListener] = set()
         self.streams = SubscriptionRegistry(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
         # Made on first use if none was given.
@@ -143,6 +148,7 @@ class ServerCore:
         self._cache_hints: dict[int, CacheHint] = {}
         self._life = SharedLifespan(f"<Server {self.name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
+        self._new_task: tuple[Any, Callable[[Any], asyncio.Task[Any]]] | None = None
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
@@ -256,6 +262,15 @@ class ServerCore:
             follow(what)
         if self.list_changed:
             self.streams.list_changed(what)
+
+    def new_task(self, loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[Any]]:
+        """Return what makes tasks of a loop, one object for all connections."""
+        if self._new_task is None or self._new_task[0] is not loop:
+            # As `create_task` would, without looking for a task factory each time.
+            is_plain = loop.get_task_factory() is None and isinstance(loop, asyncio.BaseEventLoop)
+            make = partial(asyncio.Task, loop=loop) if is_plain else loop.create_task
+            self._new_task = loop, make
+        return self._new_task[1]
 
     def _on_loops(self, act: Callable[[Connection], object]) -> None:
         """Call `act` with each connection, on its own event loop."""

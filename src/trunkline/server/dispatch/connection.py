@@ -83,7 +83,7 @@ class _Wanted(Shown, Struct, frozen=True):
     protocol_version: str = field(default="", name="protocolVersion")
 
 
-_only_meta: Final = Decoder(_OnlyMeta).decode
+only_meta: Final = Decoder(_OnlyMeta).decode
 _wanted: Final = Decoder(_Wanted).decode
 
 
@@ -109,12 +109,14 @@ class Connection:
     """One connection, from its first byte to its last answer."""
 
     __slots__ = (
-        "_ended",
+        "_ending",
         "_frame_bytes",
         "_hears",
+        "_is_ended",
         "_policy",
         "_rev",
         "_session_bytes",
+        "_why",
         "budget",
         "core",
         "log_limit",
@@ -147,18 +149,26 @@ class Connection:
         self.budget = ByteBudget(connection_bytes(core.limits, largest), core.budget)
         # Whether the client can still send something.
         self._hears = True
-        self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
-        self.peer = Peer(
+        # Whether it has begun to close, why, and what `run` waits for.
+        self._is_ended = False
+        self._why: TransportError | None = None
+        self._ending: asyncio.Future[None] | None = None
+        receive, serve = self._on_request, self._serve
+        make_peer: Callable[..., Peer] = Peer
+        if core.observe is not None:
+            recorder = core.observe(self, receive, serve)
+            receive, serve, make_peer = recorder.receive, recorder.serve, recorder.peer
+        self.peer = make_peer(
             core.newest_revision.codec(transport.name),
             write=transport.send,
-            on_request=self._on_request,
+            on_request=receive,
             on_notification=self._on_notification,
             on_reply=self._on_reply,
             on_problem=self._on_problem,
             on_settled=getattr(transport, "settled", None),
             write_answer=getattr(transport, "answer", None),
         )
-        self.runner = RequestRunner(core, self.peer, transport, self.budget, self._serve, self.end)
+        self.runner = RequestRunner(core, self.peer, transport, self.budget, serve, self.end)
 
     @property
     def client_key(self) -> str | None:
@@ -180,7 +190,10 @@ class Connection:
         await transport.connect()
         grace = 0.0
         try:
-            grace = self._grace(await self._ended)
+            if not self._is_ended:
+                self._ending = self.loop.create_future()
+                await self._ending
+            grace = self._grace()
         finally:
             # Also when this task is cancelled: handlers clean up before the lifespan ends.
             await self._finish(grace)
@@ -192,19 +205,15 @@ class Connection:
         transport.on_error = self._input_ended
         transport.on_drained = self._drained
 
-    def on_end(self, act: Callable[[TransportError | None], object]) -> None:
-        """Call a function when the connection begins to close, in place of `run`."""
-        self._ended.add_done_callback(lambda ended: act(ended.result()))
+    async def finish(self) -> None:
+        """Finish open requests and close a connection that was attached without `run`."""
+        await self._finish(self._grace())
 
-    async def finish(self, why: TransportError | None) -> None:
-        """Finish open requests and close, for those that do not `run`."""
-        await self._finish(self._grace(why))
-
-    def _grace(self, why: TransportError | None) -> float:
+    def _grace(self) -> float:
         """Return how long handlers may run on, in seconds, after the connection began to end."""
         limits = self.core.limits
-        if why is not None:
-            self.log_limit.warning("connection closed: %s", why)
+        if self._why is not None:
+            self.log_limit.warning("connection closed: %s", self._why)
         elif self._listens():
             return limits.grace if self.runner.is_stopping else limits.linger
         return 0.0
@@ -250,8 +259,14 @@ class Connection:
 
     def end(self, why: TransportError | None = None) -> None:
         """Begin to close the connection; `why` is logged."""
-        if not self._ended.done():
-            self._ended.set_result(why)
+        if not self._is_ended:
+            self._is_ended, self._why = True, why
+            if self._ending is not None and not self._ending.done():
+                self._ending.set_result(None)
+            self._has_ended()
+
+    def _has_ended(self) -> None:
+        """Do what has to be done where `run` does not wait."""
 
     def _input_ended(self, why: TransportError | None) -> None:
         """Fail the requests to the client, since no reply will come."""
@@ -269,7 +284,7 @@ class Connection:
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new requests because the server stops; running handlers may finish."""
         was_stopping, self.runner.is_stopping = self.runner.is_stopping, True
-        if at_once or (self._ended.done() and not was_stopping):
+        if at_once or (self._is_ended and not was_stopping):
             # A client that closed its output and then sends a signal has waited already.
             if self._has_client_closed() and not was_stopping:
                 self.core.streams.finish(self)
@@ -318,7 +333,7 @@ class Connection:
             if type(params) is ToolCall:
                 raw = params.meta
             else:
-                raw = UNSET if params is UNSET else _only_meta(params).meta
+                raw = UNSET if params is UNSET else only_meta(params).meta
             caller = None if raw is UNSET else self.core.callers.read(bytes(raw))
             if self.core.policy.strictness == "lenient":
                 caller = _with_loose_token(params, caller)
@@ -340,14 +355,17 @@ class Connection:
             else:
                 serve(self, asked, caller, rev)
         except BadMeta as error:
-            self.refuse(asked, self._policy, error.symbol, f"Invalid params: {error}")
+            self._refuse_params(asked, error.symbol, f"Invalid params: {error}")
         except UNREADABLE as error:
-            self.refuse(asked, self._policy, ErrorKind.INVALID_PARAMS, plain(error))
+            self._refuse_params(asked, ErrorKind.INVALID_PARAMS, plain(error))
         except Exception as error:  # noqa: BLE001  # a defect here; the client gets an answer
             _log.error(
                 "internal error while serving %s\n%s", show(asked.method), as_redacted(error)
             )
             self.refuse(asked, self._policy, ErrorKind.INTERNAL_ERROR)
+
+    def _refuse_params(self, asked: IncomingRequest, kind: str, text: str) -> None:
+        self.refuse(asked, self._policy, kind, text)
 
     def _stateless(self, asked: IncomingRequest, caller: Caller) -> ServerRevision | None:
         """Return the revision that a request names by itself, or refuse it."""
@@ -565,7 +583,7 @@ def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
     """Return the caller with a progress token that is beside `_meta`.  [K-32]"""
     if params is UNSET or (caller is not None and caller.progress_token is not None):
         return caller
-    token = (params if type(params) is ToolCall else _only_meta(params)).progress_token
+    token = (params if type(params) is ToolCall else only_meta(params)).progress_token
     if type(token) is not int and type(token) is not str:
         return caller
     check_token_length(token, "/params/progressToken")

@@ -24,11 +24,10 @@ from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from ...concurrency.thread_pool import ThreadShare
-from ...errors import TransportError
 from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.outgoing import UnmatchedReply
 from ...jsonrpc.peer import ProtocolProblem, UnmatchedReplyEvent
-from ...mcp.meta import Caller
+from ...mcp.meta import BadMeta, Caller
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import http_status
 from ...spec.mcp.http_status import HTTP_STATUSES
@@ -39,7 +38,7 @@ from ...transports.http.event_log import EventLog
 from ...transports.http.request_headers import header_mismatch, name_member, param_mismatch
 from ...transports.http.single_request import SingleRequest
 from ..dispatch.budget import ByteBudget, connection_bytes
-from ..dispatch.connection import Connection, HandshakeSession, brief
+from ..dispatch.connection import Connection, HandshakeSession, brief, only_meta
 from ..dispatch.log_limit import LogLimit
 from ..dispatch.params import UNREADABLE, ToolCall, members_of
 from ..dispatch.revision import ServerRevision
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
+    from ...transports.base import Transport
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
     from ..core import ServerCore
@@ -71,7 +71,15 @@ _any: Final = Decoder().decode
 class _HttpConnection(Connection):
     """The connection of a session."""
 
-    __slots__ = ()
+    __slots__ = ("service",)
+
+    def __init__(self, core: ServerCore, transport: Transport, service: HttpService) -> None:
+        super().__init__(core, transport)
+        self.service = service
+        self.attach()
+
+    def _has_ended(self) -> None:
+        self.service.finish(self)
 
     def use_session(self, session: HandshakeSession) -> None:
         """Use a negotiated session, whose revision decides about its streams."""
@@ -132,7 +140,7 @@ class _SingleConnection(_HttpConnection):
             runner.running
             or runner.waiting
             or len(self.peer.incoming)
-            or self._ended.done()
+            or self._is_ended
             or self.budget.used
         )
 
@@ -142,6 +150,22 @@ class _SingleConnection(_HttpConnection):
             if asked.id is not None:
                 self.core.streams.cancel(self, asked.id)
                 self.runner.cancel(asked.id)
+
+    def _refuse_params(self, asked: IncomingRequest, kind: str, text: str) -> None:
+        if not self._has_readable_meta(asked.params):
+            revision = self.core.newest_revision.revision
+            asked.route.status = http_status(ErrorKind.MISSING_REQUEST_META, revision)
+        super()._refuse_params(asked, kind, text)
+
+    def _has_readable_meta(self, params: Any) -> bool:
+        try:
+            raw = params.meta if type(params) is ToolCall else only_meta(params).meta
+            if raw is UNSET:
+                return False
+            self.core.callers.read(bytes(raw))
+        except (BadMeta, *UNREADABLE):
+            return False
+        return True
 
     def _unopened(self, asked: IncomingRequest) -> ServerRevision | None:
         """Refuse a request that names no version in its body."""
@@ -203,15 +227,18 @@ class HttpService:
     def open_session(self, session: HttpSession) -> None:
         """Serve a new session."""
         core = self._core
-        connection = _HttpConnection(core, session)
+        connection = _HttpConnection(core, session, self)
         connection.principal = session.owner
         connection.log_limit = self._log_limit
         session.is_connected = True
         session.on_end = connection.end
-        name = hashlib.sha256(session.id.encode()).hexdigest()
-        session.log = EventLog(self._event_store(), name, self._limits, self._store_failed)
-        self._serve(connection)
+        core.connections.add(connection)
         self._sessions[session] = connection
+
+    def event_log(self, session_id: str) -> EventLog:
+        """Return a log for the events of a session."""
+        name = hashlib.sha256(session_id.encode()).hexdigest()
+        return EventLog(self._event_store(), name, self._limits, self._store_failed)
 
     def has_session(self, session: HttpSession) -> bool:
         """Return True if `initialize` succeeded."""
@@ -255,11 +282,10 @@ class HttpService:
 
     def _new_single(self) -> _SingleConnection:
         transport = SingleRequest()
-        connection = _SingleConnection(self._core, transport)
+        connection = _SingleConnection(self._core, transport, self)
         connection.log_limit = self._log_limit
         transport.on_gone = connection.cancel_requests
         transport.on_free = partial(self._release, connection)
-        self._serve(connection)
         return connection
 
     def _release(self, connection: _SingleConnection) -> None:
@@ -281,22 +307,18 @@ class HttpService:
 
     # -- the end -----------------------------------------------------------------------------
 
-    def _serve(self, connection: Connection) -> None:
-        connection.attach()
-        self._core.connections.add(connection)
-        connection.on_end(partial(self._finish, connection))
-
-    def _finish(self, connection: Connection, why: TransportError | None) -> None:
-        task = self._loop.create_task(self._finishing(connection, why))
+    def finish(self, connection: Connection) -> None:
+        """Finish what a connection that ends has begun."""
+        task = self._loop.create_task(self._finishing(connection))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _finishing(self, connection: Connection, why: TransportError | None) -> None:
+    async def _finishing(self, connection: Connection) -> None:
         session: Any = connection.transport
         if self._sessions.pop(session, None) is not None and self.on_session_end is not None:
             self.on_session_end(session)
         try:
-            await connection.finish(why)
+            await connection.finish()
         finally:
             self._core.connections.discard(connection)
             if not isinstance(connection, _SingleConnection):

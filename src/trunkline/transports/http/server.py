@@ -35,7 +35,7 @@ from ...redaction import show
 from .admission import Refusal
 from .endpoint import error_body
 from .exchange import Exchange
-from .request import KNOWN_HEADERS, HttpRequest
+from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
     from .endpoint import Endpoint
@@ -66,11 +66,6 @@ _UNREAD_TIMEOUT_S: Final = 60.0
 
 _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
 _REASONS[413] = b"Content Too Large"
-
-# Headers of which a request has one at most: of two, a proxy may have checked the other one.
-_SINGLE: Final = frozenset(
-    (b"content-length", b"transfer-encoding", b"mcp-method", b"mcp-name", b"authorization")
-)
 
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
@@ -404,7 +399,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; one that follows the body is dropped, because it was not checked."""
         if self._reads == _HEAD:
-            self._headers.append((name.lower(), value))
+            # Blanks around a value are not part of it; llhttp drops those before it.
+            #                                                       [RFC 9110, section 5.5]
+            self._headers.append((name.lower(), value.rstrip(b" 	")))
 
     def on_headers_complete(self) -> None:
         """Decide on the request by its head."""
@@ -426,32 +423,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def _read_head(self) -> Refusal | None:
         """Make the request of its head, or refuse it."""
-        limits, headers = self.server.limits, self._headers
-        if len(headers) > limits.header_count:
-            return Refusal(431, "Too many request headers")
-        known: list[bytes | None] = [None] * len(KNOWN_HEADERS)
-        single: set[bytes] = set()
-        size = 0
-        for name, value in headers:
-            size += len(name) + len(value) + 4
-            if len(value) > limits.header_line_bytes:
-                return Refusal(431, "A request header is too large")
-            place = KNOWN_HEADERS.get(name)
-            if place is not None:
-                before = known[place]
-                if before is not None:
-                    if name != b"accept":
-                        return Refusal(400, f"The header {name.decode()} is given twice")
-                    value = before + b", " + value
-                known[place] = value
-            elif name in _SINGLE:
-                if name in single:
-                    return Refusal(400, f"The header {name.decode()} is given twice")
-                single.add(name)
-                if name == b"content-length":
-                    self._length = int(value)  # the parser accepts digits only
-        if size > limits.header_bytes:
-            return Refusal(431, "The request head is too large")
+        headers = self._headers
+        read = read_headers(headers, self.server.limits)
+        if isinstance(read, Refusal):
+            return read
+        known, self._length = read
         target = self._target
         if len(target) > _MAX_TARGET_BYTES:
             return Refusal(414, "The request target is too long")

@@ -15,12 +15,12 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ..base import HIGH_WATER, ignore
+from ..base import LOW_WATER, ignore
 from .exchange import event_of
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ __all__ = ["HttpSession", "SessionTable"]
 _ID_BYTES: Final = 32
 # Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
 _MAX_LOOKS: Final = 64
-# Characters of a session id that a log may show.
-_SHOWN: Final = 6
+# Characters of the name of a session in logs.
+_SHOWN: Final = 8
 
 
 class HttpSession:
@@ -57,6 +57,7 @@ class HttpSession:
         "is_connected",
         "is_resumable",
         "log",
+        "make_log",
         "name",
         "on_drained",
         "on_end",
@@ -83,7 +84,9 @@ class HttpSession:
         # Set with the revision: whether streams have ids, and begin with an empty event.
         self.is_resumable = False
         self.primes = False
+        # Made for the first stream.
         self.log: EventLog | None = None
+        self.make_log: Callable[[str], EventLog] | None = None
         self.is_connected = False
         # Messages for which there was no stream.
         self.dropped = 0
@@ -91,8 +94,8 @@ class HttpSession:
         # The stream for what belongs to no request.
         self._listening: Exchange | None = None
         self._next_stream = 1
-        # Exchanges whose client reads slowly, and the bytes sent in all.
-        self._slow: set[Exchange] = set()
+        # Exchanges whose client reads slowly, and the bytes sent in all. Most have none.
+        self._slow: set[Exchange] | None = None
         self._sent = 0
 
     def __repr__(self) -> str:
@@ -100,8 +103,8 @@ class HttpSession:
 
     @property
     def shown_id(self) -> str:
-        """The start of the id, for logs."""
-        return f"{self.id[:_SHOWN]}…"
+        """A name for logs, from which the id cannot be found."""
+        return hashlib.sha256(self.id.encode()).hexdigest()[:_SHOWN]
 
     # -- the transport contract --------------------------------------------------------------
 
@@ -120,8 +123,12 @@ class HttpSession:
         self.is_connected = True
 
     def send(self, frame: bytes, route: Exchange | None = None) -> None:
-        """Send a message about a request on its stream, and any other on the one opened by GET."""
-        target = self._listening if route is None else route
+        """Send a message about a request on its stream, and any other on the one opened by GET.
+
+        The latter gets what follows the end of a request too: that a question of a cancelled
+        handler is withdrawn, for example.
+        """
+        target = self._listening if route is None or route.is_done else route
         if target is None or target.is_done:
             self.dropped += 1
             return
@@ -170,10 +177,11 @@ class HttpSession:
     def is_slow(self, exchange: Exchange, value: bool) -> None:
         """Note that the client of an exchange reads slowly, or again as it should."""
         if value:
+            self._slow = self._slow or set()
             self._slow.add(exchange)
-        elif exchange in self._slow:
+        elif self._slow is not None and exchange in self._slow:
             self._slow.discard(exchange)
-            if self.backlog < HIGH_WATER // 4:
+            if self.backlog < LOW_WATER:
                 self.on_drained()
 
     def event(self, exchange: Exchange, frame: bytes) -> bytes:
@@ -187,8 +195,10 @@ class HttpSession:
 
     def priming_event(self, exchange: Exchange) -> bytes:
         """Number a stream that can be resumed; return the event that it begins with, if any."""
-        if not self.is_resumable or self.log is None:
+        if not self.is_resumable or self.make_log is None:
             return b""
+        if self.log is None:
+            self.log = self.make_log(self.id)
         exchange.stream, self._next_stream = self._next_stream, self._next_stream + 1
         if not self.primes:
             return b""
@@ -200,6 +210,8 @@ class HttpSession:
     def exchange_ended(self, exchange: Exchange) -> None:
         """Forget an exchange whose response is complete."""
         self.exchanges.pop(exchange, None)
+        if not self.exchanges:
+            self.exchanges = {}  # one that was used takes 100 bytes more
         self.is_slow(exchange, False)
         if self._listening is exchange:
             self._listening = None
@@ -220,7 +232,7 @@ class SessionTable:
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+        self._sessions: dict[str, HttpSession] = {}
         # By cause: sessions that were ended here.
         self.ended: dict[str, int] = {"idle": 0, "lifetime": 0, "evicted": 0}
 
@@ -245,7 +257,9 @@ class SessionTable:
         if session is None or session.owner != owner:
             return None
         session.used = now
-        self._sessions.move_to_end(id)
+        # To the end: those at the start are the idlest. An OrderedDict takes 100 bytes for each.
+        del self._sessions[id]
+        self._sessions[id] = session
         return session
 
     def discard(self, session: HttpSession) -> None:
