@@ -299,7 +299,7 @@ def test_the_first_event_of_a_stream_tells_where_and_when_to_resume(
 
     session = HttpSession("id", None, 0.0, retry)
     session.is_resumable = session.primes = True
-    session.log = object()  # type: ignore[assignment]  # it is not used
+    session.make_log = lambda _: None  # type: ignore[assignment,return-value]  # it is not used
     session._next_stream = stream
     reader = EventReader(empty=True)
     (event,) = reader.feed(session.priming_event(Stream()))  # type: ignore[arg-type]  # as an Exchange
