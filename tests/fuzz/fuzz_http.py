@@ -164,6 +164,8 @@ class Transport:
         self.has_ended = False
         self.is_closed = False
         self.unread = 0
+        # The client has reset the connection, which the server does not know yet.
+        self.is_reset = False
         self._protocol = protocol
         self._loop = loop
 
@@ -186,6 +188,8 @@ class Transport:
         return True
 
     def write_eof(self) -> None:
+        if self.is_reset:
+            raise OSError("Transport endpoint is not connected")
         self.has_ended = True
 
     def pause_reading(self) -> None:
@@ -570,6 +574,7 @@ async def received(wire: Wire, count: int) -> list[Response]:
 async def exchange(stage: Scene, sent: list[Sent], cut: int, turns: int, ending: int = 0) -> Wire:
     """Send requests over one connection, and wait for the responses."""
     wire = Wire(stage.http)
+    wire.transport.is_reset = bool(cut & 128)
     stream = b"".join(each.data for each in sent)
     for count, piece in enumerate(pieces_of(stream, cut)):
         if ending & 64 and count == ending % 64:

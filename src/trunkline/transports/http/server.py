@@ -669,7 +669,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if not self._is_discarding or not transport.can_write_eof():
             transport.close()
         else:
-            transport.write_eof()  # `tick` closes what the client does not
+            try:
+                transport.write_eof()  # `tick` closes what the client does not
+            except OSError:  # the client has reset the connection
+                transport.abort()
 
     def _log_access(self) -> None:
         if self._logged is not None:
