@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.addresses import Tcp, Unix
+from trunkline.transports.addresses import Http, Tcp, Unix
 
 __all__ = ["Ledger", "Tally", "Target", "Wire", "dial", "nonsense"]
 
@@ -105,7 +105,7 @@ class Target:
     """Where the server is: an address, or a command for standard streams."""
 
     kind: str
-    address: Tcp | Unix | None = None
+    address: Http | Tcp | Unix | None = None
     ca: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     _context: ssl.SSLContext | None = None
