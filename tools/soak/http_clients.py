@@ -11,7 +11,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from tools.soak.http_wire import HttpWire, Register, Response
@@ -50,8 +50,6 @@ class HttpScene:
     tally: Tally
     register: Register
     rng: random.Random
-    # Requests whose answer the client did not wait for, in one element for all conversations.
-    abandoned: list[int] = field(default_factory=lambda: [0])
 
     def check(self, is_so: bool, text: str) -> None:
         """Note a failure unless something is so."""
@@ -72,6 +70,8 @@ class HttpClient:
         self.session_id = ""
         self._wire: HttpWire | None = None
         self._used = 0.0
+        # Requests that were not answered yet.
+        self._open: set[int] = set()
 
     # -- connections
 
@@ -90,6 +90,18 @@ class HttpClient:
             await wire.close()
 
     # -- requests
+
+    def new(self, *, runs: bool = True) -> int:
+        """Return the number of another request."""
+        number = self.scene.register.new(runs=runs)
+        self._open.add(number)
+        return number
+
+    def abandon(self) -> None:
+        """Wait for no answer any more."""
+        for number in self._open:
+            self.scene.register.abandon(number)
+        self._open.clear()
 
     def encoded(self, message: Any, **headers: str) -> bytes:
         """Return a POST."""
@@ -167,8 +179,10 @@ class HttpClient:
     def taken(self, message: Any) -> Any:
         """Register a message if it is an answer; return it."""
         if message is not None and "method" not in message:
-            is_known = self.scene.register.answer(message.get("id"))
+            number = message.get("id")
+            is_known = self.scene.register.answer(number)
             self.scene.check(is_known, f"an answer to nothing: {message}")
+            self._open.discard(number)
         return message
 
     async def request(self, number: int, method: str, params: dict[str, Any]) -> Any:
@@ -188,7 +202,7 @@ class HttpClient:
 
     async def count(self, tool: str = "count", **arguments: Any) -> None:
         """Call a tool that counts, and check its answer."""
-        number = self.scene.register.new()
+        number = self.new()
         result = await self.result(number, self.called(number, tool, **arguments))
         self.checked(number, result)
 
@@ -217,7 +231,7 @@ class HttpClient:
         if not self.is_session:
             return
         self.session_id = ""
-        number = self.scene.register.new(runs=False)
+        number = self.new(runs=False)
         params = {
             "protocolVersion": self.revision,
             "capabilities": _CAPABILITIES if self.revision in _WITH_ELICITATION else {},
@@ -248,7 +262,7 @@ async def client_of(scene: HttpScene, revisions: tuple[str, ...]) -> AsyncIterat
         if client.is_session and scene.rng.random() < 0.5:
             await client.delete()
     except Gone:
-        pass
+        client.abandon()
     finally:
         await client.disconnect(resets=scene.rng.random() < 0.3)
 
@@ -272,7 +286,7 @@ async def pipelined(scene: HttpScene) -> None:
     """Several calls are sent before the first is answered; the answers are in order."""
     async with client_of(scene, REVISIONS) as client:
         wire = await client.wire()
-        numbers = [scene.register.new() for _ in range(scene.rng.randint(2, 20))]
+        numbers = [client.new() for _ in range(scene.rng.randint(2, 20))]
         for number in numbers:
             tool = scene.rng.choice(("count", "count_inline", "count_slowly"))
             wire.send(client.encoded(client.called(number, tool)))
@@ -292,7 +306,7 @@ async def lists(scene: HttpScene) -> None:
             ("resources/read", {"uri": "note://7"}),
             ("prompts/get", {"name": "greet", "arguments": {"name": "Ada"}}),
         ):
-            result = await client.request(scene.register.new(runs=False), method, params)
+            result = await client.request(client.new(runs=False), method, params)
             scene.check("error" not in result, f"{method}: {result}")
 
 
@@ -300,7 +314,7 @@ async def streamed(scene: HttpScene) -> None:
     """Calls with progress, which are streams; some of them take long."""
     async with client_of(scene, REVISIONS) as client:
         for _ in range(scene.rng.randint(1, 3)):
-            number = scene.register.new()
+            number = client.new()
             seconds = scene.rng.choice((0, 0.01, 0.1))
             message = client.called(number, "count_slowly", times=5, seconds=seconds)
             wire, response = await client.send(client.encoded(message))
@@ -317,7 +331,7 @@ async def streamed(scene: HttpScene) -> None:
 async def resumed(scene: HttpScene) -> None:
     """A stream breaks, more than once perhaps, and is resumed where it broke."""
     async with client_of(scene, _WITH_RESUMPTION) as client:
-        number = scene.register.new()
+        number = client.new()
         message = client.called(number, "count_slowly", times=8, seconds=0.02)
         wire, response = await client.send(client.encoded(message))
         last, seen = "", list[float]()
@@ -347,7 +361,7 @@ async def resumed(scene: HttpScene) -> None:
 async def polled(scene: HttpScene) -> None:
     """The server ends the stream of a long call; the client comes back for the answer."""
     async with client_of(scene, _WITH_POLLING) as client:
-        number = scene.register.new()
+        number = client.new()
         message = client.called(number, "count_later", seconds=0.1)
         wire, response = await client.send(client.encoded(message))
         last = ""
@@ -370,7 +384,7 @@ async def polled(scene: HttpScene) -> None:
 async def asked(scene: HttpScene) -> None:
     """The server asks for a word."""
     async with client_of(scene, _WITH_ELICITATION) as client:
-        number = scene.register.new()
+        number = client.new()
         if not client.is_session:
             await asked_in_a_result(client, number)
             return
@@ -396,7 +410,7 @@ async def asked_in_a_result(client: HttpClient, number: int) -> None:
         client.scene.check(False, f"the server has not asked: {result}")
         return
     answer = {"action": "accept", "content": {"value": "word"}}
-    again = client.scene.register.new(runs=False)
+    again = client.new(runs=False)
     params = {
         **first["params"],
         "inputResponses": dict.fromkeys(result["inputRequests"], answer),
@@ -410,14 +424,13 @@ async def listening(scene: HttpScene) -> None:
     async with client_of(scene, REVISIONS) as client:
         other = HttpClient(scene, client.revision)
         other.session_id = client.session_id
-        number = -1
         try:
             if client.is_session:
-                plain = scene.register.new(runs=False)
+                plain = client.new(runs=False)
                 await client.request(plain, "resources/subscribe", {"uri": "note://1"})
                 stream = client.get()
             else:
-                number = scene.register.new(runs=False)
+                number = client.new(runs=False)
                 wanted = {"resourceSubscriptions": ["note://1"]}
                 params = {"notifications": wanted}
                 stream = client.encoded(client.message(number, "subscriptions/listen", params))
@@ -429,14 +442,13 @@ async def listening(scene: HttpScene) -> None:
                         break  # what is honoured of the filter
             other._used = client._used
             result = await other.request(
-                scene.register.new(runs=False), "tools/call", {"name": "changes", "arguments": {}}
+                other.new(runs=False), "tools/call", {"name": "changes", "arguments": {}}
             )
             scene.check("error" not in result, f"no change: {result}")
             async for _, each in client.messages(wire, response):
                 if each is not None and each.get("method") == "notifications/resources/updated":
                     break
-            if number >= 0 and not scene.register.is_answered(number):
-                scene.abandoned[0] += 1
+            client.abandon()
             await client.disconnect(resets=scene.rng.random() < 0.5)
         finally:
             await other.disconnect()
@@ -446,7 +458,7 @@ async def dropped(scene: HttpScene) -> None:
     """The client goes in the middle of a body, of a wait or of a stream, and comes back."""
     async with client_of(scene, REVISIONS) as client:
         for _ in range(scene.rng.randint(1, 4)):
-            number = scene.register.new()
+            number = client.new()
             slowly = scene.rng.random() < 0.7
             tool, more = (
                 ("count_slowly", {"times": 50, "seconds": 0.02}) if slowly else ("count", {})
@@ -462,8 +474,7 @@ async def dropped(scene: HttpScene) -> None:
                 await read_some(client, wire)
             else:
                 await asyncio.sleep(scene.rng.choice((0, 0.01)))
-            if not scene.register.is_answered(number):
-                scene.abandoned[0] += 1
+            client.abandon()
             await client.disconnect(resets=scene.rng.random() < 0.5)
         await client.count()
 

@@ -46,14 +46,13 @@ class HttpLoad(Load):
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self._register = Register()
-        self._abandoned = [0]
 
     def _scene(self) -> HttpScene:
         address = self._target.address
         if not isinstance(address, Http):
             raise TypeError(f"not an address for HTTP: {address}")
         rng = random.Random(self._rng.random())
-        return HttpScene(address, self._tally, self._register, rng, self._abandoned)
+        return HttpScene(address, self._tally, self._register, rng)
 
     def _monitor(self, scene: Any) -> Any:
         return Monitor(self._scene())
@@ -73,4 +72,4 @@ class HttpLoad(Load):
         while len(ran) < len(self._register):
             page = {"start": len(ran), "count": _PAGE}
             ran += b64decode((await monitor.call_tool("executions", page)).value["result"])
-        self._register.close(self._tally, self._abandoned[0], ran)
+        self._register.close(self._tally, ran)

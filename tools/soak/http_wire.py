@@ -31,8 +31,9 @@ _RESET: Final = struct.pack("ii", 1, 0)
 _SENT: Final = 1
 _ANSWERED: Final = 2
 _TWICE: Final = 3
-# Added for a request that runs no tool.
+# Added for a request that runs no tool, and for one whose answer the client does not wait for.
 _IS_PLAIN: Final = 16
+_IS_ABANDONED: Final = 32
 
 
 class Register:
@@ -58,28 +59,30 @@ class Register:
             self._states[number] = state + 1
         return True
 
+    def abandon(self, number: int) -> None:
+        """Record that the client does not wait for an answer, which may come or not."""
+        self._states[number] |= _IS_ABANDONED
+
     def is_answered(self, number: int) -> bool:
         """Return True if an answer was recorded."""
         return self._states[number] & 15 >= _ANSWERED
 
-    def close(self, tally: Tally, abandoned: int, ran: bytes) -> None:
+    def close(self, tally: Tally, ran: bytes) -> None:
         """Add the outcome to the totals; `ran` has how often each tool ran, one byte for each."""
-        outcomes = [state & 15 for state in self._states]
-        tally.accepted += len(outcomes)
-        tally.answered += sum(each >= _ANSWERED for each in outcomes)
-        tally.twice += outcomes.count(_TWICE)
-        unanswered = outcomes.count(_SENT)
-        tally.abandoned += min(abandoned, unanswered)
-        tally.unanswered += max(0, unanswered - abandoned)
+        tally.accepted += len(self._states)
         for number, state in enumerate(self._states):
             times = ran[number] if number < len(ran) else 0
-            outcome, is_plain = state & 15, state >= _IS_PLAIN
-            if times > 1:
-                tally.fail(f"request {number} ran {times} times")
-            elif is_plain and times:
-                tally.fail(f"request {number} ran, and calls nothing")
-            elif outcome >= _ANSWERED and not is_plain and not times:
-                tally.fail(f"request {number} was answered and did not run")
+            outcome, is_plain = state & 15, state & _IS_PLAIN
+            tally.answered += outcome >= _ANSWERED
+            tally.twice += outcome == _TWICE
+            if outcome == _SENT and state & _IS_ABANDONED:
+                tally.abandoned += 1
+            elif outcome == _SENT:
+                tally.unanswered += 1
+            most = 0 if is_plain else 1
+            least = most if outcome >= _ANSWERED else 0
+            tally.ran_too_often += times > most
+            tally.did_not_run += times < least
 
 
 class Response(NamedTuple):

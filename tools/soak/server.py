@@ -44,6 +44,10 @@ SESSION_IDLE_S: Final = 3.0
 # How often each numbered request ran. Pages that are not used take no memory.
 ran: Final = bytearray(16 * 1024 * 1024)
 
+FAULTS: Final = frozenset(os.environ.get("SOAK_FAULT", "").split(",")) - {""}
+# What faults keep.
+kept: list[Any] = []
+
 SOCKET_LIMITS: Final = SocketLimits(connections=256, tls_handshake=120, tls_handshakes=64, idle=20)
 # Streams and comments begin soon, so that they are part of the run.
 HTTP_LIMITS: Final = HttpLimits(
@@ -51,13 +55,10 @@ HTTP_LIMITS: Final = HttpLimits(
     idle_timeout=20.0,
     stream_after=0.2,
     keep_alive=0.5,
-    session_idle=SESSION_IDLE_S,
+    session_idle=3600.0 if "session" in FAULTS else SESSION_IDLE_S,
     retry_ms=50,
 )
 
-FAULTS: Final = frozenset(os.environ.get("SOAK_FAULT", "").split(",")) - {""}
-# What faults keep.
-kept: list[Any] = []
 
 app = Server(
     "soak",
@@ -75,7 +76,11 @@ app = Server(
 
 
 def commit_faults() -> None:
-    """Commit the faults that SOAK_FAULT names: memory, task, timer, descriptor, thread."""
+    """Commit the faults that SOAK_FAULT names, but those of HTTP.
+
+    They are memory, task, timer, descriptor and thread. With twice each numbered request runs
+    twice, with answers some events are sent twice, and with session no session expires.
+    """
     loop = asyncio.get_running_loop()
     if "memory" in FAULTS:
         kept.append(b"x" * 100_000)
@@ -270,6 +275,15 @@ def _name(task: asyncio.Task[Any]) -> str:
     return getattr(task.get_coro(), "__qualname__", "?")
 
 
+def send_events_twice() -> None:
+    """Replace how a session makes events: the client sees each of them twice."""
+    # Imported here: only this fault needs it.
+    from trunkline.transports.http.sessions import HttpSession
+
+    event = HttpSession.event
+    HttpSession.event = lambda *given: event(*given) * 2  # type: ignore[method-assign]  # a fault
+
+
 def address_of(text: str) -> Http | Tcp | Unix:
     """Return the address to listen on, with a certificate for TLS."""
     cert = os.environ.get("SOAK_CERT")
@@ -281,6 +295,8 @@ def address_of(text: str) -> Http | Tcp | Unix:
 
 def main() -> None:
     """Serve until a signal, or the end of input."""
+    if "answers" in FAULTS:
+        send_events_twice()
     logging.basicConfig(level="WARNING", format="%(levelname)s %(name)s: %(message)s")
     if len(sys.argv) < 2:
         app.run()

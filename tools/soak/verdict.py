@@ -96,6 +96,10 @@ def misses(report: Report) -> list[str]:
         found.append(f"{tally.twice} requests were answered twice")
     if tally.unanswered:
         found.append(f"{tally.unanswered} requests were not answered")
+    if tally.ran_too_often:
+        found.append(f"{tally.ran_too_often} requests ran more than once")
+    if tally.did_not_run:
+        found.append(f"{tally.did_not_run} requests were answered and did not run")
     if not tally.accepted or not tally.calls:
         found.append("there was no load")
     for side, first, last in (

@@ -42,6 +42,9 @@ class Tally:
     abandoned: int = 0
     unanswered: int = 0
     twice: int = 0
+    # Over HTTP: requests whose tool ran twice, and answers of tools that did not run.
+    ran_too_often: int = 0
+    did_not_run: int = 0
     calls: int = 0
     failures: list[str] = field(default_factory=list)
 
