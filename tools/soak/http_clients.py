@@ -28,7 +28,7 @@ _WITH_RESUMPTION: Final = REVISIONS[1:-1]
 _WITH_ELICITATION: Final = REVISIONS[2:]
 _WITH_POLLING: Final = REVISIONS[3:-1]
 _INFO: Final = {"name": "soak", "version": "1"}
-_CAPABILITIES: Final = {"elicitation": {"form": {}}}
+_CAPABILITIES: Final[dict[str, Any]] = {"elicitation": {"form": {}}}
 _META: Final = {
     "io.modelcontextprotocol/protocolVersion": LATEST,
     "io.modelcontextprotocol/clientCapabilities": _CAPABILITIES,

@@ -51,6 +51,9 @@ _PIPE_WORKERS: Final = 3
 class Load:
     """A run against one server."""
 
+    # Of a worker between two sessions, in seconds.
+    max_pause = 0.02
+
     def __init__(
         self,
         kind: str,
@@ -210,7 +213,7 @@ class Load:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 place = f"{Path(where.filename).name}:{where.lineno}"
                 self._tally.fail(f"{chosen}: {error!r} at {place}")
-            await asyncio.sleep(scene.rng.uniform(0, 0.02))
+            await asyncio.sleep(scene.rng.uniform(0, self.max_pause))
 
     async def _work(self, seconds: float) -> None:
         self._all_parked.clear()
