@@ -277,7 +277,9 @@ class SessionTable:
         for session in list(self._sessions.values()):
             if now - session.began >= lifetime:
                 self._end(session, "lifetime")
-            elif now - session.used >= idle and not session.is_busy:
+            elif session.exchanges and session.is_busy:
+                session.used = now  # it is idle from the end of the last one
+            elif now - session.used >= idle:
                 self._end(session, "idle")
 
     def _evict(self) -> bool:
