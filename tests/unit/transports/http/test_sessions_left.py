@@ -102,7 +102,7 @@ def test_a_session_is_idle_from_the_end_of_its_last_request() -> None:
             await asyncio.sleep(0)
         stage.endpoint.reap(began + 4 * idle - 1)
         assert only_session(stage) is session
-        stage.endpoint.reap(began + 4 * idle)
+        stage.endpoint.reap(began + 4 * idle + 1)
         assert not len(stage.endpoint.sessions)
 
     run(act)
