@@ -35,6 +35,7 @@ from trunkline.server.runtime.http_service import HttpService
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.admission import Admission
 from trunkline.transports.http.endpoint import Endpoint
+from trunkline.transports.http.known_heads import KnownHeads
 from trunkline.transports.http.server import HttpProtocol, HttpServer
 
 MESSAGE_BYTES: Final = 4096
@@ -153,6 +154,12 @@ class Protocol(HttpProtocol):
     def on_headers_complete(self) -> None:
         self.methods[-1] = self._parser.get_method().decode()
         super().on_headers_complete()
+
+    def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
+        is_known = super()._serve_known(known, nbytes)
+        if is_known:
+            self.methods.append("POST")  # the parser does not see it
+        return is_known
 
 
 class Transport:
