@@ -469,14 +469,15 @@ async def dropped(scene: HttpScene) -> None:
             )
             data = client.encoded(client.called(number, tool, **more))
             wire = await client.wire()
-            before, client.used = client.used, asyncio.get_running_loop().time()
+            now = asyncio.get_running_loop().time()
             way = scene.rng.randrange(3)
             if way == 0:
                 wire.send(data[: scene.rng.randrange(len(data))])
             else:
                 wire.send(data)
             if way == 2:
-                await read_some(client, wire, before)
+                await read_some(client, wire)
+                client.used = now  # only then the server has certainly seen it
             else:
                 await asyncio.sleep(scene.rng.choice((0, 0.01)))
             client.abandon()
@@ -484,9 +485,9 @@ async def dropped(scene: HttpScene) -> None:
         await client.count()
 
 
-async def read_some(client: HttpClient, wire: HttpWire, used: float) -> None:
+async def read_some(client: HttpClient, wire: HttpWire) -> None:
     response = await wire.response()
-    await client.check_session(wire, response, used)
+    await client.check_session(wire, response, client.used)
     count = 0
     async for _ in client.messages(wire, response):
         count += 1
