@@ -404,6 +404,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._reject(Refusal(431, "The request head is too large"))
         if learns:
             self._learn(whole)
+        if self._state == _HEAD and self._reads == _IDLE:
+            # Empty lines alone, which some clients send after a body.  [RFC 9112, section 2.2]
+            self._state = _IDLE
+            self.server.idle[self] = None
 
     def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
         """Serve a request whose head the connection had before; return False if it had not."""

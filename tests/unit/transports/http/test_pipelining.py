@@ -170,6 +170,20 @@ def test_a_client_that_resets_its_connection_after_nonsense_leaves_nothing() -> 
     run(act)
 
 
+def test_empty_lines_are_not_the_start_of_a_request() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await wire.feed(HEALTH + b"\r\n")
+        await wire.feed(b"\r\n\r\n")
+        assert wire.protocol in stage.http.idle
+        wire.protocol.tick(stage.http.loop.time() + LIMITS.header_timeout + 1)
+        assert [each.status for each in wire.responses()] == [200]
+        await wire.feed(HEALTH[:10])
+        wire.protocol.tick(stage.http.loop.time() + LIMITS.header_timeout + 1)
+        assert [each.status for each in wire.responses()] == [200, 408]
+
+    run(act)
+
+
 def test_a_connection_that_serves_is_not_idle() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         await wire.feed(HEALTH + call("hold"), turns=5)
