@@ -75,6 +75,7 @@ _HEAD: Final = 1
 _BODY: Final = 2
 _SERVING: Final = 3
 _CLOSING: Final = 4
+_NEXT: Final = 5  # a response has ended, and a request that waits is about to be served
 
 
 class HttpServer:
@@ -358,7 +359,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         elif self._state == _BODY:
             if waited >= limits.body_timeout:
                 self._answer_and_close(Refusal(408, "The request body took too long"))
-        elif waited >= _LINGER_S:
+        elif self._state == _CLOSING and waited >= _LINGER_S:
             self.abort()
 
     # -- reading -----------------------------------------------------------------------------
@@ -476,7 +477,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         self._reads = _BODY
         self._head_bytes = 0
-        if self._state != _SERVING:
+        if self._state < _SERVING:
             self._state = _BODY
             self._since = self.server.loop.time()
         refusal = self._read_head()
@@ -658,7 +659,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self.abort()
 
     def _serve_next(self) -> None:
-        if self._queue and self._state == _SERVING:
+        if self._queue and self._state == _NEXT:
             request, payload, keeps_alive = self._queue.popleft()
             self._serve(request, payload, keeps_alive)
         if not self._is_reading and len(self._queue) < _MAX_PIPELINED:
@@ -746,7 +747,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._close_in_order()
             return
         if self._queue:
-            # It goes on serving: what is read meanwhile waits behind these.
+            # What is read meanwhile waits behind these.
+            self._state = _NEXT
             self.server.loop.call_soon(self._serve_next)
             return
         # The next request may have been read in part.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -182,6 +183,28 @@ def test_empty_lines_are_not_the_start_of_a_request() -> None:
         assert [each.status for each in wire.responses()] == [200, 408]
 
     run(act)
+
+
+def test_a_defect_after_a_response_does_not_answer_the_next_request(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        handle = stage.endpoint.handle
+
+        def fail_after(*given: Any) -> None:
+            handle(*given)
+            if given[0].path == "/healthz":
+                raise RuntimeError("a defect")
+
+        monkeypatch.setattr(stage.endpoint, "handle", fail_after)
+        await wire.feed(call("hold") + HEALTH + call("echo"), turns=5)
+        stage.released.set()
+        while not wire.transport.is_closed:
+            await asyncio.sleep(0)
+        assert [each.status for each in wire.responses()] == [200, 200]
+
+    run(act)
+    assert "a defect" in caplog.text
 
 
 def test_a_connection_that_serves_is_not_idle() -> None:
