@@ -13,7 +13,8 @@ The rules that live here, and only here:
   disagree on where a message ends are a way around a proxy.        [RFC 9112, sections 5, 6.3]
 * The head of a request, its body, an idle connection and a client that does not read each have a
   timeout. When all connections are in use, the longest idle one gives way; without one, the new
-  connection is answered 503 and closed.
+  connection is answered 503 and closed. So is a request beyond `HttpLimits.requests`, on a
+  connection that stays open.
 * A target in absolute form counts as its Host header does.         [RFC 9112, section 3.2.2]
 """
 
@@ -33,6 +34,7 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
+from .endpoint import HEALTH_PATH, READY_PATH
 from .exchange import JSON_HEADERS, Exchange
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
@@ -68,6 +70,8 @@ _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
 _REASONS[413] = b"Content Too Large"
 
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
+
+_BUSY: Final = Refusal(503, "Too many requests at once", ((b"retry-after", b"1"),))
 
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
@@ -107,6 +111,8 @@ class HttpServer:
         # Those between two requests, the longest idle first.
         self.idle: dict[HttpProtocol, None] = {}
         self.is_stopping = False
+        # A connection has one request at a time: more of them than connections do not exist.
+        self.is_limited = limits.requests < limits.connections
         self.refused = 0
         self.dropped = 0
         self.now = self.loop.time()
@@ -136,6 +142,11 @@ class HttpServer:
             oldest.drop()
         self.connections[connection] = None
         return True
+
+    def is_busy_for(self, request: HttpRequest) -> bool:
+        """Return True if too many connections have a request, and this is not a health check."""
+        active = len(self.connections) - len(self.idle)
+        return active > self.limits.requests and request.path not in (HEALTH_PATH, READY_PATH)
 
     def make_room(self) -> bool:
         """Close some idle connections, because descriptors ran out; return False without any."""
@@ -645,6 +656,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if server.access_log:
             self._logged = (request, server.loop.time())
         endpoint = server.endpoint
+        if server.is_limited and type(payload) is not Refusal and server.is_busy_for(request):
+            payload = _BUSY
         try:
             if type(payload) is Refusal:
                 endpoint.refuse(self, payload, request)

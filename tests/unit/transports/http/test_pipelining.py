@@ -8,9 +8,20 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.fuzz_http import LIMITS, Response, Scene, Wire, body_of, opened, plain, scene
+from tests.fuzz.fuzz_http import (
+    LIMITS,
+    MESSAGE_BYTES,
+    Response,
+    Scene,
+    Wire,
+    body_of,
+    opened,
+    plain,
+    scene,
+)
+from trunkline import HttpLimits
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.server import HttpProtocol
+from trunkline.transports.http.server import HttpProtocol, HttpServer
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 META = {
@@ -205,6 +216,29 @@ def test_a_defect_after_a_response_does_not_answer_the_next_request(
 
     run(act)
     assert "a defect" in caplog.text
+
+
+def test_a_request_beyond_the_limit_is_answered_with_503() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        http = HttpServer(stage.endpoint, HttpLimits(requests=2), MESSAGE_BYTES)
+        wires = [Wire(http) for _ in range(4)]
+        for each in wires[:3]:
+            await each.feed(call("hold"), turns=5)
+        await wires[3].feed(HEALTH, turns=5)
+        found = [[each.status for each in wire.responses()] for wire in wires]
+        assert found == [[], [], [503], [200]]
+        (refused,) = wires[2].responses()
+        assert refused.headers[b"retry-after"] == b"1"
+        assert not refused.closes
+        stage.released.set()
+        await received(wires[0], 1)
+        await wires[2].feed(call("echo"))
+        assert [each.status for each in await received(wires[2], 2)] == [503, 200]
+        for each in wires:
+            await each.lose()
+        await http.close(0)
+
+    run(act)
 
 
 def test_a_connection_that_serves_is_not_idle() -> None:
