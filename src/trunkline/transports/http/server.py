@@ -13,7 +13,8 @@ The rules that live here, and only here:
   disagree on where a message ends are a way around a proxy.        [RFC 9112, sections 5, 6.3]
 * The head of a request, its body, an idle connection and a client that does not read each have a
   timeout. When all connections are in use, the longest idle one gives way; without one, the new
-  connection is answered 503 and closed.
+  connection is answered 503 and closed. So is a request beyond `HttpLimits.requests`, on a
+  connection that stays open.
 * A target in absolute form counts as its Host header does.         [RFC 9112, section 3.2.2]
 """
 
@@ -32,6 +33,7 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
+from .endpoint import HEALTH_PATH, READY_PATH
 from .exchange import JSON_HEADERS, Exchange
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
@@ -73,6 +75,7 @@ _MONTHS: Final = (
     *(b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun"),
     *(b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"),
 )
+_BUSY: Final = Refusal(503, "Too many requests at once", ((b"retry-after", b"1"),))
 
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
@@ -80,6 +83,7 @@ _HEAD: Final = 1
 _BODY: Final = 2
 _SERVING: Final = 3
 _CLOSING: Final = 4
+_NEXT: Final = 5  # a response has ended, and a request that waits is about to be served
 
 
 class HttpServer:
@@ -111,6 +115,8 @@ class HttpServer:
         # Those between two requests, the longest idle first.
         self.idle: dict[HttpProtocol, None] = {}
         self.is_stopping = False
+        # A connection has one request at a time: more of them than connections do not exist.
+        self.is_limited = limits.requests < limits.connections
         self.refused = 0
         self.dropped = 0
         self.now = self.loop.time()
@@ -140,6 +146,11 @@ class HttpServer:
             oldest.drop()
         self.connections[connection] = None
         return True
+
+    def is_busy_for(self, request: HttpRequest) -> bool:
+        """Return True if too many connections have a request, and this is not a health check."""
+        active = len(self.connections) - len(self.idle)
+        return active > self.limits.requests and request.path not in (HEALTH_PATH, READY_PATH)
 
     def make_room(self) -> bool:
         """Close some idle connections, because descriptors ran out; return False without any."""
@@ -363,7 +374,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         elif self._state == _BODY:
             if waited >= limits.body_timeout:
                 self._answer_and_close(Refusal(408, "The request body took too long"))
-        elif waited >= _LINGER_S:
+        elif self._state == _CLOSING and waited >= _LINGER_S:
             self.abort()
 
     # -- reading -----------------------------------------------------------------------------
@@ -408,6 +419,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._reject(Refusal(431, "The request head is too large"))
         if learns:
             self._learn(whole)
+        if self._state == _HEAD and self._reads == _IDLE:
+            # Empty lines alone, which some clients send after a body.  [RFC 9112, section 2.2]
+            self._state = _IDLE
+            self.server.idle[self] = None
 
     def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
         """Serve a request whose head the connection had before; return False if it had not."""
@@ -473,7 +488,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         self._reads = _BODY
         self._head_bytes = 0
-        if self._state != _SERVING:
+        if self._state < _SERVING:
             self._state = _BODY
             self._since = self.server.loop.time()
         refusal = self._read_head()
@@ -641,6 +656,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if server.access_log:
             self._logged = (request, server.loop.time())
         endpoint = server.endpoint
+        if server.is_limited and type(payload) is not Refusal and server.is_busy_for(request):
+            payload = _BUSY
         try:
             if type(payload) is Refusal:
                 endpoint.refuse(self, payload, request)
@@ -655,7 +672,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self.abort()
 
     def _serve_next(self) -> None:
-        if self._queue and self._state == _SERVING:
+        if self._queue and self._state == _NEXT:
             request, payload, keeps_alive = self._queue.popleft()
             self._serve(request, payload, keeps_alive)
         if not self._is_reading and len(self._queue) < _MAX_PIPELINED:
@@ -743,7 +760,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._close_in_order()
             return
         if self._queue:
-            # It goes on serving: what is read meanwhile waits behind these.
+            # What is read meanwhile waits behind these.
+            self._state = _NEXT
             self.server.loop.call_soon(self._serve_next)
             return
         # The next request may have been read in part.
