@@ -39,7 +39,7 @@ MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
 TASK_TTL_S: Final = 10.0
 
 # Short, so that abandoned sessions have ended when the server is looked at.
-SESSION_IDLE_S: Final = 3.0
+SESSION_IDLE_S: Final = 2.0
 
 # How often each numbered request ran. Pages that are not used take no memory.
 ran: Final = bytearray(16 * 1024 * 1024)

@@ -141,11 +141,15 @@ class HttpSession:
         """Send the answer to a POST."""
         self._sent += len(frame)
         route.answer(frame, error)
+        if error is not None and route.session_id is not None:
+            self.on_end()  # `initialize` has failed: the client has no session
 
     def settled(self, route: Exchange) -> None:
         """End a POST that is not answered, or was."""
         if not route.is_done:
             route.settle()
+            if route.session_id is not None:
+                self.on_end()  # as above
 
     async def close(self) -> None:
         """End every exchange."""
@@ -219,8 +223,9 @@ class HttpSession:
     def client_gone(self, exchange: Exchange) -> None:
         """Keep a stream that can be resumed; what it carries goes on in any case."""
         self.is_slow(exchange, False)
-        if exchange is self._listening and not exchange.stream:
-            exchange.close()
+        is_kept = exchange is self._listening and exchange.stream
+        if exchange.request.method == "GET" and not is_kept:
+            exchange.close()  # it cannot be resumed, or another stream was opened in its place
 
     def undeliverable(self, exchange: Exchange, frame: bytes) -> None:
         """Send what a client does not accept with an answer on the stream opened by GET."""
@@ -233,6 +238,8 @@ class SessionTable:
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
         self._sessions: dict[str, HttpSession] = {}
+        # Sessions that are kept elsewhere, and count as well.
+        self._reserved = 0
         # By cause: sessions that were ended here.
         self.ended: dict[str, int] = {"idle": 0, "lifetime": 0, "evicted": 0}
 
@@ -244,12 +251,26 @@ class SessionTable:
 
     def new(self, owner: str | None, now: float) -> HttpSession | None:
         """Return a new session, perhaps in place of the idlest one; None if all are in use."""
-        if len(self._sessions) >= self._limits.sessions and not self._evict():
+        if not self._has_room():
             return None
         id = secrets.token_urlsafe(_ID_BYTES)
         session = HttpSession(id, owner, now, self._limits.retry_ms)
         self._sessions[id] = session
         return session
+
+    def reserve(self) -> bool:
+        """Count a session that is kept elsewhere; return False if all are in use."""
+        if not self._has_room():
+            return False
+        self._reserved += 1
+        return True
+
+    def release(self) -> None:
+        """Note that a session that is kept elsewhere has ended."""
+        self._reserved -= 1
+
+    def _has_room(self) -> bool:
+        return len(self._sessions) + self._reserved < self._limits.sessions or self._evict()
 
     def get(self, id: str, owner: str | None, now: float) -> HttpSession | None:
         """Return the session of a principal, and note its use; None if it has none of that id."""
@@ -272,12 +293,14 @@ class SessionTable:
         for session in list(self._sessions.values()):
             if now - session.began >= lifetime:
                 self._end(session, "lifetime")
-            elif now - session.used >= idle and not session.is_busy:
+            elif session.exchanges and session.is_busy:
+                session.used = now  # it is idle from the end of the last one
+            elif now - session.used >= idle:
                 self._end(session, "idle")
 
     def _evict(self) -> bool:
         for _, session in zip(range(_MAX_LOOKS), self._sessions.values(), strict=False):
-            if not session.exchanges:
+            if not session.is_busy:
                 self._end(session, "evicted")
                 return True
         return False
