@@ -13,7 +13,8 @@ The rules that live here, and only here:
   disagree on where a message ends are a way around a proxy.        [RFC 9112, sections 5, 6.3]
 * The head of a request, its body, an idle connection and a client that does not read each have a
   timeout. When all connections are in use, the longest idle one gives way; without one, the new
-  connection is answered 503 and closed.
+  connection is answered 503 and closed. So is a request beyond `HttpLimits.requests`, except those
+  for health checks; its connection stays open.
 * A target in absolute form counts as its Host header does.         [RFC 9112, section 3.2.2]
 """
 
@@ -25,7 +26,7 @@ import time
 from collections import deque
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httptools
 
@@ -33,16 +34,17 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
+from .endpoint import HEALTH_PATH, READY_PATH
 from .exchange import JSON_HEADERS, Exchange
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
-    from .endpoint import Endpoint
-    from .exchange import Headers
+    from .admission import Admission
+    from .exchange import Headers, Responder
     from .settings import HttpLimits
 
-__all__ = ["HttpServer"]
+__all__ = ["ConnectionCounters", "HttpServer", "Routes"]
 
 _log: Final = logging.getLogger("trunkline.http")
 _access: Final = logging.getLogger("trunkline.access")
@@ -67,6 +69,7 @@ _UNREAD_TIMEOUT_S: Final = 60.0
 _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
 _REASONS[413] = b"Content Too Large"
 
+_BUSY: Final = Refusal(503, "Too many requests at once", ((b"retry-after", b"1"),))
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 
 # What a connection is doing.
@@ -77,18 +80,50 @@ _SERVING: Final = 3
 _CLOSING: Final = 4
 
 
+class Routes(Protocol):
+    """What a listener serves: an `Endpoint`, or less."""
+
+    @property
+    def admission(self) -> Admission:
+        """The gate of the listener."""
+        ...
+
+    def admit(self, request: HttpRequest) -> Refusal | None:
+        """Decide on a request by its head; None lets it in."""
+        ...
+
+    def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
+        """Serve a request that was admitted; it is answered through the responder."""
+        ...
+
+    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
+        """Answer a request with an HTTP error."""
+        ...
+
+    def reap(self, now: float) -> None:
+        """End what has expired; called every second."""
+        ...
+
+
+class ConnectionCounters(Protocol):
+    """Counts connections that were refused, and idle ones that gave way to others."""
+
+    refused_connections: int
+    dropped_connections: int
+
+
 class HttpServer:
     """The connections of one listener."""
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Routes,
         limits: HttpLimits,
         message_size: int | None,
         *,
         is_secure: bool = False,
         access_log: bool = False,
-        server_name: bytes = b"trunkline",
+        counters: ConnectionCounters | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.limits = limits
@@ -106,8 +141,9 @@ class HttpServer:
         # Those between two requests, the longest idle first.
         self.idle: dict[HttpProtocol, None] = {}
         self.is_stopping = False
-        self.refused = 0
-        self.dropped = 0
+        # The connections whose request is being served.
+        self.active: dict[HttpProtocol, None] = {}
+        self._counters = counters
         self.now = self.loop.time()
         self.head = self.json_head = b""
         self._set_date()
@@ -122,16 +158,17 @@ class HttpServer:
     @property
     def in_flight(self) -> int:
         """The number of requests that are being served."""
-        return sum(each.exchange is not None for each in self.connections)
+        return len(self.active)
 
     def admit(self, connection: HttpProtocol) -> bool:
         """Count a new connection, perhaps in place of an idle one; return False if that fails."""
         if len(self.connections) >= self.limits.connections:
             oldest = next(iter(self.idle), None)
             if oldest is None:
-                self.refused += 1
+                if self._counters is not None:
+                    self._counters.refused_connections += 1
                 return False
-            self.dropped += 1
+            self._count_dropped()
             oldest.drop()
         self.connections[connection] = None
         return True
@@ -140,14 +177,19 @@ class HttpServer:
         """Close some idle connections, because descriptors ran out; return False without any."""
         oldest = [each for each, _ in zip(self.idle, range(_MADE_ROOM), strict=False)]
         for each in oldest:
-            self.dropped += 1
+            self._count_dropped()
             each.abort()
         return bool(oldest)
+
+    def _count_dropped(self) -> None:
+        if self._counters is not None:
+            self._counters.dropped_connections += 1
 
     def forget(self, connection: HttpProtocol) -> None:
         """Forget a closed connection."""
         self.connections.pop(connection, None)
         self.idle.pop(connection, None)
+        self.active.pop(connection, None)
         if not self.connections and self._closed is not None and not self._closed.done():
             self._closed.set_result(None)
 
@@ -639,7 +681,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._serves_head = request.method == "HEAD"
         if server.access_log:
             self._logged = (request, server.loop.time())
-        endpoint = server.endpoint
+        endpoint, active = server.endpoint, server.active
+        if len(active) >= server.limits.requests and request.path not in (HEALTH_PATH, READY_PATH):
+            payload = _BUSY
+        active[self] = None
         try:
             if type(payload) is Refusal:
                 endpoint.refuse(self, payload, request)
@@ -737,6 +782,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self._logged is not None:
             self._log_access()
         self.exchange = None
+        self.server.active.pop(self, None)
         self._status = 0
         if not self._keeps_alive:
             self._close_in_order()
