@@ -166,6 +166,8 @@ class HttpListener:
         self._stop(at_once=False)
         if self._service is not None:
             await self._service.close()
+        for each in list(self._accepting):
+            each.cancel()  # its handshake would outlast the server
         if self._http is not None:
             await self._http.close(_FLUSH_TIMEOUT_S)
         opened, self._open = self._open, AsyncExitStack()
