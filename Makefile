@@ -124,7 +124,7 @@ docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.
 fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings, SSE, a server and HTTP for FUZZ_SECONDS each
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
-soak: $(READY) ## Run mixed clients against real servers on pipes and sockets: make soak SOAK_SECONDS=600
+soak: $(READY) ## Run mixed clients against real servers on pipes, sockets and HTTP: make soak SOAK_SECONDS=600
 	@$(BIN)/python -m tools.soak --seconds $(SOAK_SECONDS)
 
 mutants: $(MUTANTS_READY) ## Put faults into copies of the source: make mutants SAMPLE=100 SEED=1 PACKAGE=server
@@ -132,11 +132,11 @@ mutants: $(MUTANTS_READY) ## Put faults into copies of the source: make mutants 
 		$(addprefix --seed ,$(SEED)) $(addprefix --package ,$(PACKAGE))
 
 bench: $(BENCH_READY) ## Compare with others, in interleaved runs, and check the claims
-	@failed=0; for each in codec session stdio sockets command start growth fanout hostile; do \
+	@failed=0; for each in codec session stdio sockets http_server command start growth fanout hostile; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --check || failed=1; done; exit $$failed
 
 bench-quick: $(BENCH_READY) ## The same, short and without the verdict
-	@for each in codec session stdio sockets command start growth fanout hostile; do \
+	@for each in codec session stdio sockets http_server command start growth fanout hostile; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here

@@ -34,6 +34,7 @@ from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
 from .exchange import Exchange
+from .known_heads import MAX_KNOWN_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ _UNREAD_TIMEOUT_S: Final = 60.0
 _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
 _REASONS[413] = b"Content Too Large"
 
+_FRAMING: Final = (b"content-length", b"transfer-encoding")
+
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
 _HEAD: Final = 1
@@ -90,6 +93,8 @@ class HttpServer:
         self.endpoint = endpoint
         self.limits = limits
         self.message_size = message_size
+        # Messages up to this size are compared with those before.
+        self.known_bytes = min(MAX_KNOWN_BYTES, message_size or MAX_KNOWN_BYTES)
         self.is_secure = is_secure
         self.access_log = access_log
         self.loop = asyncio.get_running_loop()
@@ -184,6 +189,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_body",
         "_body_bytes",
         "_chunks",
+        "_has_upgrade",
         "_head_bytes",
         "_headers",
         "_is_chunked",
@@ -191,6 +197,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_is_reading",
         "_is_slow",
         "_keeps_alive",
+        "_known",
+        "_learnt",
         "_length",
         "_logged",
         "_out",
@@ -232,6 +240,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._chunks: list[bytes] | None = None
         self._body_bytes = 0
         self._length = 0
+        # Whether it offered another protocol, so that llhttp does not read its body.
+        self._has_upgrade = False
+        # Heads that the client repeats; and the request that was read, if its head is learnt.
+        self._known: KnownHeads | None = None
+        self._learnt: HttpRequest | None = None
         # Why it is refused, and whether the rest of it is not read.
         self._refusal: Refusal | None = None
         self._is_discarding = False
@@ -353,11 +366,20 @@ class HttpProtocol(asyncio.BufferedProtocol):
         state = self._state
         if state == _CLOSING or self._is_discarding:
             return  # the rest of a request that was refused
+        learns = False
         if state == _IDLE:
+            known = self._known
+            if known is not None and nbytes <= self.server.known_bytes:
+                if known and self._serve_known(known, nbytes):
+                    return
+                learns = known.learns
             self._begin_to_read()
         if self._reads != _IDLE:
             self._head_bytes += nbytes
         data = self.server.buffer[:nbytes]
+        whole = b""
+        if learns:
+            whole, self._learnt = bytes(data), None
         try:
             while True:
                 try:
@@ -366,7 +388,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 except httptools.HttpParserUpgrade as upgrade:
                     # Another protocol was offered. HTTP/1.1 goes on.
                     data = data[upgrade.args[0] :]
-                    self._parser = httptools.HttpRequestParser(self)
+                    self._go_on()
         except httptools.HttpParserError as error:
             if self._state != _CLOSING and not self._is_discarding:
                 _log.debug("malformed HTTP request: %s", error)
@@ -374,6 +396,42 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         if self._reads != _IDLE and self._head_bytes > self.server.limits.header_bytes:
             self._reject(Refusal(431, "The request head is too large"))
+        if learns:
+            self._learn(whole)
+
+    def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
+        """Serve a request whose head the connection had before; return False if it had not."""
+        found = known.find(bytes(self.server.buffer[:nbytes]))
+        if found is None:
+            return False
+        self.server.idle.pop(self, None)
+        self._serve(found[0], found[1], keeps_alive=True)
+        return True
+
+    def _learn(self, data: bytes) -> None:
+        request, self._learnt = self._learnt, None
+        if request is not None and self._known is not None and self._reads == _IDLE:
+            self._known.learn(data, request)
+
+    def _go_on(self) -> None:
+        """Read on after the head of a request that offered another protocol.
+
+        For llhttp the request has ended there, and what follows is of the other protocol.
+        """
+        if not self._has_upgrade:
+            self._parser = httptools.HttpRequestParser(self)
+            return
+        self._has_upgrade = False
+        lines = [
+            b"POST / HTTP/1.1",
+            *(b"%b: %b" % each for each in self._headers if each[0] in _FRAMING),
+        ]
+        if not self._parser.should_keep_alive():
+            lines.append(b"connection: close")
+        reader = _BodyReader(self)
+        self._parser = httptools.HttpRequestParser(reader)
+        self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
+        reader.has_head = True
 
     def _begin_to_read(self) -> None:
         self._state = _HEAD
@@ -388,7 +446,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._head_bytes = 0
         self._target = b""
         self._headers = []
-        self._request = self._body = self._chunks = self._refusal = None
+        self._request = self._body = self._chunks = self._refusal = self._learnt = None
         self._body_bytes = self._length = 0
 
     def on_url(self, url: bytes) -> None:
@@ -417,8 +475,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
             refusal = self.server.endpoint.admit(request)
         if refusal is not None:
             self._refuse(refusal)
-        elif request is not None and request.header(b"expect") is not None:
+            return
+        if request is not None and request.header(b"expect") is not None:
             self._continue(request)
+        if self._parser.should_upgrade() and _has_body(self._headers):
+            self._has_upgrade = True
 
     def _read_head(self) -> Refusal | None:
         """Make the request of its head, or refuse it."""
@@ -430,7 +491,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         target = self._target
         if len(target) > _MAX_TARGET_BYTES:
             return Refusal(414, "The request target is too long")
+        version = self._parser.get_http_version()
         path, refusal = _path_of(target, known[0])
+        refusal = refusal or self._framing_fault(version)
         if refusal is not None:
             return refusal
         raw, _, query = path.partition(b"?")
@@ -438,12 +501,26 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._parser.get_method().decode("latin-1"),
             raw.decode("latin-1"),
             query.decode("latin-1"),
-            self._parser.get_http_version(),
+            version,
             headers,
             self._peer,
             self.server.is_secure,
             *known,
         )
+        return None
+
+    def _framing_fault(self, version: str) -> Refusal | None:
+        """Return why another reader might see another end of the request than llhttp does."""
+        if version not in ("1.1", "1.0"):
+            return Refusal(505, "The version of HTTP is not 1.1 or 1.0")
+        if self._length:
+            return None  # llhttp refuses both a length and a coding
+        for name, value in self._headers:
+            if name == b"transfer-encoding":
+                if version == "1.0":  # which has no codings   [RFC 9112, section 6.1]
+                    return Refusal(400, "HTTP/1.0 has no Transfer-Encoding")
+                if value.lower() != b"chunked":
+                    return Refusal(501, "The Transfer-Encoding is not chunked")
         return None
 
     def _continue(self, request: HttpRequest) -> None:
@@ -454,9 +531,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer a request by its head, in its turn; if it has a body, close after that."""
+        """Answer a request by its head, in its turn.
+
+        The connection is closed after that if the head cannot be used, or a body follows it.
+        """
         self._refusal = refusal
-        if _has_body(self._headers):
+        if self._request is None or _has_body(self._headers):
             self._is_discarding = True
             self._submit(self._refused_request(), refusal, keeps_alive=False)
 
@@ -509,7 +589,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def on_message_complete(self) -> None:
         """Serve the request, or let it wait for the response before its own."""
-        if self._is_discarding or self._state == _CLOSING:
+        if self._is_discarding or self._has_upgrade or self._state == _CLOSING:
             return
         self._reads = _IDLE
         keeps_alive = self._parser.should_keep_alive()
@@ -517,6 +597,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self._refusal is not None:
             self._submit(request, self._refusal, keeps_alive)
             return
+        if keeps_alive:
+            if self._known is None:
+                self._known = KnownHeads()  # from the second request on
+            elif self._known.learns:
+                self._learnt = request
         body = b"" if self._body is None else self._body
         if self._chunks is not None:
             body = b"".join(self._chunks)
@@ -668,7 +753,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if not self._is_discarding or not transport.can_write_eof():
             transport.close()
         else:
-            transport.write_eof()  # `tick` closes what the client does not
+            try:
+                transport.write_eof()  # `tick` closes what the client does not
+            except OSError:  # the client has reset the connection
+                transport.abort()
 
     def _log_access(self) -> None:
         if self._logged is not None:
@@ -683,6 +771,39 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self._status,
                 milliseconds,
             )
+
+
+class _BodyReader:
+    """Callbacks of a parser for the body of a request whose head was read by another one.
+
+    The head that the parser needs is not reported; the body and further requests are.
+    """
+
+    def __init__(self, protocol: HttpProtocol) -> None:
+        self.has_head = False
+        self._protocol = protocol
+        self.on_body = protocol.on_body
+        self.on_message_complete = protocol.on_message_complete
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        if self.has_head:
+            self._protocol.on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the target."""
+        if self.has_head:
+            self._protocol.on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        if self.has_head:
+            self._protocol.on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Decide on the request by its head."""
+        if self.has_head:
+            self._protocol.on_headers_complete()
 
 
 def _unknown_request(method: str = "") -> HttpRequest:
