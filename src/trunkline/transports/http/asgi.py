@@ -411,9 +411,13 @@ class AsgiServer:
 
     def _log_access(self, scope: Scope, status: int, began: float) -> None:
         peer = scope.get("client")
+        client = peer[0] if peer else ""
+        request = self._read_head(scope)[0]
+        if not isinstance(request, Refusal):
+            client = self.endpoint.admission.client_of(request)
         _access.info(
             "%s %s %s %d %.1f ms",
-            peer[0] if peer else "unix",
+            client or "unix",
             show(scope["method"]),
             show(scope["path"]),
             status,

@@ -763,9 +763,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
             request, began = self._logged
             self._logged = None
             milliseconds = (self.server.loop.time() - began) * 1000
+            client = self.server.endpoint.admission.client_of(request)
             _access.info(
                 "%s %s %s %d %.1f ms",
-                self._peer or "unix",
+                client or self._peer or "unix",
                 request.method,
                 show(request.path),
                 self._status,
