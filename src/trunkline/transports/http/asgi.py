@@ -75,6 +75,14 @@ class AsgiRequest(HttpRequest):
 
     scope: Scope
 
+    @property
+    def mount(self) -> str:
+        """What precedes `path` in the URL: where the application is mounted in another one."""
+        path: str = self.scope["path"]
+        root: str = self.scope.get("root_path", "").rstrip("/")
+        # A proxy may have cut it off before.
+        return path.removesuffix(self.path) if path.startswith(root) else root
+
 
 class AsgiResponder:
     """The response to one request, until the HTTP server has taken all of it."""
