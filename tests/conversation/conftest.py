@@ -119,7 +119,7 @@ def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
     In memory that is each of them. What carries the messages knows no revision, so over the other
     transports the oldest and the newest do, unless the run is full.
     """
-    found = ruled.revisions
+    found = tuple(filter(TRANSPORTS[transport].when.holds, ruled.revisions))
     if not TRANSPORTS[transport].is_cheap and ruled.is_fresh:
         return found[-1:]
     return found if full or transport == "memory" else (*found[:1], *found[1:][-1:])

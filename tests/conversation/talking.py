@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,18 +19,21 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, Protocol
 
 from tests.conversation.app import VARIANTS
+from tests.conversation.http_carriers import OVER_ASGI, OVER_HTTP, OVER_OLD_SSE
 from tests.conversation.journal import HANGS
 from tests.conversation.rules import ROOT, Ruled
+from tests.conversation.server_log import ServerLog
 from trunkline import Client, Server, Stdio, Transport, Unix
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
-from trunkline.judge import Conversation, Finding
+from trunkline.judge import Conversation, Finding, TraceEntry
 from trunkline.mcp import CreateMessageResult, TextContent
 from trunkline.spec.revisions import V2025_06_18, V2025_11_25, V2026_07_28, Window
 from trunkline.transports import TappedTransport
 
 # How a variant of the server is run as a process.
 COMMAND: Final = [sys.executable, "-m", "tests.conversation.app"]
+ALWAYS: Final = Window()
 HANDSHAKE: Final = Window(until=V2026_07_28)
 PREFIX: Final = "io.modelcontextprotocol/"
 TASKS: Final = f"{PREFIX}tasks"
@@ -65,20 +67,31 @@ class Record:
         # What the judge itself failed with, if it did.
         self.failure: Exception | None = None
         self._transport = transport
+        self._has_entries = False
         self.renew()
 
     def renew(self) -> None:
         """Begin anew, for another connection."""
         self._judge = Conversation()
 
+    def follow(self, connection: Any) -> None:
+        """Take what is judged from a connection that knows more than the messages, if it does."""
+        if hasattr(connection, "on_entry"):
+            connection.on_entry = self._feed
+            self._has_entries = True
+
     def add(self, sender: Any, line: bytes) -> None:
         self.lines.append((sender, line))
+        if not self._has_entries:
+            self._feed(TraceEntry(sender=sender, transport=self._transport, raw=line))
+
+    def _feed(self, entry: TraceEntry) -> None:
         try:
-            found = self._judge.feed(line, sender, self._transport)
+            found = self._judge.feed(entry)
         except Exception as error:  # noqa: BLE001  # told at the end, or a script would wait for it
             self.failure = self.failure or error
             return
-        self.findings += [(sender, each) for each in found]
+        self.findings += [(str(entry.sender), each) for each in found]
 
     def since(self, count: int) -> list[tuple[str, Finding]]:
         return self.findings[count:]
@@ -108,22 +121,12 @@ class Kind(Protocol):
     name: str
     # Whether a connection of its own costs a script next to nothing.
     is_cheap: bool
+    # The revisions that it carries.
+    when: Window
 
     def address(self, variant: str) -> Any: ...
 
     async def wire(self, variant: str) -> Wire: ...
-
-
-class _Kept(logging.Handler):
-    """Keeps what servers in this process log, as theirs would stand on their standard error."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.text: list[str] = []
-        self.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.text.append(self.format(record))
 
 
 class MemoryWire:
@@ -131,11 +134,7 @@ class MemoryWire:
 
     def __init__(self, app: Server) -> None:
         self.on_line: Callable[[bytes], object] = lambda line: None
-        self._kept = _Kept()
-        logger = logging.getLogger("trunkline.server")
-        logger.addHandler(self._kept)
-        self._level = logger.level
-        logger.setLevel(logging.INFO)
+        self._log = ServerLog()
         self._near: Transport = app.transport(Policy())
         self._near.on_message = lambda frame, _: self.on_line(frame)  # type: ignore[arg-type]
         self._near.on_error = lambda _: None
@@ -144,7 +143,7 @@ class MemoryWire:
         await self._near.connect()
 
     def log(self) -> str:
-        return "\n".join(self._kept.text)
+        return self._log.text()
 
     def write(self, line: bytes) -> None:
         self._near.send(line)
@@ -155,14 +154,13 @@ class MemoryWire:
 
     async def close(self) -> None:
         await self._near.close()
-        logger = logging.getLogger("trunkline.server")
-        logger.removeHandler(self._kept)
-        logger.setLevel(self._level)
+        self._log.close()
 
 
 class InMemory:
     name = ""
     is_cheap = True
+    when = ALWAYS
 
     def address(self, variant: str) -> Server:
         return VARIANTS[variant]()
@@ -223,6 +221,7 @@ class ProcessWire:
 class OverStdio:
     name = "stdio"
     is_cheap = False
+    when = ALWAYS
 
     def address(self, variant: str) -> Stdio:
         return Stdio([*COMMAND, variant], cwd=ROOT)
@@ -280,11 +279,7 @@ class SocketWire:
     def __init__(self, app: Server, address: str) -> None:
         self.on_line: Callable[[bytes], object] = lambda line: None
         self._listening = app.listen(address)
-        self._kept = _Kept()
-        logger = logging.getLogger("trunkline.server")
-        logger.addHandler(self._kept)
-        self._level = logger.level
-        logger.setLevel(logging.INFO)
+        self._log = ServerLog()
         self._is_open = False
 
     async def open(self) -> None:
@@ -304,7 +299,7 @@ class SocketWire:
         self._is_open = False
 
     def log(self) -> str:
-        return "\n".join(self._kept.text)
+        return self._log.text()
 
     def write(self, line: bytes) -> None:
         self._writer.write(line + b"\n")
@@ -322,13 +317,12 @@ class SocketWire:
         finally:
             self._writer.close()
             await self._listening.close()
-            logger = logging.getLogger("trunkline.server")
-            logger.removeHandler(self._kept)
-            logger.setLevel(self._level)
+            self._log.close()
 
 
 class OverSocket:
     is_cheap = True
+    when = ALWAYS
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -359,6 +353,9 @@ TRANSPORTS: Final[dict[str, Kind]] = {
     "stdio": OverStdio(),
     "tcp": OverSocket("tcp"),
     "unix": OverSocket("unix"),
+    "http": OVER_HTTP,
+    "asgi": OVER_ASGI,
+    "old-sse": OVER_OLD_SSE,
 }
 
 
@@ -379,6 +376,9 @@ class Raw:
         self._ids = 1000
         self._arrived = asyncio.Event()
         wire.on_line = self._on_line
+        record.follow(wire)
+        if hasattr(wire, "speaks"):
+            wire.speaks = lambda: self.revision
 
     @property
     def is_new(self) -> bool:
@@ -588,7 +588,9 @@ class Tap:
 
     def transport(self, policy: Policy) -> Any:
         self._record.renew()
-        return _Tapped(self._address.transport(policy), self._record)
+        inner = self._address.transport(policy)
+        self._record.follow(inner)
+        return _Tapped(inner, self._record)
 
 
 class _Tapped:
