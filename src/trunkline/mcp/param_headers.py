@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from ..jsonrpc.messages import shown_tuple
+from ..redaction import redact
 from .header_values import HEADER_TYPES, is_token
 
 __all__ = ["ANNOTATION", "InvalidParamHeader", "ParamPath", "param_headers", "param_path"]
@@ -50,6 +52,9 @@ class ParamPath(NamedTuple):
     key: bytes
     # The names that lead to the value, from the arguments on.
     path: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
     def value(self, arguments: Any) -> Any:
         """Return the value in the arguments of a call; None if it is null or absent."""
@@ -130,4 +135,4 @@ def _place(path: tuple[str, ...]) -> str:
     shown = ".".join(path)
     if len(shown) > _MAX_NAME_CHARS:
         shown = f"{shown[:_MAX_NAME_CHARS]}…"
-    return f"{ANNOTATION} of {shown!r}"
+    return f"{ANNOTATION} of {redact(shown)!r}"

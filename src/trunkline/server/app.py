@@ -50,8 +50,10 @@ if TYPE_CHECKING:
     import socket
 
     from ..store.base import Store
-    from ..transports.addresses import Tcp, Unix
+    from ..transports.addresses import Http, Tcp, Unix
     from ..transports.base import Transport
+    from ..transports.http.settings import HttpLimits, HttpSettings
+    from .runtime.http_listener import HttpListener
     from .runtime.listener import ServerListener
 
 __all__ = ["Server"]
@@ -665,15 +667,21 @@ class Server:
 
     @with_hints(RUN_OPTIONS)
     def run(
-        self, address: str | Tcp | Unix | None = None, *, limits: SocketLimits | None = None
+        self,
+        address: str | Http | Tcp | Unix | None = None,
+        *,
+        limits: HttpLimits | SocketLimits | None = None,
+        http: HttpSettings | None = None,
     ) -> None:
         """Serve until the client ends the connection, or SIGTERM or SIGINT comes.
 
             app.run()                               standard input and output; also "stdio"
+            app.run("http://127.0.0.1:8000/mcp")    HTTP
             app.run("tcp://127.0.0.1:9000")         a TCP port
             app.run("unix:/run/weather.sock")       a Unix socket
 
-        Returns after open requests were answered. `limits` bounds the connections of a socket.
+        Returns after open requests were answered. `limits` bounds the connections: `HttpLimits`
+        for HTTP, `SocketLimits` for sockets. `http` is which requests are admitted.
 
         Raises:
             ValueError: the text is not an address.
@@ -686,26 +694,59 @@ class Server:
         elif isinstance(address, str) and address in RUN_TRANSPORTS:
             raise ValueError(f"cannot run on {address!r}: {RUN_TRANSPORTS[address]}")
         else:
-            run.run_listening(self, address, limits or SocketLimits())
+            run.run_listening(self, address, limits, http=http)
+
+    @overload
+    def listen(
+        self,
+        address: Tcp | Unix,
+        *,
+        limits: SocketLimits | None = None,
+        sock: socket.socket | Sequence[socket.socket] | None = None,
+    ) -> ServerListener: ...
+
+    @overload
+    def listen(
+        self,
+        address: Http,
+        *,
+        limits: HttpLimits | None = None,
+        http: HttpSettings | None = None,
+        sock: socket.socket | Sequence[socket.socket] | None = None,
+    ) -> HttpListener: ...
+
+    @overload
+    def listen(
+        self,
+        address: str | Http | Tcp | Unix,
+        *,
+        limits: HttpLimits | SocketLimits | None = None,
+        http: HttpSettings | None = None,
+        sock: socket.socket | Sequence[socket.socket] | None = None,
+    ) -> HttpListener | ServerListener: ...
 
     def listen(
         self,
-        address: str | Tcp | Unix,
+        address: str | Http | Tcp | Unix,
         *,
-        limits: SocketLimits = SocketLimits(),  # noqa: B008  # immutable
+        limits: HttpLimits | SocketLimits | None = None,
+        http: HttpSettings | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
-    ) -> ServerListener:
+    ) -> HttpListener | ServerListener:
         """Listen on an address inside an `async with`, beside other tasks of the event loop.
 
-        `sock` is a bound socket to listen on in place of a new one, or several.
+        `limits` and `http` are as for `run`. `sock` is a bound socket to listen on in place of a
+        new one, or several.
 
         Raises:
-            ValueError: the text is not an address, or `sock` holds no socket.
+            ValueError: the text is not an address, or `sock` holds no socket; HTTP on an address
+                that other machines can reach, without the names of its hosts.
+            TypeError: the limits are those of another kind of address.
         """
         # Imported here: a server on standard streams has no sockets.
-        from .runtime.listener import ServerListener
+        from .runtime.listen import listen
 
-        return ServerListener(self._core, address, limits, sock)
+        return listen(self._core, address, limits, http, sock)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; return after open requests were answered.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ..transports.base import Transport
     from .app import Server
     from .client_requests.multi_round_trip import RoundTrips
+    from .runtime.http_listener import HttpListener
     from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
 
@@ -113,7 +114,7 @@ class ServerCore:
         self.has_resources: bool = False
         self.has_prompts: bool = False
         self.connections: set[Connection] = set()
-        self.listeners: set[ServerListener] = set()
+        self.listeners: set[HttpListener | ServerListener] = set()
         self.streams = SubscriptionRegistry(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
         # Made on first use if none was given.
@@ -338,6 +339,11 @@ class ServerCore:
         self.state = None
 
     # -- tasks -------------------------------------------------------------------------------
+
+    @property
+    def has_own_store(self) -> bool:
+        """Whether the author gave a store, or one was made for tasks."""
+        return self._store is not None
 
     @property
     def store(self) -> Store:

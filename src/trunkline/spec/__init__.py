@@ -18,7 +18,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
     {
         "lookup": (
             "Specification capabilities capability error errors explain_method header headers "
-            "meta_key meta_keys method method_status methods specification transport transports"
+            "http_condition http_status http_statuses meta_key meta_keys method method_status "
+            "methods specification transport transports"
         ),
         "meta_key_check": "MetaProblem check_meta_key",
         "revision_diff": "Detail Diff SpecChange diff",

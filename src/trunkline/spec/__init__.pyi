@@ -7,6 +7,9 @@ from .lookup import errors as errors
 from .lookup import explain_method as explain_method
 from .lookup import header as header
 from .lookup import headers as headers
+from .lookup import http_condition as http_condition
+from .lookup import http_status as http_status
+from .lookup import http_statuses as http_statuses
 from .lookup import meta_key as meta_key
 from .lookup import meta_keys as meta_keys
 from .lookup import method as method
@@ -42,6 +45,9 @@ __all__ = [
     "explain_method",
     "header",
     "headers",
+    "http_condition",
+    "http_status",
+    "http_statuses",
     "json_schema",
     "meta_key",
     "meta_keys",

@@ -1,5 +1,5 @@
-"""Lookups in one revision of MCP: methods, capabilities, transports, headers, `_meta` keys and
-errors, each by name or all together.
+"""Lookups in one revision of MCP: methods, capabilities, transports, headers, `_meta` keys,
+errors and HTTP statuses, each by name or all together.
 
     method("tools/call", "2025-06-18").result
     explain_method("ping")
@@ -16,7 +16,17 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from .profiles import profile as _profile
 from .revisions import LATEST, REVISIONS, Window, must_be_released
-from .rows import Capability, ErrorCode, Header, MetaKey, Method, Role, Status, TransportRow
+from .rows import (
+    Capability,
+    ErrorCode,
+    Header,
+    HttpStatus,
+    MetaKey,
+    Method,
+    Role,
+    Status,
+    TransportRow,
+)
 
 __all__ = [
     "Specification",
@@ -27,6 +37,9 @@ __all__ = [
     "explain_method",
     "header",
     "headers",
+    "http_condition",
+    "http_status",
+    "http_statuses",
     "meta_key",
     "meta_keys",
     "method",
@@ -104,6 +117,9 @@ _HEADER_FAMILIES: Final[_RevisionTable[Header]] = _RevisionTable(
 )
 _META_KEYS: Final[_RevisionTable[MetaKey]] = _RevisionTable(
     ".mcp.meta", "META_KEYS", lambda row: row.key
+)
+_HTTP_STATUSES: Final[_RevisionTable[HttpStatus]] = _RevisionTable(
+    ".mcp.http_status", "HTTP_STATUSES", lambda row: row.condition
 )
 
 
@@ -332,6 +348,46 @@ def _errors_of(profile: str, revision: str) -> _Slice[ErrorCode]:
     return _errors.setdefault((profile, revision), _Slice(rows, by_symbol))
 
 
+# HTTP statuses
+
+# The status of an error that is an ordinary answer.
+_ANSWERED: Final = 200
+
+# By revision: only released ones become keys.
+_statuses: dict[str, Mapping[str, int]] = {}
+
+
+def http_status(kind: str, revision: str = LATEST) -> int:
+    """Return the HTTP status of an answer with an error of this kind: 200 if no row has it.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists the released ones.
+    """
+    found = _statuses.get(revision)
+    if found is None:
+        rows = _HTTP_STATUSES.of(revision).rows
+        found = _statuses[revision] = {each: row.status for row in rows for each in row.kinds}
+    return found.get(kind, _ANSWERED)
+
+
+def http_condition(condition: str, revision: str = LATEST) -> HttpStatus | None:
+    """Return the row of a condition such as `session-unknown`, or None if `revision` has none.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists the released ones.
+    """
+    return _HTTP_STATUSES.of(revision).by_key.get(condition)
+
+
+def http_statuses(revision: str = LATEST) -> tuple[HttpStatus, ...]:
+    """Return the HTTP statuses of `revision`, those that this library chose included.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists the released ones.
+    """
+    return _HTTP_STATUSES.of(revision).rows
+
+
 # Everything
 
 
@@ -346,6 +402,7 @@ class Specification(NamedTuple):
     headers: tuple[Header, ...]
     meta_keys: tuple[MetaKey, ...]
     errors: tuple[ErrorCode, ...]
+    http_statuses: tuple[HttpStatus, ...]
 
 
 def specification(revision: str = LATEST) -> Specification:
@@ -363,4 +420,5 @@ def specification(revision: str = LATEST) -> Specification:
         headers(revision),
         meta_keys(revision),
         errors(revision),
+        http_statuses(revision),
     )

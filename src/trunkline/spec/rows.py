@@ -31,6 +31,7 @@ __all__ = [
     "Header",
     "Holder",
     "How",
+    "HttpStatus",
     "Level",
     "Limits",
     "Member",
@@ -47,6 +48,7 @@ __all__ = [
     "Sender",
     "Severity",
     "Status",
+    "StatusLevel",
     "Subject",
     "TransportKind",
     "TransportRow",
@@ -289,6 +291,29 @@ class Header(NamedTuple):
     adopt: str = ""
     instead: str = ""
     renamed_to: str = ""
+
+
+# "own" is a choice of this library where the specification leaves the status open.
+StatusLevel: TypeAlias = Literal["must", "should", "may", "own"]
+
+
+class HttpStatus(NamedTuple):
+    """The status of an HTTP answer, by what it answers."""
+
+    condition: str
+    status: int
+    level: StatusLevel
+    # The kinds of JSON-RPC errors that are sent with it.
+    kinds: tuple[str, ...] = ()
+    when: Window = ALWAYS
+    doc: str = ""
+    # Of an own choice: the section of HTTP that defines the status.
+    anchor: str = ""
+
+    @property
+    def name(self) -> str:
+        """The condition, as the other rows call it."""
+        return self.condition
 
 
 Place: TypeAlias = Literal["request", "notification", "result"]

@@ -380,7 +380,8 @@ def test_asking_for_what_is_not_there_leaves_nothing_behind() -> None:
 
 FRONT = """
     Detail Diff MetaProblem SpecChange Specification all_types capabilities capability
-    check_meta_key diff error errors explain_method header headers json_schema meta_key meta_keys
+    check_meta_key diff error errors explain_method header headers http_condition http_status
+    http_statuses json_schema meta_key meta_keys
     method method_status methods specification transport transports type
 """
 

@@ -21,7 +21,7 @@ from ..output.terminal import is_terminal
 if TYPE_CHECKING:
     from ...server.app import Server
     from ...server.settings import SocketLimits
-    from ...transports.addresses import Tcp, Unix
+    from ...transports.addresses import Http, Tcp, Unix
 
 __all__ = [
     "EXAMPLES",
@@ -248,7 +248,7 @@ def _hint_at_terminal(options: argparse.Namespace, address: Tcp | Unix | None) -
         )
 
 
-def _say_where(address: Tcp | Unix) -> None:
+def _say_where(address: Http | Tcp | Unix) -> None:
     print(f"listening on {address}", file=sys.stderr, flush=True)
 
 

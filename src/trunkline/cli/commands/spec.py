@@ -88,6 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _word(words, "types", _types, "every type")
     _word(words, "type", _type, "one type, with its fields").add_argument("name")
     _word(words, "headers", _headers, "the HTTP headers")
+    _word(words, "statuses", _statuses, "the HTTP statuses of answers")
     _word(words, "meta", _meta, "the keys of _meta")
     asked = _word(words, "requirements", _requirements, "what clients and servers have to do")
     asked.add_argument(
@@ -378,7 +379,7 @@ def _hint(code: int | str, options: argparse.Namespace) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-# Capabilities, transports, headers, keys
+# Capabilities, transports, headers, statuses, keys
 
 
 def _capabilities(options: argparse.Namespace) -> _SpecAnswer:
@@ -405,6 +406,22 @@ def _headers(options: argparse.Namespace) -> _SpecAnswer:
     return _SpecAnswer(
         {"headers": rows}, table(lines, ("HEADER", "SENT BY", "REQUIRED ON", "DESCRIPTION"))
     )
+
+
+def _statuses(options: argparse.Namespace) -> _SpecAnswer:
+    rows = spec.http_statuses(options.revision)
+    lines = [
+        (
+            str(row.status),
+            row.condition,
+            "our choice" if row.level == "own" else row.level,
+            ", ".join(_plain(kind) for kind in row.kinds),
+            row.doc,
+        )
+        for row in rows
+    ]
+    heading = ("STATUS", "CONDITION", "LEVEL", "ERRORS", "DESCRIPTION")
+    return _SpecAnswer({"http_statuses": rows}, table(lines, heading))
 
 
 def _meta(options: argparse.Namespace) -> _SpecAnswer:

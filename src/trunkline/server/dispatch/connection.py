@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
@@ -190,6 +191,14 @@ class Connection:
         transport.on_message = self.receive
         transport.on_error = self._input_ended
         transport.on_drained = self._drained
+
+    def on_end(self, act: Callable[[TransportError | None], object]) -> None:
+        """Call a function when the connection begins to close, in place of `run`."""
+        self._ended.add_done_callback(lambda ended: act(ended.result()))
+
+    async def finish(self, why: TransportError | None) -> None:
+        """Finish open requests and close, for those that do not `run`."""
+        await self._finish(self._grace(why))
 
     def _grace(self, why: TransportError | None) -> float:
         """Return how long handlers may run on, in seconds, after the connection began to end."""

@@ -36,7 +36,7 @@ from ...errors import TransportError, TrunklineError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Failure
 from ...spec.error_kinds import ErrorKind
-from ...transports.addresses import Tcp, Unix, is_exposed, parse_socket_address
+from ...transports.addresses import Tcp, Unix, is_exposed
 from ...transports.base import Frame, ignore
 from ...transports.sockets.listener import Listener
 from ..dispatch.connection import Connection
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ...transports.sockets.connection import AcceptedSocket
     from ..core import ServerCore
 
-__all__ = ["ServerListener", "address_of"]
+__all__ = ["ServerListener"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -58,20 +58,6 @@ _log: Final = logging.getLogger("trunkline.server")
 _MAX_REFUSALS: Final = 64
 # Connections without a message that are closed when descriptors run out: handlers need some too.
 _MADE_ROOM: Final = 8
-
-
-def address_of(given: str | Tcp | Unix) -> Tcp | Unix:
-    """Return an address, parsed if it is a text.
-
-    Raises:
-        ValueError: the text is not an address.
-        TypeError: it is not an address at all.
-    """
-    if isinstance(given, str):
-        return parse_socket_address(given)
-    if not isinstance(given, Tcp | Unix):
-        raise TypeError(f"a server listens on a Tcp, a Unix or a text, not {type(given).__name__}")
-    return given
 
 
 def _oldest_unused(transports: Iterable[AcceptedSocket]) -> AcceptedSocket | None:
@@ -114,14 +100,14 @@ class ServerListener:
     def __init__(
         self,
         app: ServerCore,
-        address: str | Tcp | Unix,
+        address: Tcp | Unix,
         limits: SocketLimits,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> None:
         self._app = app
         self._limits = limits
         self._listener = Listener(
-            address_of(address),
+            address,
             app.policy,
             self._take,
             backlog=limits.backlog,

@@ -24,7 +24,8 @@ from ...transports.stdio.server import StdioServer
 if TYPE_CHECKING:
     import socket
 
-    from ...transports.addresses import Tcp, Unix
+    from ...transports.addresses import Http, Tcp, Unix
+    from ...transports.http.settings import HttpLimits, HttpSettings
     from ..app import Server
     from ..settings import SocketLimits
 
@@ -57,11 +58,12 @@ def run_stdio(app: Server) -> None:
 
 def run_listening(
     app: Server,
-    address: str | Tcp | Unix,
-    limits: SocketLimits,
+    address: str | Http | Tcp | Unix,
+    limits: HttpLimits | SocketLimits | None,
     *,
+    http: HttpSettings | None = None,
     sock: socket.socket | Sequence[socket.socket] | None = None,
-    on_ready: Callable[[Tcp | Unix], object] | None = None,
+    on_ready: Callable[[Http | Tcp | Unix], object] | None = None,
 ) -> None:
     """Listen until a signal arrives; return when all requests are answered.
 
@@ -71,7 +73,7 @@ def run_listening(
         RuntimeError: an event loop is running; use `app.listen(...)` there.
         SystemExit: the address cannot be used.
     """
-    listening = app.listen(address, limits=limits, sock=sock)
+    listening = app.listen(address, limits=limits, http=http, sock=sock)
 
     async def listen() -> None:
         async with listening:

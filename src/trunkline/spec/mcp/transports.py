@@ -11,7 +11,11 @@ from typing import Final
 from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
 from ..rows import TransportRow
 
-__all__ = ["TRANSPORTS"]
+__all__ = ["POLLED", "RESUMED_STREAMS", "TRANSPORTS"]
+
+# Revisions whose event streams can be resumed, and those whose server may close a stream early.
+RESUMED_STREAMS: Final = Window(V2025_03_26, V2026_07_28)
+POLLED: Final = Window(V2025_11_25, V2026_07_28)
 
 GUARDED: Final = ("the Origin header is checked",)
 ONE_PATH: Final = (

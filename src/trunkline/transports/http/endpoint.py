@@ -7,8 +7,8 @@ behind it, a `Service`.
 The rules that live here, and only here:
 
 * The era is decided per message. A version header that names a revision without a handshake, or
-  none that is served, makes a POST a single request. Any other belongs to the session that it names;
-  without one, it opens a session if its method is `initialize`.
+  none that is served, makes a POST a single request. Any other belongs to the session that it
+  names; without one, it opens a session if its method is `initialize`.
                                                [MCP 2026-07-28, basic/versioning]
 * GET and DELETE belong to sessions; without revisions that have sessions they are 405.
                                   [MCP 2026-07-28, basic/transports/streamable-http]
@@ -417,9 +417,7 @@ def _receive(carrier: HttpSession | SingleRequest, body: Any, exchange: Exchange
     exchange.is_receiving = False
 
 
-async def _missed(
-    session: HttpSession, stream: int, after: int
-) -> list[tuple[int, bytes]] | None:
+async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[int, bytes]] | None:
     """Return the events of a stream after a number; None if they are not known."""
     if session.log is None:
         return None
@@ -448,10 +446,9 @@ def _kind_of(body: Any) -> str:
         # A batch, or a message with a member of a wrong type.
         is_batch = isinstance(error, ValidationError) and body.lstrip()[:1] == b"["
         return "other" if is_batch else "invalid"
-    params = opening.params
-    if params is not UNSET and params.meta is not UNSET:
-        if params.meta.protocol_version is not UNSET:
-            return "per-request"
+    meta = UNSET if opening.params is UNSET else opening.params.meta
+    if meta is not UNSET and meta.protocol_version is not UNSET:
+        return "per-request"
     return "initialize" if opening.method == "initialize" else "other"
 
 

@@ -55,6 +55,8 @@ _MAX_PIPELINED: Final = 16
 _MAX_TARGET_BYTES: Final = 8192
 # Above this many unread bytes a client reads slowly.
 _SLOW_BYTES: Final = 64 * 1024
+# Idle connections that are closed when descriptors run out.
+_MADE_ROOM: Final = 8
 # Seconds between two looks at timeouts and streams.
 _TICK_S: Final = 1.0
 # Seconds for a client to read the answer to a request that was not read to its end.
@@ -131,6 +133,14 @@ class HttpServer:
             oldest.drop()
         self.connections[connection] = None
         return True
+
+    def make_room(self) -> bool:
+        """Close some idle connections, because descriptors ran out; return False without any."""
+        oldest = [each for each, _ in zip(self.idle, range(_MADE_ROOM), strict=False)]
+        for each in oldest:
+            self.dropped += 1
+            each.abort()
+        return bool(oldest)
 
     def forget(self, connection: HttpProtocol) -> None:
         """Forget a closed connection."""

@@ -6,8 +6,8 @@ goes to that POST's exchange, and the rest to the stream that the client opened 
 
 The rules that live here, and only here:
 
-* A session id has 256 random bits, and is no proof of identity: a session belongs to the principal
-  that opened it, and does not exist for others.    [MCP 2025-11-25, basic/transports; SEC-05, SEC-06]
+* A session id has 256 random bits and does not authenticate: a session belongs to the principal
+  that opened it, and does not exist for others.    [MCP 2025-11-25, basic/transports]
 * A message is sent on one stream, never on two.         [MCP 2025-11-25, basic/transports]
 * A session ends by DELETE, when it was idle for `session_idle` seconds, after `session_lifetime`
   seconds, or when too many are open and it is the idlest. One with an open exchange is not idle.
@@ -80,7 +80,7 @@ class HttpSession:
         self.began = now
         self.used = now
         self.retry_ms = retry_ms
-        # Set when a revision is negotiated: whether streams have ids, and begin with an empty event.
+        # Set with the revision: whether streams have ids, and begin with an empty event.
         self.is_resumable = False
         self.primes = False
         self.log: EventLog | None = None

@@ -1,7 +1,7 @@
 """Listening sockets of an address.
 
 Each accepted connection is passed on as a transport that is not connected yet; `on_connection`
-decides what to do with it, and how many there may be.
+decides what to do with it, and how many there may be. HTTP takes the sockets themselves.
 
 The rules that live here, and only here:
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ...errors import TransportError
 from ..addresses import Tcp, Unix
-from ..base import log_raised
+from ..base import ignore, log_raised
 from ..io.fd import check_platform
 from .connection import AcceptedSocket, resolve, tune
 
@@ -50,15 +50,17 @@ _MAX_PORT_CHOICES: Final = 5
 class Listener:
     """The sockets of one address; `on_connection` is called with each connection.
 
-    `sock` is one or several bound sockets to listen on in place of new ones.
+    `sock` is one or several bound sockets to listen on in place of new ones. `on_socket` is
+    called with each accepted socket in place of `on_connection`.
     """
 
     def __init__(
         self,
         address: Tcp | Unix,
         policy: Policy,
-        on_connection: Callable[[AcceptedSocket], object],
+        on_connection: Callable[[AcceptedSocket], object] = ignore,
         *,
+        on_socket: Callable[[socket.socket], object] | None = None,
         backlog: int = 128,
         handshake: float = 10.0,
         make_room: Callable[[], bool] = lambda: False,
@@ -69,11 +71,12 @@ class Listener:
         self.address = address
         self._policy = policy
         self._on_connection = on_connection
+        self._on_socket = on_socket
         self._backlog = backlog
         self._handshake = handshake
         self._make_room = make_room
         self._given = [sock] if sock is not None and not isinstance(sock, Sequence) else sock
-        self._context: ssl.SSLContext | None = None
+        self.context: ssl.SSLContext | None = None
         self._file: SocketFile | None = None
         self._sockets: list[socket.socket] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,7 +95,7 @@ class Listener:
             # Imported here: few servers on one machine encrypt.
             from .tls import server_context
 
-            self._context = server_context(address.tls)
+            self.context = server_context(address.tls)
         try:
             self._sockets = await self._bound(loop)
             for sock in self._sockets:
@@ -159,12 +162,15 @@ class Listener:
             except OSError:
                 sock.close()  # it has left
                 return
+        if self._on_socket is not None:
+            self._on_socket(sock)
+            return
         transport = AcceptedSocket(
             sock,
             self._policy,
             self.address,
             peer=_name(peer),
-            context=self._context,
+            context=self.context,
             handshake=self._handshake,
         )
         try:

@@ -25,6 +25,7 @@ WORDS = [
     ["types"],
     ["type", "Tool"],
     ["headers"],
+    ["statuses"],
     ["meta"],
     ["requirements"],
     ["schema"],

@@ -1,0 +1,222 @@
+"""HTTP listener of a server: a socket, the endpoint behind it, and their shutdown in order.
+
+    async with app.listen("http://127.0.0.1:8000/mcp") as listening:
+        await listening.wait()
+
+The rules that live here, and only here:
+
+* The lifespan lasts as long as the listener.
+* Shutdown is ordered: stop accepting, answer `subscriptions/listen`, finish running requests, close
+  the connections, exit the lifespan.
+* A server that other machines can reach without authentication logs a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from ...errors import TrunklineError
+from ...transports.addresses import Http, Tcp, is_exposed
+from ...transports.http.admission import Admission
+from ...transports.http.endpoint import Endpoint
+from ...transports.http.server import HttpServer
+from ...transports.sockets.listener import Listener
+from ..dispatch.log_limit import LogLimit
+from .http_service import HttpService
+
+if TYPE_CHECKING:
+    from ...transports.http.settings import HttpLimits, HttpSettings
+    from ..core import ServerCore
+
+__all__ = ["HttpListener"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+# For clients to read what they were sent, after the last request was answered.
+_FLUSH_TIMEOUT_S: Final = 2.0
+# Unfinished TLS handshakes; they are not connections yet.
+_MAX_HANDSHAKES: Final = 256
+
+
+class HttpListener:
+    """A server that listens for HTTP; `Server.listen` makes one, for one `async with`."""
+
+    def __init__(
+        self,
+        app: ServerCore,
+        address: Http,
+        settings: HttpSettings,
+        limits: HttpLimits,
+        sock: socket.socket | Sequence[socket.socket] | None = None,
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._limits = limits
+        self._address = address
+        # Before anything is opened: an address beyond this machine needs the names of hosts.
+        self._admission(address)
+        self._listener = Listener(
+            address.socket,
+            app.policy,
+            on_socket=self._take,
+            backlog=limits.backlog,
+            make_room=self._make_room,
+            sock=sock,
+        )
+        self._open = AsyncExitStack()
+        self._is_used = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        # Connections whose TLS handshake is not finished, oldest first.
+        self._accepting: dict[asyncio.Task[Any], None] = {}
+        self._http: HttpServer | None = None
+        self._service: HttpService | None = None
+
+    def __repr__(self) -> str:
+        return f"<HttpListener on {self.address}, {self.connections} connections>"
+
+    @property
+    def address(self) -> Http:
+        """The address it listens on; port 0 is replaced by the actual port."""
+        return self._address
+
+    @property
+    def connections(self) -> int:
+        """The number of open connections."""
+        return 0 if self._http is None else len(self._http.connections)
+
+    @property
+    def sessions(self) -> int:
+        """The number of open sessions."""
+        return 0 if self._http is None else len(self._http.endpoint.sessions)
+
+    async def __aenter__(self) -> Self:
+        """Enter the lifespan and start to listen.
+
+        Raises:
+            TransportError: the address cannot be used; the text says why.
+        """
+        if self._is_used:
+            raise TrunklineError("an HttpListener is entered once: call listen() again")
+        self._is_used = True
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        async with AsyncExitStack() as opening:
+            await opening.enter_async_context(self._app.opened())
+            await self._listen()
+            opening.callback(self._listener.close)
+            self._app.listeners.add(self)
+            opening.callback(self._app.listeners.discard, self)
+            self._open = opening.pop_all()
+        _log.info("listening on %s", self.address)
+        if self._settings.principal is None and is_exposed(self._address):
+            _log.warning(
+                "%s accepts requests of other machines without authentication", self.address
+            )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def wait(self) -> None:
+        """Wait until `stop` or `close` is called, or the server is stopped."""
+        if self._stopping is not None:
+            await self._stopping.wait()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Start shutdown: stop accepting, and let running requests finish.
+
+        May be called from any thread, and again: `at_once` cancels running handlers.
+        """
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop, at_once)
+
+    def stop_accepting(self) -> None:
+        """Stop accepting; open connections continue until `stop` or `close`."""
+        self._listener.close()
+
+    async def close(self) -> None:
+        """Shut down; return when every connection is closed and the lifespan has ended."""
+        if self._stopping is None:
+            return
+        self._stop(at_once=False)
+        if self._service is not None:
+            await self._service.close()
+        if self._http is not None:
+            await self._http.close(_FLUSH_TIMEOUT_S)
+        opened, self._open = self._open, AsyncExitStack()
+        await opened.aclose()
+
+    def _stop(self, at_once: bool) -> None:
+        self.stop_accepting()
+        if self._http is not None:
+            self._http.stop()
+        if self._service is not None:
+            self._service.stop(at_once=at_once)
+        if self._stopping is not None:
+            self._stopping.set()
+
+    # -- opening -----------------------------------------------------------------------------
+
+    def _admission(self, address: Http) -> Admission:
+        is_unix = address.unix is not None
+        bound = [] if is_unix else [(address.host, address.port)]
+        return Admission(self._settings, bound, is_unix=is_unix, is_secure=bool(address.tls))
+
+    async def _listen(self) -> None:
+        loop, limits, app = asyncio.get_running_loop(), self._limits, self._app
+        await self._listener.open()
+        where = self._listener.address
+        if isinstance(where, Tcp):
+            self._address = replace(self._address, port=where.port)
+        address = self._address
+        service = self._service = HttpService(app, limits, LogLimit(loop, is_shared=True))
+        admission = self._admission(address)
+        endpoint = Endpoint(service, admission, self._settings, limits, address.path, loop.time)
+        service.on_session_end = endpoint.sessions.discard
+        self._http = HttpServer(
+            endpoint,
+            limits,
+            app.policy.limits.message_size("http"),
+            is_secure=bool(address.tls),
+            access_log=self._settings.access_log,
+        )
+
+    def _take(self, sock: socket.socket) -> None:
+        """Begin to serve an accepted connection."""
+        http, loop = self._http, self._loop
+        if http is None or loop is None or http.is_stopping:
+            sock.close()
+            return
+        if len(self._accepting) >= _MAX_HANDSHAKES:
+            # The oldest gives way, as it would to a client that sends nothing.
+            next(iter(self._accepting)).cancel()
+        tls = self._listener.context
+        timeout = self._limits.tls_handshake if tls is not None else None
+        accepting = loop.create_task(
+            loop.connect_accepted_socket(
+                http.protocol, sock, ssl=tls, ssl_handshake_timeout=timeout
+            )
+        )
+        self._accepting[accepting] = None
+        accepting.add_done_callback(self._accepted)
+
+    def _accepted(self, accepting: asyncio.Task[Any]) -> None:
+        del self._accepting[accepting]
+        if not accepting.cancelled() and (error := accepting.exception()) is not None:
+            _log.debug("connection not accepted: %s", error)
+
+    def _make_room(self) -> bool:
+        return self._http is not None and self._http.make_room()

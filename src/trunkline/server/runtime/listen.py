@@ -1,0 +1,60 @@
+"""`Server.listen`: the listener for an address, on a socket or over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...transports.addresses import Http, Tcp, Unix, parse_address
+from ..settings import SocketLimits
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from ...transports.http.settings import HttpLimits, HttpSettings
+    from ..core import ServerCore
+    from .http_listener import HttpListener
+    from .listener import ServerListener
+
+__all__ = ["address_of", "listen"]
+
+
+def address_of(given: object) -> Http | Tcp | Unix:
+    """Return an address, parsed if it is a text.
+
+    Raises:
+        ValueError: the text is not an address.
+        TypeError: it is not an address at all.
+    """
+    if isinstance(given, str):
+        return parse_address(given)
+    if not isinstance(given, Http | Tcp | Unix):
+        kind = type(given).__name__
+        raise TypeError(f"a server listens on an Http, a Tcp, a Unix or a text, not {kind}")
+    return given
+
+
+def listen(
+    core: ServerCore,
+    given: str | Http | Tcp | Unix,
+    limits: HttpLimits | SocketLimits | None,
+    http: HttpSettings | None,
+    sock: socket.socket | Sequence[socket.socket] | None,
+) -> HttpListener | ServerListener:
+    """Return the listener for an address; see `Server.listen`."""
+    address = address_of(given)
+    if isinstance(address, Http):
+        # Imported here, as below: a server has one of the two.
+        from ...transports.http.settings import HttpLimits, HttpSettings
+        from .http_listener import HttpListener
+
+        if limits is not None and not isinstance(limits, HttpLimits):
+            raise TypeError("the limits of an HTTP listener are HttpLimits")
+        return HttpListener(core, address, http or HttpSettings(), limits or HttpLimits(), sock)
+    if limits is not None and not isinstance(limits, SocketLimits):
+        raise TypeError("the limits of a socket listener are SocketLimits")
+    if http is not None:
+        raise TypeError(f"HttpSettings are for http:// addresses, not for {address}")
+    from .listener import ServerListener
+
+    return ServerListener(core, address, limits or SocketLimits(), sock)
