@@ -133,7 +133,7 @@ class HttpConnection(asyncio.Protocol):
         try:
             if self._exchange is None:
                 raise HttpFault("the server sent bytes that answer nothing")
-            while self._buffer and self._step():
+            while self._buffer and self._exchange is not None and self._step():
                 pass
         except HttpFault as fault:
             self._finish(fault)
