@@ -24,12 +24,14 @@ class HttpTransport:
         self.on_message: Callable[[Frame, Any], object] = ignore
         self.on_error: Callable[[TransportError | None], object] = ignore
         self.on_drained: Callable[[], object] = ignore
+        # The revision that a script speaks when it sends, where its messages do not tell.
+        self.speaks: Callable[[], str | None] = lambda: None
         self.backlog = 0
         self.written = 0
         self.url = Url.parse(url)
         self._limit = policy.limits.message_size(name)
         self._pool = Pool(self.url)
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[bytes, str | None] | None] = asyncio.Queue()
         self._sending: asyncio.Task[None] | None = None
         # Streams that are resumed, and such.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -55,7 +57,7 @@ class HttpTransport:
     def send(self, frame: bytes, route: Any = None) -> None:
         if self.is_connected:
             self.backlog += len(frame)
-            self._queue.put_nowait(frame)
+            self._queue.put_nowait((frame, self.speaks()))
 
     async def close(self) -> None:
         if self._closing is None:
@@ -78,10 +80,11 @@ class HttpTransport:
         await self._pool.close()
 
     async def _send_all(self) -> None:
-        while (frame := await self._queue.get()) is not None:
+        while (entry := await self._queue.get()) is not None:
+            frame, spoken = entry
             try:
                 if not self._is_reported:
-                    await self._post(frame)
+                    await self._post(frame, spoken)
             except TransportError as error:
                 self._report(error)
             self.backlog -= len(frame)
@@ -114,7 +117,7 @@ class HttpTransport:
     async def _open(self) -> None:
         raise NotImplementedError
 
-    async def _post(self, frame: bytes) -> None:
+    async def _post(self, frame: bytes, spoken: str | None) -> None:
         raise NotImplementedError
 
     async def _say_goodbye(self) -> None:

@@ -53,7 +53,7 @@ class OldSseTransport(HttpTransport):
         if self._closing is None:
             self._report(fault)
 
-    async def _post(self, frame: bytes) -> None:
+    async def _post(self, frame: bytes, spoken: str | None) -> None:
         post = Exchange("POST", self._target, {"Content-Type": JSON}, frame)
         await self._pool.send(post)
         await within_step(post.is_over.wait(), "the answer to a POST")

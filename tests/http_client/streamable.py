@@ -13,6 +13,8 @@ The rules that live here, and only here:
 * In 2026-07-28 headers repeat the version, the method, the name and the parameters that a tool
   declares; `notifications/cancelled` closes the stream of its request and is not sent.
                                             [MCP 2026-07-28, basic/transports/streamable-http]
+* A message that is not a request may be refused with 400, and the conversation goes on. Any other
+  error without a JSON-RPC message in its body ends it.
 * HTTP keeps no order among connections. So the next message is sent once the last one was written,
   and after `initialize`, a notification or a response once that was answered.
 """
@@ -142,7 +144,7 @@ class _Conversation(Exchange):
                 self._owner.fail(f"{self.method} was answered {self.status} {self.content_type!r}")
         elif self.method == "POST" and messages_of(parse(body)):
             self.deliver(body)
-        elif self.method == "POST":
+        elif self.method == "POST" and (self.status != 400 or self.awaited):
             self._owner.fail(f"POST was answered with the HTTP status {self.status}")
 
 
@@ -154,8 +156,6 @@ class StreamableHttpTransport(HttpTransport):
         self.limit = self._limit
         # Called with each request, response and event, for a judge.
         self.on_entry: Callable[[TraceEntry], object] = ignore
-        # The revision that a script speaks, where its messages do not tell.
-        self.speaks: Callable[[], str | None] = lambda: None
         self._session_id: str | None = None
         self._negotiated: str | None = None
         self._named_version: str | None = None  # by the last request of the per-request era
@@ -168,11 +168,11 @@ class StreamableHttpTransport(HttpTransport):
 
     # Sending
 
-    async def _post(self, frame: bytes) -> None:
+    async def _post(self, frame: bytes, spoken: str | None) -> None:
         value = parse(frame)
         if self._closes_a_stream(value):
             return
-        version = self._version(value)
+        version = self._version(value, spoken)
         headers = {"Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
         if version is None:
             headers |= self._session_headers()
@@ -197,14 +197,14 @@ class StreamableHttpTransport(HttpTransport):
         self._count += 1
         return _Conversation(self, self._count, method, self.url.path, headers, body)
 
-    def _version(self, value: Any) -> str | None:
+    def _version(self, value: Any, spoken: str | None) -> str | None:
         """Return the version that headers name, or None for a message of a session."""
         named = member(value, "params", "_meta", _VERSION_KEY)
         if isinstance(named, str):
             return named
         if member(value, "method") == "initialize":
             return None
-        spoken = self.speaks() or self._negotiated or self._named_version
+        spoken = spoken or self._negotiated or self._named_version
         return spoken if spoken is not None and _PER_REQUEST.holds(spoken) else None
 
     def _session_headers(self) -> dict[str, str]:
