@@ -93,8 +93,6 @@ UNJUDGED: Final[dict[str, str]] = {
     "mcp.headers.values-exact-case": "checked with the other header mismatches",
     "mcp.headers.decoded": "checked with the other header mismatches",
     "mcp.headers.bad-base64-refused": "checked with the other header mismatches",
-    "mcp.headers.params-missing-refused": "checked with the other missing headers",
-    "mcp.headers.bad-annotation-excluded": "annotations of a listing are not checked",
     "mcp.http.notification-refused": "a recording does not show whether a message was accepted",
     "mcp.http.lost-stream-new-id": "lost streams are not tracked",
     "mcp.rounds.missing-asked-again": "the answers that a server needs are unknown",

@@ -99,6 +99,9 @@ class Server:
             keys to all processes that serve the same clients.
         experimental: experimental capabilities to declare.
         extensions: extensions to add, as `add_extension` does.
+        list_changed: False for a server whose lists never change while it runs: it does not
+            declare `listChanged`, and notifies of no change.
+        subscribe: False for a server whose resources cannot be subscribed to.
         store: where tasks are kept; memory by default.
         tasks: how long tasks are kept and how many may run.
 
@@ -126,6 +129,8 @@ class Server:
         state_keys: Sequence[bytes] = (),
         experimental: Mapping[str, dict[str, Any]] | None = None,
         extensions: Iterable[Extension] = (),
+        list_changed: bool = True,
+        subscribe: bool = True,
         store: Store | None = None,
         tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
     ) -> None:
@@ -149,6 +154,8 @@ class Server:
             limits=limits,
             state_keys=state_keys,
             experimental=dict(experimental or {}),
+            list_changed=list_changed,
+            subscribe=subscribe,
             store=store,
             tasks=tasks,
         )

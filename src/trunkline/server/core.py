@@ -71,6 +71,8 @@ class ServerCore:
         limits: ServerLimits,
         state_keys: Iterable[bytes],
         experimental: dict[str, dict[str, Any]],
+        list_changed: bool,
+        subscribe: bool,
         store: Store | None,
         tasks: TaskSettings,
     ) -> None:
@@ -85,6 +87,9 @@ class ServerCore:
         self.cache = cache
         self.limits = limits
         self.experimental = experimental
+        # Whether clients are notified of changed lists, and may subscribe to resources.
+        self.list_changed = list_changed
+        self.subscribe = subscribe
         # What the lifespan yielded, while it lasts.
         self.state: Any = None
         self._lifespan = lifespan
@@ -249,7 +254,8 @@ class ServerCore:
         self._cache_hints.clear()
         for follow in self.mount_updates:
             follow(what)
-        self.streams.list_changed(what)
+        if self.list_changed:
+            self.streams.list_changed(what)
 
     def _on_loops(self, act: Callable[[Connection], object]) -> None:
         """Call `act` with each connection, on its own event loop."""

@@ -112,12 +112,12 @@ def test_decoding_any_bytes_gives_a_text_or_none_and_has_one_spelling(raw: bytes
         b"=?base64?wIA=?=",  # an overlong form
     ],
 )
-def test_invalid_base64_is_no_value(value: bytes) -> None:
+def test_invalid_base64_is_not_a_value(value: bytes) -> None:
     assert decode_header_value(value) is None
 
 
 @pytest.mark.parametrize("value", [b"a\tb", b"a\nb", b"\x00", b"\x7f", "ä".encode(), b"\xe4"])
-def test_a_literal_with_other_bytes_than_visible_ascii_is_no_value(value: bytes) -> None:
+def test_a_literal_with_other_bytes_than_visible_ascii_is_not_a_value(value: bytes) -> None:
     assert decode_header_value(value) is None
     assert literal_value(value) is None
 

@@ -1,4 +1,4 @@
-"""The verb `serve`: runs the server in a file, on standard streams or a socket.
+"""The verb `serve`: runs the server in a file, on standard streams, a socket or over HTTP.
 
 This module has the options; `loader` finds the server and `trunkline.server` runs it. With
 `--reload` the server runs in worker processes of `reload.supervisor`.
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from ...server.app import Server
     from ...server.settings import SocketLimits
     from ...transports.addresses import Http, Tcp, Unix
+    from ...transports.http.settings import HttpLimits, HttpSettings
 
 __all__ = [
     "EXAMPLES",
     "begin_log",
     "configure",
+    "http_settings_of",
     "limits_of",
     "parse_listen_address",
     "run",
@@ -35,10 +37,25 @@ __all__ = [
 
 EXAMPLES: Final = """\
 trunkline serve notes.py
+trunkline serve notes.py --http 8000
+trunkline serve notes.py:app --http 0.0.0.0:443 --allowed-host mcp.example.org \
+    --tls-cert cert.pem --tls-key key.pem
 trunkline serve notes.py:app --tcp 9000 --reload
 """
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 _SOCKET_OPTIONS: Final = ("max_connections", "idle", "keep_alive")
+# Options of HTTP, and the setting that each is.
+_HTTP_OPTIONS: Final = {
+    "allowed_host": "hosts",
+    "allowed_origin": "origins",
+    "cors": "cors",
+    "public_url": "public_url",
+    "trusted_proxy": "trusted_proxies",
+    "sse": "old_sse",
+    "rate": "rate",
+    "access_log": "access_log",
+    "metrics": "metrics",
+}
 _TLS_OPTIONS: Final = ("tls_cert", "tls_key", "tls_client_ca")
 
 
@@ -66,7 +83,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--tcp", metavar="[HOST:]PORT", help="listen on TCP; default HOST: 127.0.0.1"
     )
     where.add_argument("--unix", metavar="PATH", help="listen on a Unix domain socket")
-    parser.add_argument("--tls-cert", metavar="FILE", help="certificate; turns TLS on for --tcp")
+    where.add_argument(
+        "--http",
+        metavar="[HOST:]PORT",
+        help="serve HTTP; default HOST: 127.0.0.1; unix:PATH for a Unix domain socket",
+    )
+    _configure_http(parser)
+    parser.add_argument(
+        "--tls-cert", metavar="FILE", help="certificate; turns TLS on for --http and --tcp"
+    )
     parser.add_argument(
         "--tls-key", metavar="FILE", help="key of the certificate; default: in the same file"
     )
@@ -123,6 +148,49 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _configure_http(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--path", metavar="PATH", help="path of the endpoint; default: /mcp")
+    parser.add_argument(
+        "--sse",
+        action="store_true",
+        help="also serve HTTP+SSE of 2024-11-05, at /sse and /messages",
+    )
+    several: tuple[tuple[str, str, str], ...] = (
+        ("--allowed-host", "HOST[:PORT]", "name by which clients may reach this server"),
+        ("--allowed-origin", "ORIGIN", "origin of web pages that may send requests"),
+        ("--cors", "ORIGIN", "origin of web pages that may read responses"),
+        ("--trusted-proxy", "ADDRESS", "proxy or network whose Forwarded headers are believed"),
+    )
+    for name, metavar, text in several:
+        parser.add_argument(
+            name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable"
+        )
+    parser.add_argument(
+        "--public-url", metavar="URL", help="URL of the endpoint for clients behind a proxy"
+    )
+    parser.add_argument(
+        "--rate", type=_rate, metavar="N", help="requests per second of one client; default: any"
+    )
+    parser.add_argument("--access-log", action="store_true", help="log each HTTP request to stderr")
+    parser.add_argument(
+        "--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus at /metrics there"
+    )
+    parser.add_argument(
+        "--workers",
+        type=_count,
+        metavar="N",
+        help="worker processes for --http; for servers that keep nothing between requests; "
+        "default: 1",
+    )
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0.001 <= rate < 10**9:
+        raise ValueError(text)
+    return rate
+
+
 def _count(text: str) -> int:
     count = int(text)
     if not 1 <= count < 10**9:
@@ -137,7 +205,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def parse_listen_address(options: argparse.Namespace) -> Tcp | Unix | None:
+def parse_listen_address(options: argparse.Namespace) -> Http | Tcp | Unix | None:
     """Return where to listen, or None for standard streams.
 
     Raises:
@@ -146,19 +214,27 @@ def parse_listen_address(options: argparse.Namespace) -> Tcp | Unix | None:
     for name in _TLS_OPTIONS:
         if getattr(options, name) is None:
             continue
-        if options.tcp is None:
-            raise UsageError(f"{_option(name)} needs --tcp")
+        if options.tcp is None and options.http is None:
+            raise UsageError(f"{_option(name)} needs --http or --tcp")
         if options.tls_cert is None:
             raise UsageError(f"{_option(name)} needs --tls-cert")
+    if options.http is None:
+        for name in ("path", "workers", *_HTTP_OPTIONS):
+            if getattr(options, name):
+                raise UsageError(f"{_option(name)} needs --http")
     if options.tcp is None and options.unix is None:
+        allowed = _SOCKET_OPTIONS[:1] if options.http is not None else ()
         for name in _SOCKET_OPTIONS:
-            if getattr(options, name) is not None:
+            if getattr(options, name) is not None and name not in allowed:
                 raise UsageError(f"{_option(name)} needs --tcp or --unix")
-        return None
+        if options.http is None:
+            return None
     # Imported here: standard streams have no address.
     from ...transports.addresses import Tls, Unix, parse_socket_address
 
     try:
+        if options.http is not None:
+            return _http_address(options)
         if options.unix is not None:
             return Unix(options.unix)
         text = options.tcp
@@ -172,17 +248,55 @@ def parse_listen_address(options: argparse.Namespace) -> Tcp | Unix | None:
         raise UsageError(str(error)) from None
 
 
+def _http_address(options: argparse.Namespace) -> Http:
+    from ...transports.addresses import Http, Tls, parse_host_and_port
+
+    text, path = options.http, options.path or "/mcp"
+    if text.startswith("unix:"):
+        if options.tls_cert is not None:
+            raise UsageError("--tls-cert is not for a Unix domain socket")
+        return Http(path=path, unix=text.removeprefix("unix:"))
+    if text.isascii() and text.isdecimal():
+        text = f"127.0.0.1:{text}"
+    host, port = parse_host_and_port(text, shown=f"--http {text}")
+    tls: bool | Tls = False
+    if options.tls_cert is not None:
+        tls = Tls(cert=options.tls_cert, key=options.tls_key, ca=options.tls_client_ca)
+    return Http(host, port, path, tls=tls)
+
+
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def limits_of(options: argparse.Namespace) -> SocketLimits:
-    """Return the socket limits in the options, with defaults for the rest."""
+def http_settings_of(options: argparse.Namespace) -> HttpSettings | None:
+    """Return the settings of HTTP in the options, or None if they are for something else.
+
+    Raises:
+        UsageError: one of them cannot be used; the text says why.
+    """
+    if options.http is None:
+        return None
+    from ...transports.http.settings import HttpSettings
+
+    given = {setting: getattr(options, name) for name, setting in _HTTP_OPTIONS.items()}
+    try:
+        return HttpSettings(**{name: value for name, value in given.items() if value})
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def limits_of(options: argparse.Namespace) -> HttpLimits | SocketLimits:
+    """Return the limits on connections in the options, with defaults for the rest."""
     from ...server.settings import SocketLimits
 
     given: dict[str, Any] = {}
     if options.max_connections is not None:
         given["connections"] = options.max_connections
+    if options.http is not None:
+        from ...transports.http.settings import HttpLimits
+
+        return HttpLimits(**given)
     for name in ("idle", "keep_alive"):
         if getattr(options, name) is not None:
             given[name] = getattr(options, name) or None
@@ -198,6 +312,8 @@ def run(options: argparse.Namespace) -> int:
     target = parse_app_target(options.target)
     if options.reload_dir and not options.reload:
         raise UsageError("--reload-dir needs --reload")
+    if options.workers is not None and options.workers > 1 and options.reload:
+        raise UsageError("--workers and --reload do not go together")
     if options.reload:
         # Imported here: only development needs it.
         from ..reload.supervisor import run_reloading
@@ -211,7 +327,9 @@ def run(options: argparse.Namespace) -> int:
         return USAGE_ERROR
 
 
-def _serve(options: argparse.Namespace, target: AppTarget, address: Tcp | Unix | None) -> int:
+def _serve(
+    options: argparse.Namespace, target: AppTarget, address: Http | Tcp | Unix | None
+) -> int:
     if address is None:
         with stdout_on_stderr():
             app = load_app(target)
@@ -220,13 +338,21 @@ def _serve(options: argparse.Namespace, target: AppTarget, address: Tcp | Unix |
     set_options(app, options)
     begin_log(options)
     _hint_at_terminal(options, address)
+    http = http_settings_of(options)
+    if options.workers is not None and options.workers > 1:
+        # Imported here: few servers have several processes.
+        from ..workers import run_workers
+
+        return run_workers(app, address, options, http)
     from ...server.runtime.run import run_listening, run_stdio
 
     try:
         if address is None:
             run_stdio(app)
         else:
-            run_listening(app, address, limits_of(options), on_ready=_say_where)
+            run_listening(app, address, limits_of(options), http=http, on_ready=_say_where)
+    except ValueError as error:  # an address beyond this machine without the names of hosts
+        raise UsageError(str(error)) from None
     except SystemExit as end:  # the address cannot be listened on, and this says why
         if not isinstance(end.code, str):
             raise
@@ -237,13 +363,13 @@ def _serve(options: argparse.Namespace, target: AppTarget, address: Tcp | Unix |
     return SUCCESS
 
 
-def _hint_at_terminal(options: argparse.Namespace, address: Tcp | Unix | None) -> None:
+def _hint_at_terminal(options: argparse.Namespace, address: Http | Tcp | Unix | None) -> None:
     """Print a hint for a user who started `serve` at a terminal without `--stdio`."""
     is_meant = address is not None or options.stdio
     if not is_meant and is_terminal(sys.stdin):
         print(
-            f"{options.prog}: waiting for a client on standard input; to listen on a socket: "
-            f"{options.prog} {options.target} --tcp 9000",
+            f"{options.prog}: waiting for a client on standard input; to serve HTTP: "
+            f"{options.prog} {options.target} --http 8000",
             file=sys.stderr,
         )
 

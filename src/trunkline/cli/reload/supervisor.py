@@ -23,6 +23,7 @@ import socket
 import sys
 import time
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import DecodeError
@@ -36,7 +37,7 @@ from .file_watch import FileWatch
 from .worker import WorkerOrders, WorkerReport
 
 if TYPE_CHECKING:
-    from ...transports.addresses import Tcp, Unix
+    from ...transports.addresses import Http, Tcp, Unix
     from ...transports.sockets.unix_path import SocketFile
 
 __all__ = [
@@ -290,7 +291,7 @@ class WorkerFront:
 class SocketFront(WorkerFront):
     """Listening sockets, bound once and served by one worker after the other."""
 
-    def __init__(self, address: Tcp | Unix, options: dict[str, Any]) -> None:
+    def __init__(self, address: Http | Tcp | Unix, options: dict[str, Any]) -> None:
         super().__init__()
         self._address = address
         self._options = options
@@ -305,9 +306,11 @@ class SocketFront(WorkerFront):
             TransportError: an address cannot be bound.
         """
         from ...server.settings import SocketLimits
-        from ...transports.addresses import Unix
+        from ...transports.addresses import Http, Unix
 
-        address, backlog = self._address, SocketLimits().backlog
+        where, backlog = str(self._address), SocketLimits().backlog
+        is_http = isinstance(self._address, Http)
+        address = self._address.socket if isinstance(self._address, Http) else self._address
         if isinstance(address, Unix):
             # Imported here: only POSIX has it.
             from ...transports.sockets.unix_path import SocketFile
@@ -317,14 +320,13 @@ class SocketFront(WorkerFront):
         else:
             self.listen = await _bound(address)
             # The next worker uses the same port.
+            port = self.listen[0].getsockname()[1]
             host = f"[{address.host}]" if ":" in address.host else address.host
-            self._options["tcp"] = f"{host}:{self.listen[0].getsockname()[1]}"
+            self._options["http" if is_http else "tcp"] = f"{host}:{port}"
+            where = str(replace(self._address, port=port))
             # From now on connections wait in the backlog.
             for each in self.listen:
                 each.listen(backlog)
-        where = str(address)
-        if self._file is None:
-            where = f"{where.partition('://')[0]}://{self._options['tcp']}"
         print(f"listening on {where}", file=sys.stderr, flush=True)
 
     async def adopt(self, worker: Worker, report: WorkerReport) -> None:
@@ -547,7 +549,7 @@ def _file_summary(paths: list[str], folder: str) -> str:
 
 
 def run_reloading(
-    options: argparse.Namespace, target: AppTarget, address: Tcp | Unix | None
+    options: argparse.Namespace, target: AppTarget, address: Http | Tcp | Unix | None
 ) -> int:
     """Serve a file and reload it when it changes; return the exit status."""
     for folder in options.reload_dir:
@@ -563,7 +565,7 @@ def run_reloading(
 
 
 async def _supervise(
-    options: argparse.Namespace, target: AppTarget, address: Tcp | Unix | None
+    options: argparse.Namespace, target: AppTarget, address: Http | Tcp | Unix | None
 ) -> int:
     given = {name: value for name, value in vars(options).items() if name != "command"}
     watch = FileWatch(target.folder, options.reload_dir)

@@ -92,7 +92,13 @@ def main(text: str) -> int:
 
 def _serve(app: Server, orders: WorkerOrders, options: Any, reporter: _Reporter) -> None:
     from ...server.runtime.run import run_listening, run_stdio
-    from ..commands.serve import begin_log, limits_of, parse_listen_address, set_options
+    from ..commands.serve import (
+        begin_log,
+        http_settings_of,
+        limits_of,
+        parse_listen_address,
+        set_options,
+    )
 
     set_options(app, options)
     begin_log(options)
@@ -110,7 +116,8 @@ def _serve(app: Server, orders: WorkerOrders, options: Any, reporter: _Reporter)
     for each in orders.listen:
         os.set_inheritable(each, False)
     socks = [socket.socket(fileno=each) for each in orders.listen]
-    run_listening(app, address, limits_of(options), sock=socks, on_ready=ready)
+    http = http_settings_of(options)
+    run_listening(app, address, limits_of(options), http=http, sock=socks, on_ready=ready)
 
 
 class _Reporter:

@@ -116,18 +116,24 @@ def _check_form(body: str, given: str | None, checker: Checker) -> None:
 
 def _check_params(seen: ObservedMessage, state: State, checker: Checker) -> None:
     tool = state.tools.get(str(seen.params.get("name")))
+    if tool is None or not (tool.headers or tool.has_faulty_header):
+        return
+    is_usable = not tool.has_faulty_header
+    checker.check("mcp.headers.bad-annotation-excluded", is_usable, "/params/name")
     arguments = object_at(seen.params, "arguments")
-    for row in tool.headers if tool is not None else ():
+    for row in tool.headers:
         given = _header(seen, row.key.decode())
         value: Any = row.value(arguments)
         if isinstance(value, Unknown) or given == HIDDEN:
             continue
         if value is None:
-            steps = (name.replace("~", "~0").replace("/", "~1") for name in row.path)
-            where = "/".join(("/params/arguments", *steps))
-            checker.check("mcp.headers.params-omitted", given is None, where, given)
+            omitted = "mcp.headers.params-omitted"
+            checker.check(omitted, given is None, _pointer(row.path), given)
             continue
         text = header_text(value)
+        if type(value) is int:
+            safe = "mcp.headers.params-safe-integers"
+            checker.check(safe, text is not None, _pointer(row.path), value)
         if text is None:
             continue  # the arguments are at fault
         decoded = None if given is None else decode_header_text(given)
@@ -135,5 +141,10 @@ def _check_params(seen: ObservedMessage, state: State, checker: Checker) -> None
         expected = f"{row.header}: {text}"
         checker.check("mcp.headers.params-mirrored", kept, "", given, expected)
         if not kept:
-            _fault(seen, "missing" if given is None else "mismatch")
+            _fault(seen, "param missing" if given is None else "param mismatch")
         _check_form(text, given, checker)
+
+
+def _pointer(path: tuple[str, ...]) -> str:
+    steps = (name.replace("~", "~0").replace("/", "~1") for name in path)
+    return "/".join(("/params/arguments", *steps))

@@ -48,6 +48,8 @@ _HEADERS: Final = {
     "missing": "mcp.headers.missing-refused",
     "mismatch": "mcp.headers.mismatch-refused",
     "version": "mcp.headers.version-mismatch-refused",
+    "param missing": "mcp.headers.params-missing-refused",
+    "param mismatch": "mcp.headers.params-mismatch-refused",
 }
 
 
@@ -246,5 +248,5 @@ def _check_headers(
         return
     refused = seen.code == -32020 and status in (400, None)
     checker.check(_HEADERS[call.header_fault], refused, "/error/code", seen.code)
-    if call.header_fault != "missing":
+    if call.header_fault not in ("missing", "param missing"):
         checker.check("mcp.security.headers-validated", seen.result is None, "/result")

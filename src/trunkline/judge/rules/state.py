@@ -163,10 +163,11 @@ class ObservedTool:
         self.task_support = object_at(row, "execution").get("taskSupport")
         # The arguments that headers repeat. A tool with a faulty annotation must not be called.
         self.headers: tuple[ParamPath, ...] = ()
+        self.has_faulty_header = False
         try:
             self.headers = param_headers(object_at(row, "inputSchema"))
         except InvalidParamHeader:
-            pass
+            self.has_faulty_header = True
 
 
 class ObservedSession(Shown, Struct, eq=False):

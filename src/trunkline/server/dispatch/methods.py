@@ -322,7 +322,7 @@ def _subscribe(
 ) -> None:
     core, session = connection.core, connection.session
     uri = _read_subscribe.decode(params_of(asked)).uri
-    if not core.has_resources or session is None:
+    if not (core.has_resources and core.subscribe) or session is None:
         _not_offered(connection, asked, rev)
     elif next(core.find_resources(uri), None) is None:
         connection.answer(asked, _missing(rev, uri), rev.policy)

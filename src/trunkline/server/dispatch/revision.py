@@ -203,12 +203,17 @@ class ServerRevision:
     def capabilities(self) -> ServerCapabilities:
         """Return the capabilities in this revision, from what was registered."""
         core = self.core
+        changes = True if core.list_changed else UNSET
         completes = core.has_completions and capability("completions", self.revision, "server")
         return narrow(
             ServerCapabilities(
-                tools=ServerCapabilitiesTools(list_changed=True) if core.has_tools else UNSET,
-                prompts=ServerCapabilitiesPrompts(list_changed=True) if core.has_prompts else UNSET,
-                resources=ServerCapabilitiesResources(list_changed=True, subscribe=True)
+                tools=ServerCapabilitiesTools(list_changed=changes) if core.has_tools else UNSET,
+                prompts=ServerCapabilitiesPrompts(list_changed=changes)
+                if core.has_prompts
+                else UNSET,
+                resources=ServerCapabilitiesResources(
+                    list_changed=changes, subscribe=True if core.subscribe else UNSET
+                )
                 if core.has_resources
                 else UNSET,
                 completions={} if completes else UNSET,

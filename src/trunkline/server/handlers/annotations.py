@@ -34,9 +34,6 @@ _CONSTRAINTS: Final = (
 _TEXTS: Final = ("title", "description", "examples")
 _FOREIGN: Final = ("pydantic", "annotated_types")
 
-# A token of HTTP.                                                   [RFC 9110, section 5.6.2]
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
 
 class ParamHeader:
     """Marks an argument that HTTP repeats in a header: `Annotated[str, ParamHeader("Region")]`.
@@ -53,7 +50,9 @@ class ParamHeader:
         Raises:
             ValueError: `name` is not an HTTP token.
         """
-        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        from ...mcp.header_values import is_token  # here, because few tools have headers
+
+        if not isinstance(name, str) or not is_token(name):
             raise ValueError(
                 f"{name!r} cannot name a header: use letters, digits and any of !#$%&'*+-.^_`|~"
             )
@@ -101,10 +100,24 @@ def bare(annotation: Any) -> Any:
 
 
 def marked(annotation: Any) -> list[ParamHeader]:
-    """Return the `ParamHeader`s of an annotation."""
+    """Return the `ParamHeader`s of an annotation, and `x-mcp-header` in the schema of a `Meta`.
+
+    Raises:
+        ValueError: the name in a schema is not an HTTP token.
+    """
     if get_origin(annotation) is not Annotated:
         return []
-    return [extra for extra in annotation.__metadata__ if isinstance(extra, ParamHeader)]
+    found = []
+    for extra in annotation.__metadata__:
+        if isinstance(extra, ParamHeader):
+            found.append(extra)
+        elif isinstance(extra, Meta) and extra.extra_json_schema:
+            found += [
+                ParamHeader(name)
+                for keyword, name in extra.extra_json_schema.items()
+                if keyword == "x-mcp-header"
+            ]
+    return found
 
 
 def is_foreign_field(default: object) -> bool:

@@ -45,7 +45,6 @@ from .signature import Handler
 __all__ = ["Arguments", "ParamHeader", "arguments_of", "explain", "raw_arguments"]
 
 _object: Final = Decoder(dict[str, Any])
-_HEADER_TYPES: Final = ("string", "integer", "boolean")
 
 
 class _Values(Struct):
@@ -277,6 +276,8 @@ def _checked(label: str, arguments: list[_Argument]) -> bool:
 
 def _fit(label: str, argument: _Argument, header: ParamHeader, others: dict[str, str]) -> str:
     """Return the name of a header, or raise TypeError if it does not suit its argument."""
+    from ...mcp.header_values import HEADER_TYPES  # here, because few tools have headers
+
     place = f'{label}: parameter "{argument.name}"'
     if argument.name in others:
         raise TypeError(f"{place} names two headers: keep one of them")
@@ -286,7 +287,7 @@ def _fit(label: str, argument: _Argument, header: ParamHeader, others: dict[str,
         written = schema_of(argument.type, is_input=True).get("type")
     except TypeError:
         return header.name  # the type is at fault, and is reported elsewhere
-    if written not in _HEADER_TYPES:
+    if written not in HEADER_TYPES:
         raise TypeError(
             f"{place} cannot be repeated in a header: only a text, an integer or a boolean can; "
             f"instead of None give it a default"

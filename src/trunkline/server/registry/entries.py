@@ -27,6 +27,7 @@ from ..handlers.output import Output
 from ..settings import CacheHint
 
 if TYPE_CHECKING:
+    from ...mcp.param_headers import ParamPath
     from .uri_template import RequestedUri, UriTemplate
 
 __all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry", "icons_of"]
@@ -81,6 +82,8 @@ class ToolEntry(Entry, kw_only=True, eq=False):
     # A JSON Schema in place of the signature: listed as it is, checked by `check`.
     input_schema: dict[str, Any] | None = None
     check: Any = None
+    # The arguments that HTTP headers repeat.
+    param_headers: tuple[ParamPath, ...] = ()
     deprecated: str = ""
     # Whether calls may run as tasks, and whether they become one at once or when the handler
     # awaits `become_task`.

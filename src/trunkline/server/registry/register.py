@@ -24,6 +24,7 @@ from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, ic
 from .paged_list import PagedList
 
 if TYPE_CHECKING:
+    from ...mcp.param_headers import ParamPath
     from ..core import ServerCore
     from ..dispatch.connection import Connection
     from ..dispatch.methods import NotificationHandler
@@ -129,13 +130,18 @@ def tool(
     """Return the entry of a tool."""
     _check_handler(handler, "add_tool(handler, name)")
     check: Any = None
+    headers: tuple[ParamPath, ...] = ()
     if input_schema is None:
         arguments = arguments_of(handler)
+        if arguments.headers:
+            headers = _repeated(arguments.headers)
     else:
         # Imported here: only a schema given as JSON needs the extra.
+        from ...mcp.param_headers import param_headers
         from ..handlers.schema_validator import SchemaCheck
 
         check = SchemaCheck(input_schema)
+        headers = param_headers(input_schema)
         arguments = raw_arguments(handler)
     output = output_of(handler, output_schema)
     typed = _typed(annotations, ToolAnnotations, "annotations")
@@ -154,6 +160,7 @@ def tool(
         annotations=typed,
         input_schema=input_schema,
         check=check,
+        param_headers=headers,
         deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
         task=task,  # type: ignore[arg-type]  # checked above
         task_start=task_start,  # type: ignore[arg-type]  # checked above
@@ -327,6 +334,13 @@ def _is_text_like(schema: Any) -> bool:
 
 
 # -- options ---------------------------------------------------------------------------------
+
+
+def _repeated(headers: Mapping[str, str]) -> tuple[ParamPath, ...]:
+    # Imported here, because few tools have headers.
+    from ...mcp.param_headers import param_path
+
+    return tuple(param_path(header, (name,)) for name, header in headers.items())
 
 
 def _check_handler(handler: Any, usage: str) -> None:

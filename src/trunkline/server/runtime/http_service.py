@@ -97,7 +97,7 @@ class _HttpConnection(Connection):
         if type(params) is ToolCall:
             fault = header_mismatch(request, method, version, params.name)
             entry = self.core.tools.get(params.name)
-            if fault is None and entry is not None and getattr(entry, "param_headers", ()):
+            if fault is None and entry is not None and entry.param_headers:
                 given = {} if params.arguments is UNSET else _any(params.arguments)
                 fault = param_mismatch(request, entry.param_headers, given)
             return fault

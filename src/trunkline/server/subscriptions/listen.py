@@ -102,6 +102,8 @@ def _honoured(
         for what in LISTS
         if getattr(wanted, name := f"{what}_list_changed") is True and getattr(app, f"has_{what}")
     }
+    if not app.list_changed:
+        lists = {}
     uris = _known(app, dict.fromkeys(_given(wanted.resource_subscriptions)))
     tasks: list[str] = []
     look_up = app.streams.honoured_task_ids
@@ -113,7 +115,7 @@ def _honoured(
 
 
 def _known(app: ServerCore, uris: dict[str, None]) -> Iterator[str]:
-    if app.has_resources:
+    if app.has_resources and app.subscribe:
         yield from (uri for uri in uris if next(app.find_resources(uri), None) is not None)
 
 

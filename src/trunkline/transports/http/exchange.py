@@ -1,4 +1,4 @@
-"""One HTTP exchange, without I/O: what it is answered with, as JSON, as an event stream or a status.
+"""One HTTP exchange, without I/O: its answer as JSON, as an event stream or as a status.
 
 An `Exchange` is the route of what a POST carried: the peer hands it to the transport with every
 message about that POST. It decides the form of the response and writes it through a `Responder`,
@@ -15,7 +15,7 @@ The rules that live here, and only here:
   stream begins with an empty event that has an id and a retry delay, so that the server may close
   the connection and the client may poll.           [MCP 2025-11-25, basic/transports]
 * A stream of a session outlives its connection: a later GET resumes it. Elsewhere the end of the
-  connection cancels the request.                   [MCP 2026-07-28, basic/transports/streamable-http]
+  connection cancels the request.      [MCP 2026-07-28, basic/transports/streamable-http]
 """
 
 from __future__ import annotations

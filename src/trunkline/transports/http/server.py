@@ -472,7 +472,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer a request by its head, in its turn; a body is not read, and ends the connection."""
+        """Answer a request by its head, in its turn; a body is not read, and the connection ends."""
         self._refusal = refusal
         if _has_body(self._headers):
             self._is_discarding = True
@@ -580,10 +580,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if transport is None or self._state != _SERVING:
             return
         self._status = status
-        if status == 204:
-            length = b""
-        else:
-            length = b"content-length: %d\r\n" % len(body)
+        length = b"" if status == 204 else b"content-length: %d\r\n" % len(body)
         ending = b"\r\n" if self._keeps_alive else b"connection: close\r\n\r\n"
         lines = b"".join([b"%b: %b\r\n" % each for each in headers]) if headers else b""
         head = b"HTTP/1.1 %d %b%b%b%b%b" % (

@@ -213,8 +213,29 @@ def test_an_argument_without_a_header_form_is_passed_over() -> None:
 
 def test_an_argument_that_is_missing_or_differs_has_to_be_refused() -> None:
     assert refused([*KNOWN, run(where="x", header="x")]) == []
-    assert refused([*KNOWN, run(where="x", header="y")]) == ["mcp.headers.mismatch-refused"]
-    assert refused([*KNOWN, run(where="x")]) == ["mcp.headers.missing-refused"]
+    mismatch, missing = "mcp.headers.params-mismatch-refused", "mcp.headers.params-missing-refused"
+    assert refused([*KNOWN, run(where="x", header="y")]) == [mismatch]
+    assert refused([*KNOWN, run(where="x")]) == [missing]
+
+
+def test_an_integer_that_a_header_repeats_is_safe() -> None:
+    rule, where = "mcp.headers.params-safe-integers", "/params/arguments/where"
+    keeps(rule, *KNOWN, run(where=2**53 - 1, header="9007199254740991"))
+    breaks(rule, ERROR, where, *KNOWN, run(where=2**53, header="9007199254740992"))
+    breaks(rule, ERROR, where, *KNOWN, run(where=-(2**53)))
+    passes_over(rule, *KNOWN, run(where="x", header="x"))
+
+
+def test_a_tool_with_a_faulty_annotation_is_not_called() -> None:
+    rule = "mcp.headers.bad-annotation-excluded"
+    properties = {"where": {"type": "number", "x-mcp-header": "Region"}}
+    schema = {"type": "object", "properties": properties}
+    faulty = [LIST, listed(1, tool("a", inputSchema=schema))]
+    keeps(rule, *KNOWN, run(where="x", header="x"))
+    breaks(rule, ERROR, "/params/name", *faulty, run(where=1.5, header="1.5"))
+    passes_over(rule, *KNOWN, run(where="x", name="b"))
+    # Other transports have no headers.
+    passes_over(rule, *faulty, call(2, "tools/call", name="a", arguments={"where": 1.5}))
 
 
 def test_an_argument_of_another_tool_or_without_a_header_is_not_repeated() -> None:

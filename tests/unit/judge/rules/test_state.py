@@ -123,7 +123,8 @@ def test_a_tool_knows_which_arguments_are_headers() -> None:
 
 def test_a_tool_with_a_faulty_header_has_none() -> None:
     properties = {"a": {"type": "string", "x-mcp-header": "A"}, "b": {"x-mcp-header": 1}}
-    assert ObservedTool({"inputSchema": {"properties": properties}}).headers == ()
+    tool = ObservedTool({"inputSchema": {"properties": properties}})
+    assert (tool.headers, tool.has_faulty_header) == ((), True)
 
 
 def test_an_entry_without_a_stream_is_part_of_no_exchange() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from msgspec import Meta
 
-from trunkline import CacheHint, Client, Context, Server
+from trunkline import CacheHint, Client, Context, ParamHeader, Server
+from trunkline.mcp.param_headers import InvalidParamHeader, param_headers
 from trunkline.server.registry.entries import ToolEntry
 
 
@@ -251,3 +253,78 @@ def test_the_lifespan_is_held_open_by_connections_and_its_failure_is_told() -> N
 
     asyncio.run(main())
     assert server._core.in_flight == 0
+
+
+# -- headers that repeat arguments -----------------------------------------------------------
+
+
+def found(server: Server, name: str) -> ToolEntry:
+    entry = server._core.tools.get(name)
+    assert entry is not None
+    return entry
+
+
+def test_an_entry_knows_which_arguments_headers_repeat() -> None:
+    server = app()
+
+    def handler(
+        a: Annotated[str, ParamHeader("Region")],
+        b: str,
+        c: Annotated[int, Meta(extra_json_schema={"x-mcp-header": "Level"})] = 1,
+    ) -> str:
+        return a + b
+
+    def plain(a: str) -> str:
+        return a
+
+    server.add_tool(handler, "marked")
+    server.add_tool(plain, "plain")
+    entry = found(server, "marked")
+    assert [(row.header, row.path) for row in entry.param_headers] == [
+        ("Mcp-Param-Region", ("a",)),
+        ("Mcp-Param-Level", ("c",)),
+    ]
+    # The schema that clients see has the same annotations.
+    assert param_headers(entry.arguments.schema) == entry.param_headers
+    assert found(server, "plain").param_headers == ()
+
+
+def test_the_headers_of_a_given_schema_are_known_and_mounted_with_the_tool() -> None:
+    inner, outer = app(), app()
+    level = {"type": "integer", "x-mcp-header": "Level"}
+    schema = {"type": "object", "properties": {"a": {"properties": {"b": level}}}}
+    inner.add_tool(lambda arguments: "x", "raw", input_schema=schema)
+    outer.mount(inner, prefix="in")
+    for server, name in ((inner, "raw"), (outer, "in_raw")):
+        (row,) = found(server, name).param_headers
+        assert (row.header, row.path) == ("Mcp-Param-Level", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "string", "x-mcp-header": "a b"},
+        {"type": "number", "x-mcp-header": "A"},
+        {"type": ["string", "null"], "x-mcp-header": "A"},
+        {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}},
+    ],
+)
+def test_a_given_schema_with_a_faulty_header_is_refused(part: dict[str, Any]) -> None:
+    server = app()
+    schema = {"type": "object", "properties": {"a": part}}
+    with pytest.raises(InvalidParamHeader):
+        server.add_tool(lambda arguments: "x", "raw", input_schema=schema)
+    assert len(server._core.tools) == 0
+
+
+def test_a_header_in_the_schema_of_a_type_is_checked_too() -> None:
+    def named(a: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "a b"})]) -> str:
+        return a
+
+    def typed(a: Annotated[float, Meta(extra_json_schema={"x-mcp-header": "A"})]) -> str:
+        return str(a)
+
+    with pytest.raises(ValueError, match="cannot name a header"):
+        app().tool(named)
+    with pytest.raises(TypeError, match="cannot be repeated in a header"):
+        app().tool(typed)
