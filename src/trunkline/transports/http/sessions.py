@@ -120,8 +120,12 @@ class HttpSession:
         self.is_connected = True
 
     def send(self, frame: bytes, route: Exchange | None = None) -> None:
-        """Send a message about a request on its stream, and any other on the one opened by GET."""
-        target = self._listening if route is None else route
+        """Send a message about a request on its stream, and any other on the one opened by GET.
+
+        The latter gets what follows the end of a request too: that a question of a cancelled
+        handler is withdrawn, for example.
+        """
+        target = self._listening if route is None or route.is_done else route
         if target is None or target.is_done:
             self.dropped += 1
             return
