@@ -98,14 +98,16 @@ class _Opening(Shown, Struct, frozen=True):
 
     method: str | UnsetType = UNSET
     params: _OpeningParams | UnsetType = UNSET
+    id: int | str | None = None
 
 
 _opening: Final = Decoder(_Opening).decode
 
 
-def error_body(message: str, code: int = _INVALID_REQUEST) -> bytes:
-    """Return a JSON-RPC error without an id, as the body of an HTTP error."""
-    return encode({"jsonrpc": "2.0", "error": {"code": code, "message": message}})
+def error_body(message: str, code: int = _INVALID_REQUEST, id: int | str | None = None) -> bytes:
+    """Return a JSON-RPC error, without an id unless it is known, as the body of an HTTP error."""
+    named = {} if id is None else {"id": id}
+    return encode({"jsonrpc": "2.0", **named, "error": {"code": code, "message": message}})
 
 
 class Endpoint:
@@ -180,12 +182,18 @@ class Endpoint:
         """Serve a request that was admitted; it is answered through the responder."""
         self._routes[request.path](request, body, responder)
 
-    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
-        """Answer a request with an HTTP error."""
+    def refuse(
+        self,
+        responder: Responder,
+        refusal: Refusal,
+        request: HttpRequest | None,
+        id: int | str | None = None,
+    ) -> None:
+        """Answer a request with an HTTP error; `id` is that of the JSON-RPC request in its body."""
         headers = JSON_HEADERS + refusal.headers
         if request is not None and self._has_cors:
             headers += self.admission.cors(request)
-        responder.respond(refusal.status, error_body(refusal.message), headers)
+        responder.respond(refusal.status, error_body(refusal.message, id=id), headers)
 
     def _health(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         responder.respond(200, b"ok\n", ((b"content-type", b"text/plain"),))
@@ -322,11 +330,11 @@ class Endpoint:
         client: str,
     ) -> None:
         """Open a session for `initialize`; refuse what belongs to a session and names none."""
-        kind = _kind_of(body)
+        kind, id = _kind_of(body)
         if kind != "initialize" or not self.service.handshake:
             if kind == "other" and self.service.handshake:
                 refusal = Refusal(400, "Mcp-Session-Id is missing: send initialize first")
-                self.refuse(responder, refusal, request)
+                self.refuse(responder, refusal, request, id)
             else:
                 self._single(request, body, responder, principal, client)
             return
@@ -436,20 +444,20 @@ async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[i
         before = len(events)  # some were sent while the store was read
 
 
-def _kind_of(body: Any) -> str:
-    """Return "initialize", "per-request" (it names a version), "invalid" or "other"."""
+def _kind_of(body: Any) -> tuple[str, int | str | None]:
+    """Return "initialize", "per-request" (it names a version), "invalid" or "other", and its id."""
     if type(body) is not bytes:
-        return "invalid"
+        return "invalid", None
     try:
         opening = _opening(body)
     except (DecodeError, UnicodeDecodeError, RecursionError) as error:
         # A batch, or a message with a member of a wrong type.
         is_batch = isinstance(error, ValidationError) and body.lstrip()[:1] == b"["
-        return "other" if is_batch else "invalid"
+        return "other" if is_batch else "invalid", None
     meta = UNSET if opening.params is UNSET else opening.params.meta
     if meta is not UNSET and meta.protocol_version is not UNSET:
-        return "per-request"
-    return "initialize" if opening.method == "initialize" else "other"
+        return "per-request", opening.id
+    return "initialize" if opening.method == "initialize" else "other", opening.id
 
 
 def _is_json(kind: bytes | None) -> bool:
