@@ -83,7 +83,7 @@ class _Wanted(Shown, Struct, frozen=True):
     protocol_version: str = field(default="", name="protocolVersion")
 
 
-_only_meta: Final = Decoder(_OnlyMeta).decode
+only_meta: Final = Decoder(_OnlyMeta).decode
 _wanted: Final = Decoder(_Wanted).decode
 
 
@@ -318,7 +318,7 @@ class Connection:
             if type(params) is ToolCall:
                 raw = params.meta
             else:
-                raw = UNSET if params is UNSET else _only_meta(params).meta
+                raw = UNSET if params is UNSET else only_meta(params).meta
             caller = None if raw is UNSET else self.core.callers.read(bytes(raw))
             if self.core.policy.strictness == "lenient":
                 caller = _with_loose_token(params, caller)
@@ -340,14 +340,17 @@ class Connection:
             else:
                 serve(self, asked, caller, rev)
         except BadMeta as error:
-            self.refuse(asked, self._policy, error.symbol, f"Invalid params: {error}")
+            self._refuse_params(asked, error.symbol, f"Invalid params: {error}")
         except UNREADABLE as error:
-            self.refuse(asked, self._policy, ErrorKind.INVALID_PARAMS, plain(error))
+            self._refuse_params(asked, ErrorKind.INVALID_PARAMS, plain(error))
         except Exception as error:  # noqa: BLE001  # a defect here; the client gets an answer
             _log.error(
                 "internal error while serving %s\n%s", show(asked.method), as_redacted(error)
             )
             self.refuse(asked, self._policy, ErrorKind.INTERNAL_ERROR)
+
+    def _refuse_params(self, asked: IncomingRequest, kind: str, text: str) -> None:
+        self.refuse(asked, self._policy, kind, text)
 
     def _stateless(self, asked: IncomingRequest, caller: Caller) -> ServerRevision | None:
         """Return the revision that a request names by itself, or refuse it."""
@@ -565,7 +568,7 @@ def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
     """Return the caller with a progress token that is beside `_meta`.  [K-32]"""
     if params is UNSET or (caller is not None and caller.progress_token is not None):
         return caller
-    token = (params if type(params) is ToolCall else _only_meta(params)).progress_token
+    token = (params if type(params) is ToolCall else only_meta(params)).progress_token
     if type(token) is not int and type(token) is not str:
         return caller
     check_token_length(token, "/params/progressToken")

@@ -28,7 +28,7 @@ from ...errors import TransportError
 from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.outgoing import UnmatchedReply
 from ...jsonrpc.peer import ProtocolProblem, UnmatchedReplyEvent
-from ...mcp.meta import Caller
+from ...mcp.meta import BadMeta, Caller
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import http_status
 from ...spec.mcp.http_status import HTTP_STATUSES
@@ -40,7 +40,7 @@ from ...transports.http.event_log import EventLog
 from ...transports.http.request_headers import header_mismatch, name_member, param_mismatch
 from ...transports.http.single_request import SingleRequest
 from ..dispatch.budget import ByteBudget, connection_bytes
-from ..dispatch.connection import Connection, HandshakeSession, brief
+from ..dispatch.connection import Connection, HandshakeSession, brief, only_meta
 from ..dispatch.log_limit import LogLimit
 from ..dispatch.params import UNREADABLE, ToolCall, members_of
 from ..dispatch.revision import ServerRevision
@@ -143,6 +143,22 @@ class _SingleConnection(_HttpConnection):
             if asked.id is not None:
                 self.core.streams.cancel(self, asked.id)
                 self.runner.cancel(asked.id)
+
+    def _refuse_params(self, asked: IncomingRequest, kind: str, text: str) -> None:
+        if not self._has_readable_meta(asked.params):
+            revision = self.core.newest_revision.revision
+            asked.route.status = http_status(ErrorKind.MISSING_REQUEST_META, revision)
+        super()._refuse_params(asked, kind, text)
+
+    def _has_readable_meta(self, params: Any) -> bool:
+        try:
+            raw = params.meta if type(params) is ToolCall else only_meta(params).meta
+            if raw is UNSET:
+                return False
+            self.core.callers.read(bytes(raw))
+        except (BadMeta, *UNREADABLE):
+            return False
+        return True
 
     def _unopened(self, asked: IncomingRequest) -> ServerRevision | None:
         """Refuse a request that names no version in its body."""
