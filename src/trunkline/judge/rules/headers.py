@@ -85,6 +85,8 @@ def _check_version(seen: ObservedMessage, checker: Checker) -> None:
 
 
 def _check_method(seen: ObservedMessage, checker: Checker) -> None:
+    if not seen.method:
+        return  # not a text, which alone a header can repeat
     given = _header(seen, "mcp-method")
     kept = given == seen.method
     checker.check("mcp.headers.method", kept, "", given, f"Mcp-Method: {seen.method}")
