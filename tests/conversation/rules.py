@@ -24,6 +24,11 @@ from trunkline.spec.revisions import REVISIONS, V2024_11_05, Window
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
+# Transports whose connection is the session, from its first byte on. Over Streamable HTTP there is
+# none before `initialize`, and no message before it can be part of one.
+CONNECTED: Final = ("memory", "stdio", "tcp", "unix", "old-sse")
+STREAMABLE: Final = ("http", "asgi")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -240,6 +240,8 @@ async def test_what_a_task_asks_comes_to_who_waits_for_its_result(talk: Talk) ->
     raw.send({"jsonrpc": "2.0", "id": question["id"], "result": accept(value=True)})
     result = (await raw.reply(waiting))["result"]
     assert result["content"][0]["text"] == "a.txt deleted"
+    # Over HTTP that is told on another stream than the result.
+    await raw.until(lambda _: len(told_of(raw, task)) == 3)
     assert told_of(raw, task) == ["input_required", "working", "completed"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conversation.app import INSTRUCTIONS
-from tests.conversation.rules import rule
+from tests.conversation.rules import CONNECTED, STREAMABLE, rule
 from tests.conversation.talking import INFO, Raw, Talk
 from trunkline.spec.revisions import (
     V2025_03_26,
@@ -77,10 +77,28 @@ async def test_nothing_is_served_before_initialize(talk: Talk) -> None:
     assert await raw.text("echo", text="in time") == "in time"
 
 
-@rule("BP-038", "BP-034", until=V2026_07_28, fresh=True)
+@rule("BP-038", "BP-034", until=V2026_07_28, fresh=True, over=CONNECTED)
 async def test_ping_is_answered_before_initialize(talk: Talk) -> None:
     raw = await talk.line(opened=False)
     assert await raw.result("ping") == {}
+    await raw.shake_hands()
+    assert await raw.result("ping") == {}
+
+
+@rule(
+    *("BP-034", "BP-009"),
+    until=V2026_07_28,
+    fresh=True,
+    over=STREAMABLE,
+    # An HTTP error may have a body with an error without an id.
+    may_provoke=("mcp.jsonrpc.notification-unanswered",),
+)
+async def test_a_notification_before_initialize_belongs_to_no_session(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    raw.notify("notifications/initialized")
+    error = (await raw.answer_without_id())["error"]
+    assert error["code"] == -32600
+    assert "initialize" in error["message"]
     await raw.shake_hands()
     assert await raw.result("ping") == {}
 
@@ -254,7 +272,7 @@ async def finish_asking(raw: Raw, asking: Any) -> None:
         await raw.reply(asking)
 
 
-@rule("E-129", "BP-009", until=V2026_07_28, fresh=True)
+@rule("E-129", "BP-009", until=V2026_07_28, fresh=True, over=CONNECTED)
 async def test_notifications_before_and_after_the_opening_are_harmless(talk: Talk) -> None:
     raw = await talk.line(opened=False)
     raw.notify("notifications/initialized")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conversation.rules import rule
+from tests.conversation.rules import CONNECTED, rule
 from tests.conversation.talking import INFO, Talk
 from trunkline.jsonrpc import Policy
 from trunkline.spec.revisions import V2025_06_18, V2025_11_25, V2026_07_28
@@ -24,12 +24,18 @@ TWICE = "Server already initialized. Initialize must be called only once."
 # -- erlmcp ----------------------------------------------------------------------------------
 
 
-@rule("E-98", "E-99", "E-100", "K-19", until=OLD, fresh=True)
-async def test_erlmcp_has_its_machine_with_its_codes_and_texts(talk: Talk) -> None:
+@rule("E-98", "E-99", "K-19", until=OLD, fresh=True, over=CONNECTED)
+async def test_erlmcp_refuses_what_is_early_with_its_code_and_text(talk: Talk) -> None:
     raw = await talk.line("erlmcp", opened=False, judged=False)
     for method in ("tools/list", "resources/list", "prompts/get"):
         error = await raw.error(method, {})
         assert (error["code"], error["message"]) == (-32005, EARLY)
+    assert (await raw.shake_hands())["protocolVersion"] == talk.revision
+
+
+@rule("E-100", "K-19", until=OLD, fresh=True)
+async def test_erlmcp_refuses_a_second_initialize_with_its_code_and_text(talk: Talk) -> None:
+    raw = await talk.line("erlmcp", opened=False, judged=False)
     assert (await raw.shake_hands())["protocolVersion"] == talk.revision
     assert "result" in await raw.ask("tools/list", {})
     error = await raw.error("initialize", raw.introduction())

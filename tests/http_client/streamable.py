@@ -158,6 +158,7 @@ class StreamableHttpTransport(HttpTransport):
         self.on_entry: Callable[[TraceEntry], object] = ignore
         self._session_id: str | None = None
         self._negotiated: str | None = None
+        self._has_stream = False
         self._named_version: str | None = None  # by the last request of the per-request era
         self._tools: ToolHeaders = {}
         self._open_posts: dict[tuple[str, str], _Conversation] = {}
@@ -188,7 +189,9 @@ class StreamableHttpTransport(HttpTransport):
         methods = [each.get("method") for each in messages_of(value)]
         if not requests or "initialize" in methods:
             await within_step(post.is_over.wait(), f"the answer to a POST of {methods}")
-        if version is None and methods in (["notifications/initialized"], ["initialized"]):
+        is_open = version is None and self._negotiated is not None and not self._has_stream
+        if is_open and methods in (["notifications/initialized"], ["initialized"]):
+            self._has_stream = True
             await self._open_stream()
 
     def _conversation(
