@@ -35,7 +35,6 @@ from ...spec.mcp.http_status import HTTP_STATUSES
 from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
 from ...store.errors import StoreError
-from ...store.values import Retention
 from ...transports.http.event_log import EventLog
 from ...transports.http.request_headers import header_mismatch, name_member, param_mismatch
 from ...transports.http.single_request import SingleRequest
@@ -210,7 +209,6 @@ class HttpService:
         self._sessions: dict[HttpSession, Connection] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._store: Store | None = None
-        self._retention = Retention(limits.replay_events, limits.replay_ttl, limits.replay_ttl)
         largest = core.policy.limits.message_size("http")
         self._client_bytes = connection_bytes(core.limits, largest)
         # Made by the endpoint; forgets a session that the server ends.
@@ -227,7 +225,7 @@ class HttpService:
         session.is_connected = True
         session.on_end = connection.end
         name = hashlib.sha256(session.id.encode()).hexdigest()
-        session.log = EventLog(self._event_store(), name, self._retention, self._store_failed)
+        session.log = EventLog(self._event_store(), name, self._limits, self._store_failed)
         self._serve(connection)
         self._sessions[session] = connection
 

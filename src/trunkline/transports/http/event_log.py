@@ -8,6 +8,7 @@ The rules that live here, and only here:
 * An event id names the stream and the place in it, `STREAM-NUMBER`. Numbers of a stream count up
   by one, so that a gap is noticed.                    [MCP 2025-11-25, basic/transports]
 * Only events of the stream that is resumed are sent again.
+* A log has at most so many events and bytes; the oldest are dropped.
 * An event that could not be kept leaves a gap: resuming across it is an error, not a silence.
 """
 
@@ -18,14 +19,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ...store.errors import StoreError
-from ...store.values import Key
+from ...store.values import Key, Retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
     from ...store.base import Store
-    from ...store.values import Retention
+    from .settings import HttpLimits
 
 __all__ = ["EventLog", "parse_event_id"]
 
@@ -50,13 +51,16 @@ class EventLog:
         self,
         store: Store,
         name: str,
-        retention: Retention,
+        limits: HttpLimits,
         on_error: Callable[[str, StoreError], object],
     ) -> None:
         self._store = store
         self._on_error = on_error
         self._key = Key("", "http-events", name)
-        self._retention = retention
+        self._limits = limits
+        # Sizes of the events that are kept, and their sum.
+        self._sizes: deque[int] = deque()
+        self._bytes = 0
         self._is_deleted = False
         self._is_used = False
         # Entries that wait because the store takes its time, and the task that writes them.
@@ -69,6 +73,7 @@ class EventLog:
             return
         self._is_used = True
         entry = b"%d-%d %b" % (stream, number, frame)
+        self._count(len(entry))
         if self._writer is not None:
             self._waiting.append(entry)
             return
@@ -80,9 +85,21 @@ class EventLog:
             return
         self._writer = asyncio.get_running_loop().create_task(self._continue(writing, blocked))
 
+    def _count(self, size: int) -> None:
+        limits, sizes = self._limits, self._sizes
+        sizes.append(size)
+        self._bytes += size
+        while len(sizes) > 1 and (
+            self._bytes > limits.replay_bytes or len(sizes) > limits.replay_events
+        ):
+            self._bytes -= sizes.popleft()
+
     async def _write(self, entry: bytes) -> None:
+        ttl = self._limits.replay_ttl
+        # The store drops by number: as many are kept as fit the bytes.
+        retention = Retention(len(self._sizes), ttl, ttl)
         try:
-            await self._store.append(self._key, entry, retention=self._retention)
+            await self._store.append(self._key, entry, retention=retention)
         except StoreError as error:
             self._on_error("event of a session not kept, its stream cannot be resumed: %s", error)
 

@@ -472,7 +472,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer a request by its head, in its turn; a body is not read, and the connection ends."""
+        """Answer a request by its head, in its turn; if it has a body, close after that."""
         self._refusal = refusal
         if _has_body(self._headers):
             self._is_discarding = True
