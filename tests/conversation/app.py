@@ -277,6 +277,16 @@ def add_talking_tools(app: Server, journal: Journal) -> None:
         return "reported"
 
     @app.tool
+    async def send_away(ctx: Context, key: str) -> str:
+        """Close the connection of the client meanwhile, if it can come back."""
+        ctx.progress(1)
+        journal.write(key, f"sent away {ctx.close_stream()}")
+        async with asyncio.timeout(HANGS):
+            await journal.gates[key].wait()
+        ctx.progress(2)
+        return "back"
+
+    @app.tool
     async def report_late(ctx: Context, key: str) -> str:
         """Answer, and report afterwards."""
 

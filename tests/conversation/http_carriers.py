@@ -135,6 +135,18 @@ class UvicornHost:
             await _UVICORN.remove(path)
 
 
+class RunningHost:
+    """A server that others use as well, and that outlives each connection."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def open(self) -> str:
+        return self._url
+
+    async def close(self) -> None: ...
+
+
 # -- connections -----------------------------------------------------------------------------
 
 
@@ -205,6 +217,10 @@ class HostedHttp:
     def write(self, line: bytes) -> None:
         self.send(line)
 
+    async def end_server(self) -> None:
+        """End the server while the client is still there."""
+        await self._host.close()
+
     @property
     def is_open(self) -> bool:
         return self.is_connected
@@ -238,14 +254,16 @@ class HostedOldSse(HostedHttp):
 
 
 class HttpAddress:
-    """Where a client connects to, with a server for each connection."""
+    """Where a client connects to; `host` gives the server of each connection."""
 
-    def __init__(self, kind: OverHttp, variant: str) -> None:
-        self._kind = kind
-        self._variant = variant
+    def __init__(
+        self, host: Callable[[], Host], connection: Callable[[Host, Policy], HostedHttp]
+    ) -> None:
+        self._host = host
+        self._connection = connection
 
     def transport(self, policy: Policy) -> HostedHttp:
-        return self._kind.connection(self._variant, policy)
+        return self._connection(self._host(), policy)
 
 
 class OverHttp:
@@ -265,14 +283,16 @@ class OverHttp:
         self._host = host
         self._connection = connection
 
-    def connection(self, variant: str, policy: Policy) -> HostedHttp:
-        return self._connection(self._host(VARIANTS[variant]()), policy)
-
     def address(self, variant: str) -> HttpAddress:
-        return HttpAddress(self, variant)
+        return HttpAddress(lambda: self._host(VARIANTS[variant]()), self._connection)
+
+    async def shared_address(self, variant: str) -> tuple[HttpAddress, Callable[[], Any]]:
+        host = self._host(VARIANTS[variant]())
+        url = await host.open()
+        return HttpAddress(lambda: RunningHost(url), self._connection), host.close
 
     async def wire(self, variant: str) -> HostedHttp:
-        wire = self.connection(variant, Policy())
+        wire = self._connection(self._host(VARIANTS[variant]()), Policy())
         await wire.open_wire()
         return wire
 

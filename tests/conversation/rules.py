@@ -28,6 +28,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 # none before `initialize`, and no message before it can be part of one.
 CONNECTED: Final = ("memory", "stdio", "tcp", "unix", "old-sse")
 STREAMABLE: Final = ("http", "asgi")
+# Transports over which several clients of a script talk to one server.
+SHARED: Final = ("memory", "http", "asgi", "old-sse")
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, Protocol
 
 from tests.conversation.app import VARIANTS
-from tests.conversation.http_carriers import OVER_ASGI, OVER_HTTP, OVER_OLD_SSE
+from tests.conversation.http_carriers import OVER_ASGI, OVER_HTTP, OVER_OLD_SSE, OverHttp
 from tests.conversation.journal import HANGS
 from tests.conversation.rules import ROOT, Ruled
 from tests.conversation.server_log import ServerLog
@@ -164,6 +164,11 @@ class InMemory:
 
     def address(self, variant: str) -> Server:
         return VARIANTS[variant]()
+
+    async def shared_address(self, variant: str) -> tuple[Server, Callable[[], Awaitable[None]]]:
+        async def close() -> None: ...
+
+        return VARIANTS[variant](), close
 
     async def wire(self, variant: str) -> MemoryWire:
         wire = MemoryWire(VARIANTS[variant]())
@@ -876,9 +881,11 @@ class Talk:
         return client, record
 
     async def neighbours(self, variant: str, revisions: list[str]) -> list[Client]:
-        """Return clients of one and the same server, which has to be in this process."""
-        app = VARIANTS[variant]()
-        clients = [Client(Tap(app, self._judged_record()), revision=each) for each in revisions]
+        """Return clients of one and the same server, over a transport that can share one."""
+        assert isinstance(self._kind, InMemory | OverHttp)
+        address, close = await self._kind.shared_address(variant)
+        self._closers.append(close)
+        clients = [Client(Tap(address, self._judged_record()), revision=each) for each in revisions]
         for client in clients:
             self._closers.append(client.close)
             await client.connect()

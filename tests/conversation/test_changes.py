@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conversation.journal import HANGS
-from tests.conversation.rules import rule
+from tests.conversation.rules import SHARED, STREAMABLE, rule
 from tests.conversation.talking import PREFIX, Raw, Talk, Told
 from trunkline.errors import ConnectionLost
 from trunkline.spec.revisions import V2026_07_28
@@ -146,7 +146,7 @@ async def test_every_stream_of_a_client_hears_of_each_update(talk: Talk) -> None
         assert [each.kind for each in await changes(three, 1)] == ["tools"]
 
 
-@rule("E-109", "E-44", over=("memory",))
+@rule("E-109", "E-44", over=SHARED)
 async def test_every_subscriber_of_a_server_hears_of_each_update(talk: Talk) -> None:
     clients = await talk.neighbours("example", [talk.revision] * 4)
     streams = []
@@ -159,7 +159,7 @@ async def test_every_subscriber_of_a_server_hears_of_each_update(talk: Talk) -> 
         await stream.__aexit__(None, None, None)
 
 
-@rule("E-46", over=("memory",), until=NEW)
+@rule("E-46", over=("memory", *STREAMABLE), until=NEW)
 async def test_a_change_reaches_clients_of_both_eras_at_once(talk: Talk) -> None:
     old, new, other = await talk.neighbours("example", [talk.revision, NEW, NEW])
     async with old.listen(tools=True) as here, new.listen(tools=True) as there:
@@ -187,7 +187,7 @@ async def test_our_client_tells_its_streams_apart_and_leaves_them_by_name(talk: 
         assert [each.kind for each in await changes(other, 1)] == ["prompts"]
 
 
-@rule("BP-143", since=NEW, over=("memory",))
+@rule("BP-143", since=NEW, over=SHARED)
 async def test_a_stream_of_our_client_ends_with_the_connection(talk: Talk) -> None:
     client = await talk.connect()
     async with client.listen(tools=True) as stream:

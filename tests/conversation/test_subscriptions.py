@@ -87,8 +87,11 @@ async def test_a_server_that_ends_answers_its_streams(talk: Talk) -> None:
     raw = await talk.line()
     id, _ = await listen(raw, toolsListChanged=True)
     await raw.call("grow", kind="tool", names=["last"])
-    await raw.wire.close()
-    if talk.transport == "stdio":  # in memory there is nobody left to be answered
+    if talk.transport == "http":
+        await raw.wire.end_server()
+    else:
+        await raw.wire.close()
+    if talk.transport in ("stdio", "http"):  # elsewhere no client is left that could be answered
         result = (await raw.reply(id))["result"]
         assert result["_meta"][KEY] == id
         assert result["resultType"] == "complete"

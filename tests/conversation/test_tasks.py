@@ -11,7 +11,7 @@ import pytest
 
 from tests.conversation.interview import Interview, accept
 from tests.conversation.journal import HANGS
-from tests.conversation.rules import rule
+from tests.conversation.rules import SHARED, rule
 from tests.conversation.talking import PREFIX, TASKS, Raw, Talk, everything
 from trunkline.errors import Cancelled, PeerError
 from trunkline.spec.revisions import V2026_07_28
@@ -475,7 +475,7 @@ async def test_a_client_without_tasks_declares_none_and_gets_none(talk: Talk) ->
     assert not any(TASKS.encode() in line for who, line in record.lines if who == "client")
 
 
-@rule("SEC-37", "SEC-36", over=("memory",))
+@rule("SEC-37", "SEC-36", over=SHARED)
 async def test_where_nobody_has_a_name_the_id_of_a_task_is_the_right_to_it(talk: Talk) -> None:
     maker, other = await talk.neighbours("tasks", [talk.revision] * 2)
     key = fresh_key(talk.raw)
