@@ -48,6 +48,10 @@ class NoThreadFree(TrunklineError):
     """All threads are busy and the queue of waiting calls is full, or no thread can be started."""
 
 
+# Of a share without waiting calls, as nearly all are: an empty deque takes 600 bytes.
+_NO_JOBS: Final[deque[_Job]] = deque(maxlen=0)
+
+
 class ThreadShare:
     """The calls of one connection: how many are on threads, and those that wait for one."""
 
@@ -55,7 +59,7 @@ class ThreadShare:
 
     def __init__(self) -> None:
         self.busy = 0
-        self.jobs: deque[_Job] = deque()
+        self.jobs = _NO_JOBS
         self.is_gone = False
         # Busy threads whose places were given to others, since this share has left.
         self.abandoned = 0
@@ -215,6 +219,8 @@ class ThreadPool:
             raise NoThreadFree("all threads are busy")
         if not share.jobs and share not in self._turns:
             self._turns.append(share)
+        if share.jobs is _NO_JOBS:
+            share.jobs = deque()
         share.jobs.append(job)
         self._waiting += 1
         job.since = loop.time()

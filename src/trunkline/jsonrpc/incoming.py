@@ -57,14 +57,13 @@ class IncomingRequest(Struct, eq=False):
 class IncomingRequests:
     """The open requests of the other side."""
 
-    __slots__ = ("_deadlines", "_has_deadlines", "_open")
+    __slots__ = ("_deadlines", "_open")
 
     def __init__(self) -> None:
         # In plain JSON-RPC null is an id, and names one request at a time too.
         self._open: dict[RequestId | None, IncomingRequest] = {}
-        self._deadlines: Deadlines[RequestId | None] = Deadlines()
         # Most servers bound their handlers by other means and never set one.
-        self._has_deadlines = False
+        self._deadlines: Deadlines[RequestId | None] | None = None
 
     def __len__(self) -> int:
         return len(self._open)
@@ -93,8 +92,9 @@ class IncomingRequests:
         return True
 
     def _set_deadline(self, id: RequestId | None, deadline: float) -> None:
+        if self._deadlines is None:
+            self._deadlines = Deadlines()
         self._deadlines.set(id, deadline)
-        self._has_deadlines = True
 
     def find(self, id: RequestId) -> IncomingRequest | None:
         """Return the open request with this id."""
@@ -106,21 +106,22 @@ class IncomingRequests:
         if self._open.get(id) is not asked:
             return False
         del self._open[id]
-        if self._has_deadlines:
+        if self._deadlines is not None:
             self._deadlines.drop(id)
         return True
 
     def expire(self, now: float) -> list[IncomingRequest]:
         """Remove and return the requests whose deadline has passed."""
-        return [self._open.pop(id) for id in self._deadlines.due(now)]
+        due = () if self._deadlines is None else self._deadlines.due(now)
+        return [self._open.pop(id) for id in due]
 
     def next_deadline(self) -> float | None:
         """Return the earliest deadline."""
-        return self._deadlines.earliest()
+        return None if self._deadlines is None else self._deadlines.earliest()
 
     def drain(self) -> list[IncomingRequest]:
         """Remove and return all requests, oldest first, because the connection is lost."""
         everything = list(self._open.values())
         self._open.clear()
-        self._deadlines = Deadlines()
+        self._deadlines = None
         return everything

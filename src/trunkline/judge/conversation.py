@@ -57,7 +57,7 @@ from .rules.state import (
     key_of,
     object_at,
 )
-from .trace import Http, TextFault, TraceEntry, TraceFault
+from .trace import TextFault, TraceEntry, TraceFault, TraceHttp
 from .trace_writer import capture
 from .unknown import NOTHING_HIDDEN, HiddenPlaces
 
@@ -173,7 +173,7 @@ class Conversation:
         given: Any,
         sender: Role | None = None,
         transport: str = "",
-        http: Http | Mapping[str, Any] | None = None,
+        http: TraceHttp | Mapping[str, Any] | None = None,
     ) -> list[Finding]:
         """Return the findings about the next message, in order.
 
@@ -486,10 +486,10 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _as_entry(
-    given: Any, sender: Role | None, transport: str, http: Http | Mapping[str, Any] | None
+    given: Any, sender: Role | None, transport: str, http: TraceHttp | Mapping[str, Any] | None
 ) -> TraceEntry:
-    if http is not None and not isinstance(http, Http):
-        http = Http(**http)
+    if http is not None and not isinstance(http, TraceHttp):
+        http = TraceHttp(**http)
     if isinstance(given, str | bytes | bytearray | memoryview):
         raw = given if isinstance(given, str) else bytes(given)
         return TraceEntry(sender=sender, transport=transport, raw=raw, http=http)

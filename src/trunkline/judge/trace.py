@@ -27,11 +27,11 @@ from ..spec.rows import Role
 __all__ = [
     "HEADER",
     "VERSION",
-    "Http",
     "StreamId",
     "TextFault",
     "TraceEntry",
     "TraceFault",
+    "TraceHttp",
     "UnreadFrame",
     "read_trace",
 ]
@@ -46,7 +46,7 @@ _read: Final = Decoder().decode
 StreamId: TypeAlias = str | int
 
 
-class Http(Shown, Struct, frozen=True):
+class TraceHttp(Shown, Struct, frozen=True):
     """The HTTP side of a message: `method` and `path` of a request, `status` of a response."""
 
     method: str = ""
@@ -90,7 +90,7 @@ class TraceEntry(Shown, Struct, frozen=True):
     transport: str = ""
     message: Any = NOTHING
     raw: str | bytes | None = None
-    http: Http | None = None
+    http: TraceHttp | None = None
     # An HTTP request and everything sent in response to it share a stream.
     stream: StreamId | None = None
     connection: StreamId | None = None
@@ -272,10 +272,10 @@ def _is_text_fault(value: Any) -> bool:
     return all(type(value.get(name, "")) is str for name in ("rule", "where", "expected"))
 
 
-def _http(value: dict[str, Any]) -> Http:
+def _http(value: dict[str, Any]) -> TraceHttp:
     headers = value.get("headers")
     plain = None if headers is None else {name: str(item) for name, item in headers.items()}
-    return Http(
+    return TraceHttp(
         str(value.get("method") or "").upper(),
         str(value.get("path") or ""),
         value.get("status"),

@@ -28,7 +28,7 @@ from ..jsonrpc.tokenizer import message_heads
 from ..redaction import HIDDEN, conceal, conceal_message, may_hide
 from ..spec.jsonrpc import RULES
 from .messages.envelope import text_faults
-from .trace import HEADER, VERSION, Http, TextFault, TraceEntry, UnreadFrame
+from .trace import HEADER, VERSION, TextFault, TraceEntry, TraceHttp, UnreadFrame
 
 if TYPE_CHECKING:
     from ..jsonrpc.framing import Fault
@@ -228,7 +228,7 @@ def _fault_members(fault: TextFault) -> dict[str, str]:
     return {name: value for name, value in members.items() if value}
 
 
-def _http_members(http: Http) -> dict[str, object]:
+def _http_members(http: TraceHttp) -> dict[str, object]:
     members: dict[str, object] = {"method": http.method, "path": http.path}
     members |= {"status": http.status, "headers": http.headers}
     return {name: value for name, value in members.items() if value or value == {}}

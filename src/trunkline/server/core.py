@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -143,6 +143,7 @@ class ServerCore:
         self._cache_hints: dict[int, CacheHint] = {}
         self._life = SharedLifespan(f"<Server {self.name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
+        self._new_task: tuple[Any, Callable[[Any], asyncio.Task[Any]]] | None = None
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
@@ -256,6 +257,15 @@ class ServerCore:
             follow(what)
         if self.list_changed:
             self.streams.list_changed(what)
+
+    def new_task(self, loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[Any]]:
+        """Return what makes tasks of a loop, one object for all connections."""
+        if self._new_task is None or self._new_task[0] is not loop:
+            # As `create_task` would, without looking for a task factory each time.
+            is_plain = loop.get_task_factory() is None and isinstance(loop, asyncio.BaseEventLoop)
+            make = partial(asyncio.Task, loop=loop) if is_plain else loop.create_task
+            self._new_task = loop, make
+        return self._new_task[1]
 
     def _on_loops(self, act: Callable[[Connection], object]) -> None:
         """Call `act` with each connection, on its own event loop."""

@@ -10,9 +10,9 @@ import pytest
 
 from trunkline.errors import NOTHING
 from trunkline.judge.trace import (
-    Http,
     TraceEntry,
     TraceFault,
+    TraceHttp,
     read_trace,
 )
 from trunkline.judge.trace_writer import TraceWriter, write_entry
@@ -33,7 +33,7 @@ def test_an_entry_is_read_back_as_it_was_written() -> None:
         sender="server",
         transport="http",
         message=PING,
-        http=Http(status=200, headers={"Content-Type": "application/json"}),
+        http=TraceHttp(status=200, headers={"Content-Type": "application/json"}),
         stream=3,
         connection="c",
         event={"id": "7"},
@@ -122,7 +122,7 @@ def test_reading_takes_one_line_at_a_time() -> None:
 
 
 def test_headers_are_found_in_any_case() -> None:
-    http = Http(headers={"MCP-Session-Id": "x"})
+    http = TraceHttp(headers={"MCP-Session-Id": "x"})
     assert http.header("mcp-session-id") == "x"
     assert http.header("accept") is None
 
@@ -131,13 +131,13 @@ def test_headers_are_found_in_any_case() -> None:
     ("http", "written"),
     [
         (
-            Http(method="POST", path="/mcp", headers={"accept": "*/*"}),
+            TraceHttp(method="POST", path="/mcp", headers={"accept": "*/*"}),
             {"method": "POST", "path": "/mcp", "headers": {"accept": "*/*"}},
         ),
-        (Http(status=202, headers={}), {"status": 202, "headers": {}}),
+        (TraceHttp(status=202, headers={}), {"status": 202, "headers": {}}),
     ],
 )
-def test_what_an_http_exchange_has_not_is_not_written(http: Http, written: Any) -> None:
+def test_what_an_http_exchange_has_not_is_not_written(http: TraceHttp, written: Any) -> None:
     found = json.loads(write_entry(TraceEntry(sender="client", transport="http", http=http)))
     assert found["http"] == written
     assert next(iter(read_trace([json.dumps(found)]))).http == http
@@ -146,7 +146,7 @@ def test_what_an_http_exchange_has_not_is_not_written(http: Http, written: Any) 
 def test_secrets_are_hidden_wherever_they_stand() -> None:
     entry = TraceEntry(
         message={"params": {"password": "hunter2", "text": "Bearer abcdefgh", "progressToken": 1}},
-        http=Http(path="/mcp?access_token=hunter2", headers={"Authorization": "x hunter2"}),
+        http=TraceHttp(path="/mcp?access_token=hunter2", headers={"Authorization": "x hunter2"}),
         raw=None,
     )
     written = write_entry(entry)

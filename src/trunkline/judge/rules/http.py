@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from ...redaction import HIDDEN
 from ...spec.revisions import REVISIONS
-from ..trace import Http, TraceEntry
+from ..trace import TraceEntry, TraceHttp
 from .checker import Checker
 from .state import LISTEN, HttpExchange, ObservedMessage, State, fingerprint
 
@@ -36,7 +36,7 @@ def check_exchange(entry: TraceEntry, kinds: list[str], state: State, checker: C
 # -- requests --------------------------------------------------------------------------------
 
 
-def _check_request(http: Http, kinds: list[str], state: State, checker: Checker) -> None:
+def _check_request(http: TraceHttp, kinds: list[str], state: State, checker: Checker) -> None:
     path = [name.lower() for name, _ in parse_qsl(_query(http.path), keep_blank_values=True)]
     kept = "access_token" not in path and "token" not in path
     checker.check("mcp.auth.not-in-query", kept, "", http.path)
@@ -61,7 +61,7 @@ def _query(path: str) -> str:
         return ""
 
 
-def _check_session(http: Http, kinds: list[str], state: State, checker: Checker) -> None:
+def _check_session(http: TraceHttp, kinds: list[str], state: State, checker: Checker) -> None:
     session = state.session
     given = http.header(_SESSION)
     opens = "initialize" in kinds
@@ -85,7 +85,11 @@ def _check_session(http: Http, kinds: list[str], state: State, checker: Checker)
 
 
 def _check_answer(
-    http: Http, entry: TraceEntry, exchange: HttpExchange | None, state: State, checker: Checker
+    http: TraceHttp,
+    entry: TraceEntry,
+    exchange: HttpExchange | None,
+    state: State,
+    checker: Checker,
 ) -> None:
     challenge = http.header("www-authenticate")
     if challenge is not None and challenge != HIDDEN:
@@ -114,7 +118,7 @@ def _check_get(status: int, content: str, exchange: HttpExchange, checker: Check
 
 
 def _check_post(
-    http: Http,
+    http: TraceHttp,
     entry: TraceEntry,
     content: str,
     exchange: HttpExchange,
@@ -157,7 +161,7 @@ def _check_events(
         _check_ending(entry, kinds, exchange, checker)
 
 
-def _is_events(http: Http | None) -> bool:
+def _is_events(http: TraceHttp | None) -> bool:
     content = "" if http is None else http.header("content-type") or ""
     return content.partition(";")[0].strip().lower() == _EVENTS
 
@@ -241,7 +245,7 @@ def remember_exchange(
 
 
 def _open(
-    entry: TraceEntry, http: Http, seen: list[ObservedMessage], state: State, revision: str
+    entry: TraceEntry, http: TraceHttp, seen: list[ObservedMessage], state: State, revision: str
 ) -> None:
     exchange = HttpExchange(http.method or "POST", http.path, revision)
     exchange.calls = [each.call for each in seen if each.kind == "request" and each.call]
@@ -253,7 +257,7 @@ def _open(
     state.streams[entry.stream] = exchange
 
 
-def _begin(http: Http, exchange: HttpExchange, state: State) -> None:
+def _begin(http: TraceHttp, exchange: HttpExchange, state: State) -> None:
     exchange.status = exchange.status or http.status
     exchange.is_events = exchange.is_events or _is_events(http)
     session = state.session

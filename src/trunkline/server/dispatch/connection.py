@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
@@ -109,12 +108,14 @@ class Connection:
     """One connection, from its first byte to its last answer."""
 
     __slots__ = (
-        "_ended",
+        "_ending",
         "_frame_bytes",
         "_hears",
+        "_is_ended",
         "_policy",
         "_rev",
         "_session_bytes",
+        "_why",
         "budget",
         "core",
         "log_limit",
@@ -147,7 +148,10 @@ class Connection:
         self.budget = ByteBudget(connection_bytes(core.limits, largest), core.budget)
         # Whether the client can still send something.
         self._hears = True
-        self._ended: asyncio.Future[TransportError | None] = self.loop.create_future()
+        # Whether it has begun to close, why, and what `run` waits for.
+        self._is_ended = False
+        self._why: TransportError | None = None
+        self._ending: asyncio.Future[None] | None = None
         self.peer = Peer(
             core.newest_revision.codec(transport.name),
             write=transport.send,
@@ -180,7 +184,10 @@ class Connection:
         await transport.connect()
         grace = 0.0
         try:
-            grace = self._grace(await self._ended)
+            if not self._is_ended:
+                self._ending = self.loop.create_future()
+                await self._ending
+            grace = self._grace()
         finally:
             # Also when this task is cancelled: handlers clean up before the lifespan ends.
             await self._finish(grace)
@@ -192,19 +199,15 @@ class Connection:
         transport.on_error = self._input_ended
         transport.on_drained = self._drained
 
-    def on_end(self, act: Callable[[TransportError | None], object]) -> None:
-        """Call a function when the connection begins to close, in place of `run`."""
-        self._ended.add_done_callback(lambda ended: act(ended.result()))
+    async def finish(self) -> None:
+        """Finish open requests and close a connection that was attached without `run`."""
+        await self._finish(self._grace())
 
-    async def finish(self, why: TransportError | None) -> None:
-        """Finish open requests and close, for those that do not `run`."""
-        await self._finish(self._grace(why))
-
-    def _grace(self, why: TransportError | None) -> float:
+    def _grace(self) -> float:
         """Return how long handlers may run on, in seconds, after the connection began to end."""
         limits = self.core.limits
-        if why is not None:
-            self.log_limit.warning("connection closed: %s", why)
+        if self._why is not None:
+            self.log_limit.warning("connection closed: %s", self._why)
         elif self._listens():
             return limits.grace if self.runner.is_stopping else limits.linger
         return 0.0
@@ -250,8 +253,14 @@ class Connection:
 
     def end(self, why: TransportError | None = None) -> None:
         """Begin to close the connection; `why` is logged."""
-        if not self._ended.done():
-            self._ended.set_result(why)
+        if not self._is_ended:
+            self._is_ended, self._why = True, why
+            if self._ending is not None and not self._ending.done():
+                self._ending.set_result(None)
+            self._has_ended()
+
+    def _has_ended(self) -> None:
+        """Do what has to be done where `run` does not wait."""
 
     def _input_ended(self, why: TransportError | None) -> None:
         """Fail the requests to the client, since no reply will come."""
@@ -269,7 +278,7 @@ class Connection:
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new requests because the server stops; running handlers may finish."""
         was_stopping, self.runner.is_stopping = self.runner.is_stopping, True
-        if at_once or (self._ended.done() and not was_stopping):
+        if at_once or (self._is_ended and not was_stopping):
             # A client that closed its output and then sends a signal has waited already.
             if self._has_client_closed() and not was_stopping:
                 self.core.streams.finish(self)

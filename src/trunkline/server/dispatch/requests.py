@@ -137,14 +137,12 @@ class RequestRunner:
         self._serve = serve
         self._end = end
         self._loop = loop = asyncio.get_running_loop()
-        # As `create_task` would, without looking for a task factory each time.
-        is_plain = loop.get_task_factory() is None and isinstance(loop, asyncio.BaseEventLoop)
-        self._new_task = partial(asyncio.Task, loop=loop) if is_plain else loop.create_task
+        self._new_task = core.new_task(loop)
         self.at_work: dict[IncomingRequest, Context] = {}
         self.waiting: dict[IncomingRequest, None] = {}
         # Handlers that count, of requests and of notifications.
         self.running = 0
-        self._notified: set[asyncio.Task[None]] = set()
+        self._notified: dict[asyncio.Task[None], None] = {}
         self._room: list[asyncio.Future[None]] = []
         # Requests of sequential batches that have not been served yet, by batch.
         self._turns: dict[int, deque[IncomingRequest]] = {}
@@ -546,7 +544,7 @@ class RequestRunner:
         self.running += 1
         self.budget.charge(size)
         task = self._new_task(self._run_notification(entry, values))
-        self._notified.add(task)
+        self._notified[task] = None
         task.add_done_callback(partial(self._notification_ended, size))
 
     async def _run_notification(self, entry: Entry, values: Any) -> None:
@@ -567,7 +565,7 @@ class RequestRunner:
             )
 
     def _notification_ended(self, size: int, task: asyncio.Task[None]) -> None:
-        self._notified.discard(task)
+        self._notified.pop(task, None)
         self._core.in_flight -= 1
         self.running -= 1
         self.budget.release(size)

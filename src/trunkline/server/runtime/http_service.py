@@ -24,7 +24,6 @@ from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from ...concurrency.thread_pool import ThreadShare
-from ...errors import TransportError
 from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.outgoing import UnmatchedReply
 from ...jsonrpc.peer import ProtocolProblem, UnmatchedReplyEvent
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
+    from ...transports.base import Transport
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
     from ..core import ServerCore
@@ -71,7 +71,15 @@ _any: Final = Decoder().decode
 class _HttpConnection(Connection):
     """The connection of a session."""
 
-    __slots__ = ()
+    __slots__ = ("service",)
+
+    def __init__(self, core: ServerCore, transport: Transport, service: HttpService) -> None:
+        super().__init__(core, transport)
+        self.service = service
+        self.attach()
+
+    def _has_ended(self) -> None:
+        self.service.finish(self)
 
     def use_session(self, session: HandshakeSession) -> None:
         """Use a negotiated session, whose revision decides about its streams."""
@@ -132,7 +140,7 @@ class _SingleConnection(_HttpConnection):
             runner.running
             or runner.waiting
             or len(self.peer.incoming)
-            or self._ended.done()
+            or self._is_ended
             or self.budget.used
         )
 
@@ -219,15 +227,18 @@ class HttpService:
     def open_session(self, session: HttpSession) -> None:
         """Serve a new session."""
         core = self._core
-        connection = _HttpConnection(core, session)
+        connection = _HttpConnection(core, session, self)
         connection.principal = session.owner
         connection.log_limit = self._log_limit
         session.is_connected = True
         session.on_end = connection.end
-        name = hashlib.sha256(session.id.encode()).hexdigest()
-        session.log = EventLog(self._event_store(), name, self._limits, self._store_failed)
-        self._serve(connection)
+        core.connections.add(connection)
         self._sessions[session] = connection
+
+    def event_log(self, session_id: str) -> EventLog:
+        """Return a log for the events of a session."""
+        name = hashlib.sha256(session_id.encode()).hexdigest()
+        return EventLog(self._event_store(), name, self._limits, self._store_failed)
 
     def has_session(self, session: HttpSession) -> bool:
         """Return True if `initialize` succeeded."""
@@ -271,11 +282,10 @@ class HttpService:
 
     def _new_single(self) -> _SingleConnection:
         transport = SingleRequest()
-        connection = _SingleConnection(self._core, transport)
+        connection = _SingleConnection(self._core, transport, self)
         connection.log_limit = self._log_limit
         transport.on_gone = connection.cancel_requests
         transport.on_free = partial(self._release, connection)
-        self._serve(connection)
         return connection
 
     def _release(self, connection: _SingleConnection) -> None:
@@ -297,22 +307,18 @@ class HttpService:
 
     # -- the end -----------------------------------------------------------------------------
 
-    def _serve(self, connection: Connection) -> None:
-        connection.attach()
-        self._core.connections.add(connection)
-        connection.on_end(partial(self._finish, connection))
-
-    def _finish(self, connection: Connection, why: TransportError | None) -> None:
-        task = self._loop.create_task(self._finishing(connection, why))
+    def finish(self, connection: Connection) -> None:
+        """Finish what a connection that ends has begun."""
+        task = self._loop.create_task(self._finishing(connection))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _finishing(self, connection: Connection, why: TransportError | None) -> None:
+    async def _finishing(self, connection: Connection) -> None:
         session: Any = connection.transport
         if self._sessions.pop(session, None) is not None and self.on_session_end is not None:
             self.on_session_end(session)
         try:
-            await connection.finish(why)
+            await connection.finish()
         finally:
             self._core.connections.discard(connection)
             if not isinstance(connection, _SingleConnection):

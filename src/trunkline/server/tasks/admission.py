@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from ..registry.entries import ToolEntry
     from .lifecycle import Tasks
 
-__all__ = ["Admission", "DeferredTaskAsker", "TaskStart", "admit"]
+__all__ = ["DeferredTaskAsker", "TaskAdmission", "TaskStart", "admit"]
 
 
-class Admission(NamedTuple):
+class TaskAdmission(NamedTuple):
     """When a call becomes a task, if at all, and how long the task is kept."""
 
     # Before the handler runs, after `TaskSettings.quick`, or on `become_task`; None: never.
@@ -60,44 +60,46 @@ class Admission(NamedTuple):
 
 def admit(
     app: ServerCore, context: Context, entry: ToolEntry, requested: Raw | UnsetType
-) -> Admission | None:
+) -> TaskAdmission | None:
     """Return how a call is served, or None if it was rejected. `requested` is its `task` member."""
     form = task_form(context.revision)
     if form == "core" and EXTENSION in app.extensions:
         return _admit_core(context, entry, requested)
     if form == "extension":
         return _admit_extension(context, entry)
-    return Admission()
+    return TaskAdmission()
 
 
-def _admit_core(context: Context, entry: ToolEntry, requested: Raw | UnsetType) -> Admission | None:
+def _admit_core(
+    context: Context, entry: ToolEntry, requested: Raw | UnsetType
+) -> TaskAdmission | None:
     if requested is UNSET:
         if entry.task == "required":
             return _reject(context, ErrorKind.TASK_REQUIRED)
-        return Admission()
+        return TaskAdmission()
     if entry.task == "never":
         return _reject(context, ErrorKind.TASK_NOT_ALLOWED)
     try:
-        return Admission("call", must=True, ttl=read_ttl(requested))
+        return TaskAdmission("call", must=True, ttl=read_ttl(requested))
     except ValidationError as error:
         return _reject(context, ErrorKind.INVALID_PARAMS, plain(error))
 
 
-def _admit_extension(context: Context, entry: ToolEntry) -> Admission | None:
+def _admit_extension(context: Context, entry: ToolEntry) -> TaskAdmission | None:
     must = entry.task == "required"
     if entry.task == "never":
-        return Admission()
+        return TaskAdmission()
     if declares(context._caller, EXTENSION):
         if entry.task_start == "handler":
-            return Admission("handler", must=must)
-        return Admission("call" if must else "soon", must=must)
+            return TaskAdmission("handler", must=must)
+        return TaskAdmission("call" if must else "soon", must=must)
     if must:
         refuse_undeclared(context._connection, context._asked, context._rev, EXTENSION)
         return None
-    return Admission()
+    return TaskAdmission()
 
 
-def _reject(context: Context, kind: str, text: str | None = None) -> Admission | None:
+def _reject(context: Context, kind: str, text: str | None = None) -> TaskAdmission | None:
     context._connection.refuse(context._asked, context._rev.policy, kind, text)
     return None
 

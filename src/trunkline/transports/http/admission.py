@@ -22,7 +22,7 @@ The rules that live here, and only here:
 * The host that a trusted proxy reports takes the place of Host.  [RFC 7239, section 5.3]
 * CORS is off by default. When on, a response names the exact origin, never `*`, and allows no
   credentials: MCP authorizes by header, and a cookie would be sent by any page. A preflight
-  carries no authorization, so it is answered before that is checked.  [WHATWG Fetch, section 3.2]
+  carries no authorization, so it is answered before that is checked.  [WHATWG Fetch, CORS protocol]
 """
 
 from __future__ import annotations

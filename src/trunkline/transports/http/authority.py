@@ -8,7 +8,7 @@ The rules that live here, and only here:
   them, and each is a second spelling of a name.  [RFC 3986, section 3.2; RFC 9110, section 7.2]
 * Hosts are compared without case.  [RFC 3986, section 3.2.2]
 * An origin is a scheme, a host and a port, and nothing after them. The opaque origin `null` is
-  not one: sandboxed frames of any page send it.  [RFC 6454, section 6.1; WHATWG HTML, origin]
+  not one: sandboxed frames of any page send it.  [RFC 6454, section 7]
 """
 
 from __future__ import annotations

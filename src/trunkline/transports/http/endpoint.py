@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ...jsonrpc.framing import Oversize
     from ...jsonrpc.messages import ErrorObject
     from .admission import Admission
+    from .event_log import EventLog
     from .exchange import Headers, Responder
     from .request import HttpRequest
     from .sessions import HttpSession
@@ -74,6 +75,10 @@ class Service(Protocol):
 
     def single(self, client: str, principal: str | None) -> SingleRequest | None:
         """Return a transport for one request, or None if the client has too many."""
+        ...
+
+    def event_log(self, session_id: str) -> EventLog:
+        """Return a log for the events of a session."""
         ...
 
     def handshake_status(self, error: ErrorObject | InvalidMessage) -> int:
@@ -138,6 +143,8 @@ class Endpoint:
         if path != "/" and not path.endswith("/"):
             self._routes[f"{path}/"] = self._mcp
         self._tasks: set[asyncio.Task[None]] = set()
+        # One object for all sessions.
+        self._make_log = service.event_log
 
     # -- admission ---------------------------------------------------------------------------
 
@@ -343,6 +350,7 @@ class Endpoint:
             headers: Headers = ((b"retry-after", b"10"),)
             self.refuse(responder, Refusal(503, "Too many sessions", headers), request)
             return
+        session.make_log = self._make_log
         self.service.open_session(session)
         exchange = self._exchange(request, responder, session)
         exchange.session_id = session.id.encode()

@@ -5,10 +5,10 @@ timers (the generic cell rate algorithm). The clock is handed in.
 
 The rules that live here, and only here:
 
-* An IPv6 client is its network of 64 bits: a single subscriber has at least that many
-  addresses to send from.  [RFC 6177, section 2]
-* A refused request takes nothing from its bucket, so a client that waits as long as it was told
-  is admitted.  [RFC 6585, section 4]
+* An IPv6 client is its network of 64 bits: within it a host chooses its address.
+  [RFC 4291, section 2.5.1]
+* A refused request takes nothing from its bucket, so a client that waits for `Retry-After` is
+  admitted.  [RFC 6585, section 4]
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RateLimit:
 
     def __init__(self, rate: float, burst: int) -> None:
         self._interval = 1 / rate
-        self._tolerance = (burst - 1) / rate + _EARLY_S
+        self._tolerance = (burst - 1) / rate
         # When the bucket of each client is full again; the longest silent client first.
         self._buckets: OrderedDict[str | int, float] = OrderedDict()
 
@@ -49,12 +49,12 @@ class RateLimit:
         if full_at < now:
             full_at = now
         excess = full_at - now - self._tolerance
-        is_admitted = excess <= 0
+        is_admitted = excess <= _EARLY_S
         buckets[key] = full_at + self._interval if is_admitted else full_at
         buckets.move_to_end(key)
         if len(buckets) > MAX_CLIENTS:
             buckets.popitem(last=False)
-        return None if is_admitted else excess + _EARLY_S
+        return None if is_admitted else excess
 
 
 def _key(client: str) -> str | int:

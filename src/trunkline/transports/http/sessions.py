@@ -16,11 +16,10 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ..base import HIGH_WATER, ignore
+from ..base import LOW_WATER, ignore
 from .exchange import event_of
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ class HttpSession:
         "is_connected",
         "is_resumable",
         "log",
+        "make_log",
         "name",
         "on_drained",
         "on_end",
@@ -83,7 +83,9 @@ class HttpSession:
         # Set with the revision: whether streams have ids, and begin with an empty event.
         self.is_resumable = False
         self.primes = False
+        # Made for the first stream.
         self.log: EventLog | None = None
+        self.make_log: Callable[[str], EventLog] | None = None
         self.is_connected = False
         # Messages for which there was no stream.
         self.dropped = 0
@@ -91,8 +93,8 @@ class HttpSession:
         # The stream for what belongs to no request.
         self._listening: Exchange | None = None
         self._next_stream = 1
-        # Exchanges whose client reads slowly, and the bytes sent in all.
-        self._slow: set[Exchange] = set()
+        # Exchanges whose client reads slowly, and the bytes sent in all. Most have none.
+        self._slow: set[Exchange] | None = None
         self._sent = 0
 
     def __repr__(self) -> str:
@@ -174,10 +176,11 @@ class HttpSession:
     def is_slow(self, exchange: Exchange, value: bool) -> None:
         """Note that the client of an exchange reads slowly, or again as it should."""
         if value:
+            self._slow = self._slow or set()
             self._slow.add(exchange)
-        elif exchange in self._slow:
+        elif self._slow is not None and exchange in self._slow:
             self._slow.discard(exchange)
-            if self.backlog < HIGH_WATER // 4:
+            if self.backlog < LOW_WATER:
                 self.on_drained()
 
     def event(self, exchange: Exchange, frame: bytes) -> bytes:
@@ -191,8 +194,10 @@ class HttpSession:
 
     def priming_event(self, exchange: Exchange) -> bytes:
         """Number a stream that can be resumed; return the event that it begins with, if any."""
-        if not self.is_resumable or self.log is None:
+        if not self.is_resumable or self.make_log is None:
             return b""
+        if self.log is None:
+            self.log = self.make_log(self.id)
         exchange.stream, self._next_stream = self._next_stream, self._next_stream + 1
         if not self.primes:
             return b""
@@ -204,6 +209,8 @@ class HttpSession:
     def exchange_ended(self, exchange: Exchange) -> None:
         """Forget an exchange whose response is complete."""
         self.exchanges.pop(exchange, None)
+        if not self.exchanges:
+            self.exchanges = {}  # one that was used takes 100 bytes more
         self.is_slow(exchange, False)
         if self._listening is exchange:
             self._listening = None
@@ -224,7 +231,7 @@ class SessionTable:
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+        self._sessions: dict[str, HttpSession] = {}
         # By cause: sessions that were ended here.
         self.ended: dict[str, int] = {"idle": 0, "lifetime": 0, "evicted": 0}
 
@@ -249,7 +256,9 @@ class SessionTable:
         if session is None or session.owner != owner:
             return None
         session.used = now
-        self._sessions.move_to_end(id)
+        # To the end: those at the start are the idlest. An OrderedDict takes 100 bytes for each.
+        del self._sessions[id]
+        self._sessions[id] = session
         return session
 
     def discard(self, session: HttpSession) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from trunkline.judge import Conversation, Finding, TraceEntry
-from trunkline.judge.trace import Http
+from trunkline.judge.trace import TraceHttp
 from trunkline.spec.rows import Role
 
 PREFIX: Final = "io.modelcontextprotocol/"
@@ -119,7 +119,7 @@ def over(
 ) -> TraceEntry:
     """Return an entry, or one without a message, as part of an HTTP exchange."""
     entry = TraceEntry(sender=by) if entry is None else entry
-    http = Http(method, path, status, headers)
+    http = TraceHttp(method, path, status, headers)
     return replace(entry, transport="http", http=http, stream=stream, **facts)
 
 
