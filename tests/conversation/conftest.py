@@ -18,7 +18,7 @@ import pytest
 
 from tests.conversation.journal import HANGS
 from tests.conversation.rules import Ruled
-from tests.conversation.talking import TRANSPORTS, Shared, Talk, bounded
+from tests.conversation.talking import HANDSHAKE, TRANSPORTS, Shared, Talk, bounded
 
 _HERE: Final = Path(__file__).parent
 _IS_FOLLOWED: Final = "_is_followed_by_a_script"
@@ -116,13 +116,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
     """Return the revisions in which a script is played over a transport.
 
-    In memory that is each of them. What carries the messages knows no revision, so over the other
-    transports the oldest and the newest do, unless the run is full.
+    In memory that is each of them. Most of what carries the messages knows no revision, so over
+    the other transports the oldest and the newest do, unless the run is full. Over HTTP, where a
+    session differs from a single request, so does the newest with a session.
     """
     found = tuple(filter(TRANSPORTS[transport].when.holds, ruled.revisions))
     if not TRANSPORTS[transport].is_cheap and ruled.is_fresh:
         return found[-1:]
-    return found if full or transport == "memory" else (*found[:1], *found[1:][-1:])
+    if full or transport == "memory":
+        return found
+    chosen = {*found[:1], *found[-1:]}
+    if transport == "http":
+        chosen.update(tuple(filter(HANDSHAKE.holds, found))[-1:])
+    return tuple(sorted(chosen))
 
 
 @pytest.hookimpl(tryfirst=True)
