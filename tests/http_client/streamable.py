@@ -41,8 +41,7 @@ from trunkline.errors import TransportError
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.jsonrpc.policy import Policy
 from trunkline.jsonrpc.sse import EventReader
-from trunkline.judge.trace import Http as HttpFacts
-from trunkline.judge.trace import TraceEntry
+from trunkline.judge.trace import TraceEntry, TraceHttp
 from trunkline.spec.revisions import V2025_06_18, V2026_07_28, Window
 from trunkline.transports.base import Frame, ignore
 
@@ -69,14 +68,14 @@ class _Conversation(Exchange):
         self.is_per_request = False
         self.on_head = self._begun
         self.on_end = self._ended
-        facts = HttpFacts(self.method, self.target, None, dict(self.sent_headers))
+        facts = TraceHttp(self.method, self.target, None, dict(self.sent_headers))
         self._tell("client", self.sent_body, facts)
 
     def _tell(
         self,
         sender: Any,
         raw: bytes | None,
-        facts: HttpFacts | None = None,
+        facts: TraceHttp | None = None,
         event: dict[str, Any] | None = None,
         *,
         ends: bool = False,
@@ -96,7 +95,7 @@ class _Conversation(Exchange):
     def _tell_answer(
         self, raw: bytes | None, event: dict[str, Any] | None = None, *, ends: bool = False
     ) -> None:
-        self._tell("server", raw, HttpFacts("", "", self.status, self.headers), event, ends=ends)
+        self._tell("server", raw, TraceHttp("", "", self.status, self.headers), event, ends=ends)
 
     def _begun(self) -> None:
         if 200 <= self.status < 300 and self.content_type == EVENTS:
