@@ -78,10 +78,11 @@ class Uvicorn:
         """Serve an application at a path of its own; return its URL."""
         self._count += 1
         path = f"/{self._count}/mcp"
-        self._apps[path] = app.asgi(path=path)
+        self._apps[path] = app.asgi(path=path, hosts=["127.0.0.1"])
         if self._server is None:
             config = uvicorn.Config(
                 self._dispatch,
+                interface="asgi3",
                 port=0,
                 log_config=None,
                 access_log=False,
