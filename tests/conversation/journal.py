@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
 from typing import Final
 
@@ -64,7 +65,11 @@ def add_waiting_tools(app: Server, journal: Journal) -> None:
     def hold_a_thread(key: str, ctx: Context) -> str:
         """Wait on a thread, which nobody can stop, and return all the same."""
         journal.write(key, "began")
-        journal.thread_gates[key].wait(HANGS)
+        gate, until, is_noted = journal.thread_gates[key], time.monotonic() + HANGS, False
+        while not gate.wait(0.01) and time.monotonic() < until:
+            if ctx.cancelled and not is_noted:
+                is_noted = True
+                journal.write(key, "cancelled")
         journal.write(key, f"returned {ctx.cancelled}")
         return f"late {key}"
 

@@ -206,9 +206,10 @@ async def test_a_late_result_of_a_thread_is_dropped(talk: Talk) -> None:
     id = raw.start("tools/call", {"name": "hold_a_thread", "arguments": {"key": key}})
     assert await raw.text("noted", key=key) == ["began"]
     raw.notify(CANCELLED, {"requestId": id})
-    await raw.settle()
+    assert await raw.text("noted", key=key, count=2) == ["began", "cancelled"]
     await raw.call("release", key=key)
-    assert await raw.text("noted", key=key, count=2) == ["began", "returned True"]
+    notes = await raw.text("noted", key=key, count=3)
+    assert notes == ["began", "cancelled", "returned True"]
     assert [each for each in await raw.settle() if each.get("id") == id] == []
 
 
@@ -253,9 +254,10 @@ async def test_a_cancelled_task_of_ours_cancels_its_call(talk: Talk) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    await client.call_tool("noted", {"key": key, "count": 2})
     await client.call_tool("release", {"key": key})
-    notes = await client.call_tool("noted", {"key": key, "count": 2}, result_type=list[str])
-    assert notes.value == ["began", "returned True"]
+    notes = await client.call_tool("noted", {"key": key, "count": 3}, result_type=list[str])
+    assert notes.value == ["began", "cancelled", "returned True"]
     assert client.is_connected
 
 
