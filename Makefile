@@ -10,6 +10,8 @@ BENCH_VENV := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 INTEROP_VENV := .venv-interop
 INTEROP_READY := $(INTEROP_VENV)/.ready
+CONFORMANCE_VENV := .venv-conformance
+CONFORMANCE_READY := $(CONFORMANCE_VENV)/.ready
 MUTANTS_VENV := .venv-mutants
 MUTANTS_READY := $(MUTANTS_VENV)/.ready
 DOCS_VENV := .venv-docs
@@ -31,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-full dist test test-all check format lint types unit spec-check structs exports \
 	sync-client vectors requirements parity \
-	prose census limits interop docs fuzz soak mutants bench bench-quick clean
+	prose census limits interop conformance docs fuzz soak mutants bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +112,10 @@ limits: $(READY) ## Print the costs that are limited without a clock: calls, mod
 interop: $(INTEROP_READY) ## Talk to the official SDK over stdio, in both directions and both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 
+conformance: $(CONFORMANCE_READY) ## Run the official conformance suites against examples/everything_server.py
+	@$(CONFORMANCE_VENV)/bin/python -m conformance.run
+	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --asgi
+
 docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.html
 	@rm -rf site
 	@$(DOCS_VENV)/bin/python -m sphinx -W --keep-going -q -E -d $(DOCS_VENV)/doctrees docs site
@@ -134,7 +140,7 @@ bench-quick: $(BENCH_READY) ## The same, short and without the verdict
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt
@@ -155,6 +161,10 @@ $(BENCH_READY): pyproject.toml requirements/bench.txt
 
 $(INTEROP_READY): pyproject.toml requirements/interop.txt
 	@$(PYTHON) tools/environment.py $(INTEROP_VENV) requirements/interop.txt
+	@touch $@
+
+$(CONFORMANCE_READY): pyproject.toml requirements/conformance.txt
+	@$(PYTHON) tools/environment.py $(CONFORMANCE_VENV) requirements/conformance.txt
 	@touch $@
 
 $(MUTANTS_READY): pyproject.toml requirements/mutants.txt requirements/dev.txt requirements/docs.txt

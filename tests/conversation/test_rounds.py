@@ -105,11 +105,16 @@ async def test_what_was_answered_is_not_asked_again_and_the_rest_is(talk: Talk) 
 
 
 @rule("BP-138", since=NEW)
-async def test_answers_without_a_state_answer_nothing(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "hello")
+async def test_answers_without_a_state_answer_only_what_has_a_key_of_its_own(talk: Talk) -> None:
+    line = await talk.able_line("asking")
+    call = Interview.of_tool(line, "hello")
     await call.round()
-    call.send_again({"user_name": accept(name="Ada")})
-    assert list((await call.round())["inputRequests"]) == ["user_name"]
+    call.send_again({"user_name": accept(name="Ada"), "extra": 5})
+    assert await call.text() == "Hello, Ada!"
+    call = Interview.of_tool(line, "hello_from_a_thread")
+    (key,) = (await call.round())["inputRequests"]
+    call.send_again({key: accept(name="Ada")})
+    assert list((await call.round())["inputRequests"]) == [key]
 
 
 @rule("BP-138", since=NEW)

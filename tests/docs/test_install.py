@@ -18,7 +18,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # What proves that an extra is there, by its name.
 USES = {
+    "all": "import cryptography, jsonschema_rs, opentelemetry.trace",
     "crypto": "from cryptography.hazmat.primitives.ciphers.aead import AESGCM",
+    "otel": "from opentelemetry import trace",
     "schema": "import jsonschema_rs",
 }
 SECONDS = 300

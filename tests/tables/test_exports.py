@@ -23,9 +23,10 @@ EXPORTS = {
     """,
     "trunkline.server": """
         AcceptedElicitation CacheHint ChoiceTitles ClientRequest Context DeclinedElicitation
-        ElicitationResult Extension InvalidClientResponse InvalidRequestState MissingCapability
-        ParamHeader ReplayMismatch RequestStateTooLarge RoundTripLimitExceeded Server ServerLimits
-        ServerListener ServerStats SocketLimits TaskSettings ToolOutput
+        ElicitationResult Extension InvalidClientResponse InvalidRequestState JsonFormatter
+        METRICS_CONTENT_TYPE MissingCapability ParamHeader ReplayMismatch RequestStateTooLarge
+        RoundTripLimitExceeded Server ServerLimits ServerListener ServerStats SocketLimits
+        TaskSettings ToolOutput
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify

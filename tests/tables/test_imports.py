@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "store": {"errors", "redaction", "spec", "jsonrpc"},
     "transports": {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
+        "store",  # the events of HTTP streams that can be resumed
     },
     "server": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
@@ -51,8 +52,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "compat": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"},
     "cli": {
-        *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),
-        *("server", "client"),
+        *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "store"),
+        *("transports", "server", "client"),
     },
     "__main__": {"cli"},
     "__init__": {"errors", "judge", "jsonrpc", "mcp", "spec", "transports", "server", "client"},
@@ -68,6 +69,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "client_requests": {"handlers", "registry", "dispatch"},
         "subscriptions": {"handlers", "registry", "dispatch"},
         "runtime": {"handlers", "registry", "dispatch"},
+        "observability": {"handlers", "registry", "dispatch"},
         "tasks": {
             *("handlers", "registry", "dispatch", "client_requests", "subscriptions", "runtime"),
         },

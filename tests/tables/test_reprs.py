@@ -66,6 +66,7 @@ OURS: Final = {
     "server.handlers.docstrings.Docstring": "a docstring of the author",
     "server.handlers.output.Output": "a signature of the author",
     "server.handlers.output._OutputMarker": "a constant",
+    "server.observability.prometheus._Row": "a row of the metrics page",
     "server.registry.entries.Completer": "the name the author gave",
     "server.registry.entries.Entry": "the name the author gave",
     "server.registry.entries.PromptEntry": "the name the author gave",
@@ -133,6 +134,7 @@ TYPED: Final = {
     "server.context.Context": "a method, a name and an id, redacted",
     "server.core.ServerCore": "its name and counts",
     "server.dispatch.revision.ServerRevision": "its name",
+    "server.runtime.http_listener.HttpListener": "its address",
     "server.runtime.listener.ServerListener": "its address",
     "server.subscriptions.registry.SubscriptionRegistry": "its name and counts",
     "server.tasks.admission.TaskAdmission": "constants and a number",
@@ -146,6 +148,7 @@ TYPED: Final = {
     "store.values.RecordPage": "keys, redacted, and a cursor",
     "store.values.Stored": "the length of its value",
     "store.values.Key": "parts of a key, redacted; refuses other characters",
+    "transports.http.exchange.Exchange": "its request, redacted, and a constant",
     "transports.tap.Tapped": "an address, redacted",
 }
 # Rows and tables of specifications hold nothing else.

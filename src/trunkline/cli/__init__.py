@@ -26,7 +26,7 @@ _GROUPS = {
         "ping": "check that a server answers, and how fast",
     },
     "write a server": {
-        "serve": "run a server from a file, on stdio or a socket",
+        "serve": "run a server from a file, on stdio, over HTTP or on a socket",
         "proxy": "join a client and a server; record and check their messages",
         "diff": "compare two servers: what changed, and whether it breaks clients",
     },

@@ -23,6 +23,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "extensions": "Extension",
         "handlers.arguments": "ParamHeader",
         "handlers.output": "ToolOutput",
+        "observability.json_log": "JsonFormatter",
+        "observability.prometheus": "CONTENT_TYPE=METRICS_CONTENT_TYPE",
         "runtime.listener": "ServerListener",
         "settings": "CacheHint ServerLimits SocketLimits TaskSettings",
         "stats": "ServerStats",

@@ -15,6 +15,8 @@ from .context import Context as Context
 from .extensions import Extension as Extension
 from .handlers.arguments import ParamHeader as ParamHeader
 from .handlers.output import ToolOutput as ToolOutput
+from .observability.json_log import JsonFormatter as JsonFormatter
+from .observability.prometheus import CONTENT_TYPE as METRICS_CONTENT_TYPE
 from .runtime.listener import ServerListener as ServerListener
 from .settings import CacheHint as CacheHint
 from .settings import ServerLimits as ServerLimits
@@ -34,6 +36,8 @@ __all__ = [
     "Extension",
     "InvalidClientResponse",
     "InvalidRequestState",
+    "JsonFormatter",
+    "METRICS_CONTENT_TYPE",
     "MissingCapability",
     "ParamHeader",
     "ReplayMismatch",

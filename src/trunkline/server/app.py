@@ -49,10 +49,14 @@ from .stats import ServerStats, stats_of
 if TYPE_CHECKING:
     import socket
 
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
     from ..store.base import Store
     from ..transports.addresses import Http, Tcp, Unix
     from ..transports.base import Transport
     from ..transports.http.settings import HttpLimits, HttpSettings
+    from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
     from .runtime.listener import ServerListener
 
@@ -672,6 +676,62 @@ class Server:
         """
         return stats_of(self._core)
 
+    # -- metrics and tracing -----------------------------------------------------------------
+
+    def enable_metrics(self) -> None:
+        """Measure how long requests take, for `metrics_page`.
+
+        Connections that are open already are not measured, so call it before the server runs.
+        """
+        # Imported here, as below: a server without it has none of it in memory.
+        from .observability.prometheus import enable_metrics
+
+        enable_metrics(self._core)
+
+    def metrics_page(self) -> bytes:
+        """Return the metrics of this server in the Prometheus text format.
+
+        It has what `stats` returns and, after `enable_metrics`, the durations of requests. Its
+        content type is `trunkline.server.METRICS_CONTENT_TYPE`. May be called from any thread.
+        """
+        from .observability.prometheus import metrics_page
+
+        return metrics_page(self._core)
+
+    def enable_tracing(
+        self,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        client_context: bool = True,
+        record_content: bool = False,
+    ) -> None:
+        """Record a span and a duration of each request with OpenTelemetry.
+
+        Connections that are open already are not traced, so call it before the server runs.
+
+        Args:
+            tracer_provider, meter_provider: where spans and durations go; the global ones of
+                OpenTelemetry by default.
+            client_context: a span is a child of the span that the client names in `_meta`, and
+                handlers get the client's baggage. False ignores both, for untrusted clients.
+            record_content: also record arguments and results of tools, URIs of resources and
+                texts of errors, with credentials hidden.
+
+        Raises:
+            ImportError: the `otel` extra is not installed.
+            RuntimeError: tracing is enabled already.
+        """
+        from .observability.tracing import enable_tracing
+
+        enable_tracing(
+            self._core,
+            tracer_provider,
+            meter_provider,
+            client_context=client_context,
+            record_content=record_content,
+        )
+
     @with_hints(RUN_OPTIONS)
     def run(
         self,
@@ -754,6 +814,36 @@ class Server:
         from .runtime.listen import listen
 
         return listen(self._core, address, limits, http, sock)
+
+    def asgi(
+        self,
+        path: str = "/mcp",
+        *,
+        hosts: Sequence[str] = (),
+        http: HttpSettings | None = None,
+        limits: HttpLimits | None = None,
+    ) -> AsgiApp:
+        """Return the server as an ASGI application, to run by itself or to mount in another one.
+
+            app = Starlette(routes=[Mount("/", server.asgi(hosts=["mcp.example.org"]))])
+
+        It needs no lifespan events: the first request enters the lifespan of the server. Each
+        process that serves it has its own sessions, and each event loop needs its own application.
+
+        Args:
+            path: where MCP is served, below the mount point or in all.
+            hosts: names that clients use for this server, beside `localhost`; requests to any
+                other are refused. They are added to those in `http`.
+            http: as for `run`.
+            limits: as for `run`; those of connections are up to the server that runs it.
+
+        Raises:
+            ValueError: the path or a host is not one, or a setting needs a socket of its own.
+        """
+        # Imported here: a server on standard streams has no HTTP.
+        from .runtime.asgi import asgi
+
+        return asgi(self._core, path, hosts, http, limits)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; return after open requests were answered.

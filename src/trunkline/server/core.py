@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from ..transports.base import Transport
     from .app import Server
     from .client_requests.multi_round_trip import RoundTrips
+    from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
+    from .observability.operations import Observer, OperationRecorder, Serve
     from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
 
@@ -111,6 +113,9 @@ class ServerCore:
         self.extensions: dict[str, Extended] = {}
         self.extension_methods: dict[str, MethodHandler] = {}
         self.middleware: tuple[Middleware, ...] = ()
+        # Metrics and tracing; `observe` wraps the requests of a new connection, None if off.
+        self.observers: tuple[Observer, ...] = ()
+        self.observe: Callable[[Connection, Serve, Serve], OperationRecorder] | None = None
         # Called with the list that changed, for servers that mount this one; servers mounted here.
         self.mount_updates: list[Callable[[str], None]] = []
         self.mounted: list[ServerCore] = []
@@ -119,7 +124,7 @@ class ServerCore:
         self.has_resources: bool = False
         self.has_prompts: bool = False
         self.connections: set[Connection] = set()
-        self.listeners: set[HttpListener | ServerListener] = set()
+        self.listeners: set[AsgiApp | HttpListener | ServerListener] = set()
         self.streams = SubscriptionRegistry(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
         # Made on first use if none was given.

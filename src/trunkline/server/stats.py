@@ -35,6 +35,8 @@ class ServerStats(Struct, frozen=True, kw_only=True):
     unread_bytes: int
     threads_busy: int
     threads_waiting: int
+    # Open `subscriptions/listen` requests.
+    streams: int
     # Since the server was made. By the limit that was exceeded, such as "connection_bytes".
     refused: dict[str, int]
     dropped_answers: int
@@ -108,6 +110,7 @@ def stats_of(core: ServerCore) -> ServerStats:
         unread_bytes=unread,
         threads_busy=threads.busy,
         threads_waiting=threads.waiting,
+        streams=core.streams.open_streams,
         refused=dict(counters.refused),
         dropped_answers=counters.dropped_answers,
         dropped_notifications=counters.dropped_notifications,

@@ -612,6 +612,7 @@ def test_msgspec_is_the_one_engine_and_the_one_package_from_outside() -> None:
     # What an extra brings is imported where it is used, by the one module that needs it.
     extras = {
         "cryptography": "request_state.py",
+        "httptools": "server.py",
         "jsonschema_rs": "schema_validator.py",
         "pydantic": "pydantic_models.py",
         "pytest": "pytest_plugin.py",

@@ -38,8 +38,7 @@ __all__ = [
 EXAMPLES: Final = """\
 trunkline serve notes.py
 trunkline serve notes.py --http 8000
-trunkline serve notes.py:app --http 0.0.0.0:443 --allowed-host mcp.example.org \
-    --tls-cert cert.pem --tls-key key.pem
+trunkline serve notes.py --http 0.0.0.0:8000 --allowed-host mcp.example.org
 trunkline serve notes.py:app --tcp 9000 --reload
 """
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
@@ -69,6 +68,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     framings = get_args(FramingName)
     parser.set_defaults(prog=parser.prog)
+    parser.usage = (
+        "%(prog)s FILE[:object] [--stdio | --http [HOST:]PORT |\n"
+        "                       --tcp [HOST:]PORT | --unix PATH] [options]"
+    )
     parser.add_argument(
         "target",
         metavar="FILE[:object]",
@@ -80,49 +83,51 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--stdio", action="store_true", help="serve standard input and output; the default"
     )
     where.add_argument(
-        "--tcp", metavar="[HOST:]PORT", help="listen on TCP; default HOST: 127.0.0.1"
-    )
-    where.add_argument("--unix", metavar="PATH", help="listen on a Unix domain socket")
-    where.add_argument(
         "--http",
         metavar="[HOST:]PORT",
         help="serve HTTP; default HOST: 127.0.0.1; unix:PATH for a Unix domain socket",
     )
-    _configure_http(parser)
-    parser.add_argument(
+    where.add_argument(
+        "--tcp", metavar="[HOST:]PORT", help="listen on TCP; default HOST: 127.0.0.1"
+    )
+    where.add_argument("--unix", metavar="PATH", help="listen on a Unix domain socket")
+    _configure_http(parser.add_argument_group("HTTP"))
+    tls = parser.add_argument_group("TLS")
+    tls.add_argument(
         "--tls-cert", metavar="FILE", help="certificate; turns TLS on for --http and --tcp"
     )
-    parser.add_argument(
+    tls.add_argument(
         "--tls-key", metavar="FILE", help="key of the certificate; default: in the same file"
     )
-    parser.add_argument(
+    tls.add_argument(
         "--tls-client-ca",
         metavar="FILE",
         help="require client certificates signed by these CA certificates",
     )
-    parser.add_argument(
+    limits = parser.add_argument_group("connections")
+    limits.add_argument(
         "--framing",
         choices=framings,
         metavar="NAME",
         help=f"message framing: {', '.join(framings)}; default: that of the server, newline",
     )
-    parser.add_argument(
+    limits.add_argument(
         "--max-connections", type=_count, metavar="N", help="open connections; default: 1024"
     )
-    parser.add_argument(
+    limits.add_argument(
         "--idle",
         type=_seconds,
         metavar="SECONDS",
         help="close idle connections that do not support ping after this many seconds; "
         "0 disables; default: 300",
     )
-    parser.add_argument(
+    limits.add_argument(
         "--keep-alive",
         type=_seconds,
         metavar="SECONDS",
         help="ping idle clients after this many seconds; 0 disables; default: 30",
     )
-    parser.add_argument(
+    limits.add_argument(
         "--linger",
         type=_seconds,
         metavar="SECONDS",
@@ -134,8 +139,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=_LEVELS,
         type=str.lower,
         metavar="LEVEL",
-        help=f"least level to log to stderr: {', '.join(_LEVELS)}; default: warning",
+        help=f"least level of the library's log on stderr: {', '.join(_LEVELS)}; default: warning",
     )
+    parser.add_argument("--log-json", action="store_true", help="log JSON, one object on each line")
     parser.add_argument(
         "--reload", action="store_true", help="restart when a file of the server changes"
     )
@@ -148,7 +154,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _configure_http(parser: argparse.ArgumentParser) -> None:
+def _configure_http(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("--path", metavar="PATH", help="path of the endpoint; default: /mcp")
     parser.add_argument(
         "--sse",
@@ -388,11 +394,27 @@ def set_options(app: Server, options: argparse.Namespace) -> None:
 
 
 def begin_log(options: argparse.Namespace) -> None:
-    """Log to standard error, unless the file has configured logging itself."""
+    """Log what the library reports to standard error, unless the file has configured logging.
+
+    Only the logger `trunkline` is set up: the root logger belongs to the file.
+    """
     import logging
 
-    level = (options.log or "warning").upper()
+    log = logging.getLogger("trunkline")
     # Called after the file was loaded, so its own handlers stay.
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
-    if options.log is not None:
-        logging.getLogger().setLevel(level)
+    is_configured = log.hasHandlers()
+    if options.log is not None or not is_configured:
+        log.setLevel((options.log or "warning").upper())
+    if is_configured and not options.log_json:
+        return
+    handler = logging.StreamHandler()
+    if options.log_json:
+        # Imported here: most servers log text.
+        from ...server.observability.json_log import JsonFormatter
+
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    log.addHandler(handler)
+    # Or a handler of the root logger would write each line a second time.
+    log.propagate = False

@@ -431,7 +431,7 @@ async def _ask(
         text = f"{show(context.name)} needs capabilities the client lacks: {', '.join(lacking)}"
         raise MissingCapability(lacking, text)
     narrowed = context._rev.narrowed(params) if params is not None else None
-    question = InputQuestion(name.key, method, narrowed, timeout, name.branch, check)
+    question = InputQuestion(name.key, method, narrowed, timeout, name.branch, check, name.is_given)
     run.check_unambiguous(question)
     raw = await _asker(context, run).ask(question)
     try:

@@ -17,6 +17,8 @@ The rules that live here, and only here:
   is not prevented.                          [MCP 2026-07-28, basic/patterns/mrtr]
 * A handler that does not end when suspended is cancelled: its client waits for the questions.
 * A response to a question that was not asked is ignored; a question without one is asked again.
+* In a call without a state, responses belong to the questions whose keys the handler gives. The
+  client could as well send the call twice; only the check for a changed question is lost.
 * A call over its limit of round trips, or with a state over its size limit, is rejected.
 """
 
@@ -131,6 +133,8 @@ _read_tool_call: Final = Decoder(ToolCall).decode
 # name is a noncharacter, so that no other JSON has the same digest.
 _any: Final = Decoder(float_hook=lambda text: {"\ufdd0": text}).decode
 
+_NO_RESPONSES: Final[Mapping[str, Raw]] = {}
+
 _REQUESTS: Final[Mapping[str, type[InputRequest]]] = {
     "elicitation/create": ElicitRequest,
     "sampling/createMessage": CreateMessageRequest,
@@ -178,8 +182,7 @@ class RoundTrips:
             raise InvalidInputResponses("they are not an object") from None
         run = handler_run_of(context)
         if state is UNSET:
-            # Without a state there are no questions for the responses to belong to.
-            run.asker = run.round = RoundTrip(self, context, None, {})
+            run.asker = run.round = RoundTrip(self, context, None, {}, given)
             return
         opened = self._open(context, state)
         answers = dict(opened.answers)
@@ -242,6 +245,7 @@ class RoundTrip:
         "_number",
         "_open",
         "_rounds",
+        "_unasked",
         "_under_way",
         "_used",
         "_waiting",
@@ -254,10 +258,13 @@ class RoundTrip:
         context: Context,
         state: _State | None,
         answers: dict[str, tuple[str, Raw]],
+        unasked: Mapping[str, Raw] = _NO_RESPONSES,
     ) -> None:
         self._rounds = rounds
         self._context = context
         self._answers = answers
+        # Responses of a call without a state.
+        self._unasked = unasked
         self._done: dict[str, Raw] = {} if state is None else dict(state.done)
         self._number = 0 if state is None else state.number
         # Open questions by key, and the futures of all that wait for a response.
@@ -293,10 +300,14 @@ class RoundTrip:
 
         Raises:
             ReplayMismatch: the response belongs to a different question.
+            InvalidInputResponses: the response of a call without a state is malformed.
         """
         digest = question.digest()
         key = self._key_of(question, digest)
         known = self._answers.get(key)
+        if known is None and question.has_given_key and key in self._unasked:
+            _check_answer(self._context, key, question.method, self._unasked[key])
+            known = self._answers[key] = digest, self._unasked[key]
         if known is None:
             return None
         if known[0] != digest:

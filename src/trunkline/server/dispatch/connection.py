@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
@@ -152,17 +153,22 @@ class Connection:
         self._is_ended = False
         self._why: TransportError | None = None
         self._ending: asyncio.Future[None] | None = None
-        self.peer = Peer(
+        receive, serve = self._on_request, self._serve
+        make_peer: Callable[..., Peer] = Peer
+        if core.observe is not None:
+            recorder = core.observe(self, receive, serve)
+            receive, serve, make_peer = recorder.receive, recorder.serve, recorder.peer
+        self.peer = make_peer(
             core.newest_revision.codec(transport.name),
             write=transport.send,
-            on_request=self._on_request,
+            on_request=receive,
             on_notification=self._on_notification,
             on_reply=self._on_reply,
             on_problem=self._on_problem,
             on_settled=getattr(transport, "settled", None),
             write_answer=getattr(transport, "answer", None),
         )
-        self.runner = RequestRunner(core, self.peer, transport, self.budget, self._serve, self.end)
+        self.runner = RequestRunner(core, self.peer, transport, self.budget, serve, self.end)
 
     @property
     def client_key(self) -> str | None:

@@ -59,6 +59,8 @@ class QuestionName(NamedTuple):
     key: str
     # The asyncio task of the handler that asked without an explicit key; "" for others.
     branch: str = ""
+    # Whether the handler gave the key.
+    is_given: bool = False
 
     def __repr__(self) -> str:
         return shown_tuple(self)
@@ -77,6 +79,8 @@ class InputQuestion(Shown, Struct, frozen=True):
     branch: str = ""
     # Raises ValueError for a decoded result that does not fit the question.
     check: Any = None
+    # Whether the handler gave the key: such a key names the question in any call.
+    has_given_key: bool = False
 
     def digest(self) -> str:
         """Return a digest that is equal for the same question in another run."""
@@ -167,7 +171,7 @@ class HandlerRun:
                     text = f"another question of this call has the key {key!r} already"
                     raise ValueError(text)
                 self._keys.add(key)
-                return QuestionName(key)
+                return QuestionName(key, is_given=True)
             branch = self._branch(own)
             prefix = f"{kind}-{branch}"
             while True:

@@ -112,6 +112,11 @@ class SubscriptionRegistry:
     def __repr__(self) -> str:
         return f"<SubscriptionRegistry of {self._app.name!r}: {len(self._listeners)} topics>"
 
+    @property
+    def open_streams(self) -> int:
+        """The number of open `subscriptions/listen` requests."""
+        return sum(len(each.streams) for each in list(self._connections.values()))
+
     # -- changes -----------------------------------------------------------------------------
 
     def list_changed(self, what: str) -> None:

@@ -146,6 +146,10 @@ class Endpoint:
         # One object for all sessions.
         self._make_log = service.event_log
 
+    def has_route(self, path: str) -> bool:
+        """Return True if something is served at a path."""
+        return path in self._routes
+
     # -- admission ---------------------------------------------------------------------------
 
     def admit(self, request: HttpRequest) -> Refusal | None:

@@ -214,7 +214,7 @@ class Exchange:
 
     def __repr__(self) -> str:
         state = ("open", "streaming", "done")[self._state]
-        return f"<Exchange {self.request.method} {self.request.path}, {state}>"
+        return f"<Exchange of {self.request!r}, {state}>"
 
     @property
     def is_done(self) -> bool:

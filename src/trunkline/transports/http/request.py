@@ -3,25 +3,30 @@
 A server makes one for each request, so it is a plain class with slots. The headers that every
 request is asked for have attributes, which the server fills while it parses:
 
-    known: list[bytes | None] = [None] * len(KNOWN_HEADERS)
-    known[KNOWN_HEADERS[name]] = value
+    known, length = read_headers(headers, limits)
     HttpRequest("POST", "/mcp", "", "1.1", headers, client, is_secure, *known)
 
 The rules that live here, and only here:
 
-* A header that has an attribute occurs once: of two values, a proxy may have checked the other
-  one.  [RFC 9110, section 5.3; RFC 9112, section 3.2]
+* A header that has an attribute, or says how long the body is, occurs once: of two values, a
+  proxy may have checked the other one. Accept is a list, which may be given in parts.
+                                        [RFC 9110, section 5.3; RFC 9112, sections 3.2, 6.3]
+* Headers are bounded in number, in bytes, and in bytes of one.     [RFC 6585, section 5]
 * A repr shows no header value and no query: they hold tokens and session ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from ...redaction import redact
+from .admission import Refusal
 
-__all__ = ["KNOWN_HEADERS", "DuplicateHeader", "HttpRequest", "known_headers"]
+if TYPE_CHECKING:
+    from .settings import HttpLimits
+
+__all__ = ["KNOWN_HEADERS", "HttpRequest", "read_headers"]
 
 # Headers with an attribute, in the order of the arguments of `HttpRequest`.
 KNOWN_HEADERS: Final = {
@@ -33,6 +38,20 @@ KNOWN_HEADERS: Final = {
     b"mcp-protocol-version": 5,
     b"last-event-id": 6,
 }
+# Others of which a request has one at most, after them.
+_LENGTH: Final = len(KNOWN_HEADERS)
+_PLACES: Final = {
+    **KNOWN_HEADERS,
+    b"content-length": _LENGTH,
+    b"transfer-encoding": _LENGTH + 1,
+    b"mcp-method": _LENGTH + 2,
+    b"mcp-name": _LENGTH + 3,
+    b"authorization": _LENGTH + 4,
+}
+# Of a header line, beside name and value: a colon, a space and the line end.
+_LINE_BYTES: Final = 4
+# Of Content-Length. Python rejects integers of thousands of digits.
+_MAX_DIGITS: Final = 18
 
 
 class HttpRequest:
@@ -119,21 +138,32 @@ class HttpRequest:
         )
 
 
-class DuplicateHeader(ValueError):
-    """A header that may occur once occurs twice; the argument is its name."""
+def read_headers(
+    headers: Sequence[tuple[bytes, bytes]], limits: HttpLimits
+) -> tuple[list[bytes | None], int] | Refusal:
+    """Return the headers that have an attribute, and Content-Length; or why they are refused.
 
-
-def known_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes | None]:
-    """Return the values of the headers that have an attribute, in the order of the arguments.
-
-    Raises:
-        DuplicateHeader: one of them occurs twice.
+    The values are in the order of the arguments. A length that was not given is 0.
     """
-    known: list[bytes | None] = [None] * len(KNOWN_HEADERS)
+    found: list[bytes | None] = [None] * len(_PLACES)
+    longest, size = limits.header_line_bytes, 0
     for name, value in headers:
-        place = KNOWN_HEADERS.get(name)
+        size += len(name) + len(value) + _LINE_BYTES
+        if len(value) > longest:
+            return Refusal(431, "A request header is too large")
+        place = _PLACES.get(name)
         if place is not None:
-            if known[place] is not None:
-                raise DuplicateHeader(name.decode("ascii"))
-            known[place] = value
-    return known
+            before = found[place]
+            if before is not None:
+                if name != b"accept":
+                    return Refusal(400, f"The header {name.decode()} is given twice")
+                value = before + b", " + value
+            found[place] = value
+    if len(headers) > limits.header_count:
+        return Refusal(431, "Too many request headers")
+    if size > limits.header_bytes:
+        return Refusal(431, "The request head is too large")
+    length = found[_LENGTH]
+    if length is not None and not (length.isdigit() and len(length) <= _MAX_DIGITS):
+        return Refusal(400, "Content-Length is not a number")
+    return found[: len(KNOWN_HEADERS)], int(length or 0)

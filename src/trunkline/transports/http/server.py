@@ -35,7 +35,7 @@ from ...redaction import show
 from .admission import Refusal
 from .endpoint import error_body
 from .exchange import Exchange
-from .request import KNOWN_HEADERS, HttpRequest
+from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
     from .endpoint import Endpoint
@@ -66,11 +66,6 @@ _UNREAD_TIMEOUT_S: Final = 60.0
 
 _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
 _REASONS[413] = b"Content Too Large"
-
-# Headers of which a request has one at most: of two, a proxy may have checked the other one.
-_SINGLE: Final = frozenset(
-    (b"content-length", b"transfer-encoding", b"mcp-method", b"mcp-name", b"authorization")
-)
 
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
@@ -203,6 +198,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_parser",
         "_peer",
         "_queue",
+        "_reads",
         "_refusal",
         "_request",
         "_serves_head",
@@ -226,7 +222,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         # What the connection does, and since when.
         self._state = _IDLE
         self._since = 0.0
-        # The request that is read.
+        # The request that is read, perhaps while another is served: which part of it, and the
+        # bytes since its start, its head or the last of its body.
+        self._reads = _IDLE
         self._request: HttpRequest | None = None
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -263,7 +261,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(high=_SLOW_BYTES)
         if self.server.is_stopping or not self.server.admit(self):
             refusal = Refusal(503, "Too many connections", ((b"retry-after", b"1"),))
-            self._respond_and_close(refusal)
+            self._answer_and_close(refusal)
             return
         self.server.idle[self] = None
 
@@ -338,10 +336,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self.drop()
         elif self._state == _HEAD:
             if waited >= limits.header_timeout:
-                self._respond_and_close(Refusal(408, "The request head took too long"))
+                self._answer_and_close(Refusal(408, "The request head took too long"))
         elif self._state == _BODY:
             if waited >= limits.body_timeout:
-                self._respond_and_close(Refusal(408, "The request body took too long"))
+                self._answer_and_close(Refusal(408, "The request body took too long"))
         elif waited >= _LINGER_S:
             self.abort()
 
@@ -354,39 +352,41 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Parse what was read."""
         state = self._state
-        if state == _CLOSING:
+        if state == _CLOSING or self._is_discarding:
             return  # the rest of a request that was refused
         if state == _IDLE:
-            self._state = _HEAD
-            self._since = self.server.loop.time()
-            self._head_bytes = 0
-            self.server.idle.pop(self, None)
+            self._begin_to_read()
+        if self._reads != _IDLE:
+            self._head_bytes += nbytes
         data = self.server.buffer[:nbytes]
         try:
-            if self._state == _HEAD:
-                self._head_bytes += nbytes
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._after_upgrade(data, upgrade)
+            while True:
+                try:
+                    self._parser.feed_data(data)
+                    break
+                except httptools.HttpParserUpgrade as upgrade:
+                    # Another protocol was offered. HTTP/1.1 goes on.
+                    data = data[upgrade.args[0] :]
+                    self._parser = httptools.HttpRequestParser(self)
         except httptools.HttpParserError as error:
-            if self._state != _CLOSING:
+            if self._state != _CLOSING and not self._is_discarding:
                 _log.debug("malformed HTTP request: %s", error)
-                self._respond_and_close(Refusal(400, "Malformed HTTP request"))
+                self._reject(Refusal(400, "Malformed HTTP request"))
             return
-        if self._state == _HEAD and self._head_bytes > self.server.limits.header_bytes:
-            self._respond_and_close(Refusal(431, "The request head is too large"))
+        if self._reads != _IDLE and self._head_bytes > self.server.limits.header_bytes:
+            self._reject(Refusal(431, "The request head is too large"))
 
-    def _after_upgrade(self, data: memoryview, upgrade: httptools.HttpParserUpgrade) -> None:
-        """Go on in HTTP/1.1 after a request that offered another protocol."""
-        if self._state == _CLOSING:
-            return
-        self._parser = httptools.HttpRequestParser(self)
-        rest = data[upgrade.args[0] :] if upgrade.args else data[:0]
-        if len(rest):
-            self._parser.feed_data(rest)
+    def _begin_to_read(self) -> None:
+        self._state = _HEAD
+        self._since = self.server.loop.time()
+        self.server.idle.pop(self, None)
 
     def on_message_begin(self) -> None:
         """Begin a request."""
+        if self._state == _IDLE:
+            self._begin_to_read()
+        self._reads = _HEAD
+        self._head_bytes = 0
         self._target = b""
         self._headers = []
         self._request = self._body = self._chunks = self._refusal = None
@@ -397,13 +397,18 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
-        self._headers.append((name.lower(), value))
+        """Take a header; one that follows the body is dropped, because it was not checked."""
+        if self._reads == _HEAD:
+            # Blanks around a value are not part of it; llhttp drops those before it.
+            #                                                       [RFC 9110, section 5.5]
+            self._headers.append((name.lower(), value.rstrip(b" 	")))
 
     def on_headers_complete(self) -> None:
         """Decide on the request by its head."""
-        if self._state == _CLOSING:
+        if self._is_discarding or self._state == _CLOSING:
             return
+        self._reads = _BODY
+        self._head_bytes = 0
         if self._state != _SERVING:
             self._state = _BODY
             self._since = self.server.loop.time()
@@ -418,36 +423,14 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def _read_head(self) -> Refusal | None:
         """Make the request of its head, or refuse it."""
-        limits, headers = self.server.limits, self._headers
-        if len(headers) > limits.header_count:
-            return Refusal(431, "Too many request headers")
-        known: list[bytes | None] = [None] * len(KNOWN_HEADERS)
-        single: set[bytes] = set()
-        size = 0
-        for name, value in headers:
-            size += len(name) + len(value) + 4
-            if len(value) > limits.header_line_bytes:
-                return Refusal(431, "A request header is too large")
-            place = KNOWN_HEADERS.get(name)
-            if place is not None:
-                before = known[place]
-                if before is not None:
-                    if name != b"accept":
-                        return Refusal(400, f"The header {name.decode()} is given twice")
-                    value = before + b", " + value
-                known[place] = value
-            elif name in _SINGLE:
-                if name in single:
-                    return Refusal(400, f"The header {name.decode()} is given twice")
-                single.add(name)
-                if name == b"content-length":
-                    self._length = int(value)  # the parser accepts digits only
-        if size > limits.header_bytes:
-            return Refusal(431, "The request head is too large")
+        headers = self._headers
+        read = read_headers(headers, self.server.limits)
+        if isinstance(read, Refusal):
+            return read
+        known, self._length = read
         target = self._target
         if len(target) > _MAX_TARGET_BYTES:
             return Refusal(414, "The request target is too long")
-        version = self._version = self._parser.get_http_version()
         path, refusal = _path_of(target, known[0])
         if refusal is not None:
             return refusal
@@ -456,7 +439,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._parser.get_method().decode("latin-1"),
             raw.decode("latin-1"),
             query.decode("latin-1"),
-            version,
+            self._parser.get_http_version(),
             headers,
             self._peer,
             self.server.is_secure,
@@ -468,7 +451,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         """Ask for the body, if the client waits for that.      [RFC 9110, section 10.1.1]"""
         if (request.header(b"expect") or b"").lower() != b"100-continue":
             self._refuse(Refusal(417, "Unknown expectation"))
-        elif self.exchange is None and not self._queue and self._transport is not None:
+        elif self._state == _BODY and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -476,12 +459,29 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._refusal = refusal
         if _has_body(self._headers):
             self._is_discarding = True
-            self._submit(self._request or _unknown_request(), refusal, keeps_alive=False)
+            self._submit(self._refused_request(), refusal, keeps_alive=False)
+
+    def _reject(self, refusal: Refusal) -> None:
+        """Answer what cannot be read, in its turn; nothing after it is read."""
+        self._is_discarding = True
+        self._answer_and_close(refusal)
+
+    def _answer_and_close(self, refusal: Refusal) -> None:
+        """Answer a request that was not read to its end, and close."""
+        request = self._refused_request() if self._reads == _BODY else _unknown_request()
+        self._submit(request, refusal, keeps_alive=False)
+
+    def _refused_request(self) -> HttpRequest:
+        """Return the request, or what stands for one whose head could not be used."""
+        if self._request is not None:
+            return self._request
+        return _unknown_request(self._parser.get_method().decode("latin-1"))
 
     def on_body(self, data: bytes) -> None:
         """Take a part of the body."""
         if self._is_discarding or self._state == _CLOSING:
             return
+        self._head_bytes = 0
         if self._state == _BODY:
             self._since = self.server.now
         self._body_bytes += len(data)
@@ -506,15 +506,15 @@ class HttpProtocol(asyncio.BufferedProtocol):
         head = b"".join(self._chunks)[:wanted]
         size = self._length or None
         self._is_discarding = True
-        request = self._request or _unknown_request()
-        self._submit(request, Oversize(head, size, limit), keeps_alive=False)
+        self._submit(self._refused_request(), Oversize(head, size, limit), keeps_alive=False)
 
     def on_message_complete(self) -> None:
         """Serve the request, or let it wait for the response before its own."""
         if self._is_discarding or self._state == _CLOSING:
             return
+        self._reads = _IDLE
         keeps_alive = self._parser.should_keep_alive()
-        request = self._request or _unknown_request()
+        request = self._refused_request()
         if self._refusal is not None:
             self._submit(request, self._refusal, keeps_alive)
             return
@@ -563,9 +563,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self.abort()
 
     def _serve_next(self) -> None:
-        if self._queue and self._state == _IDLE:
+        if self._queue and self._state == _SERVING:
             request, payload, keeps_alive = self._queue.popleft()
-            self.server.idle.pop(self, None)
             self._serve(request, payload, keeps_alive)
         if not self._is_reading and len(self._queue) < _MAX_PIPELINED:
             self._is_reading = True
@@ -646,27 +645,19 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if not self._keeps_alive:
             self._close_in_order()
             return
-        self._state = _IDLE
-        self._since = self.server.now
         if self._queue:
+            # It goes on serving: what is read meanwhile waits behind these.
             self.server.loop.call_soon(self._serve_next)
-        elif self.server.is_stopping:
+            return
+        # The next request may have been read in part.
+        self._state = self._reads
+        self._since = self.server.now
+        if self._state != _IDLE:
+            return
+        if self.server.is_stopping:
             self.drop()
         else:
             self.server.idle[self] = None
-
-    def _respond_and_close(self, refusal: Refusal) -> None:
-        """Answer what is not a request that could be served, and close."""
-        if self._state == _SERVING:
-            # A response is being written: a second one cannot begin.
-            self._keeps_alive = False
-            self._queue.clear()
-            self._is_discarding = True
-            return
-        self._state = _SERVING
-        self._keeps_alive = False
-        headers: Headers = ((b"content-type", b"application/json"), *refusal.headers)
-        self.respond(refusal.status, error_body(refusal.message), headers)
 
     def _close_in_order(self) -> None:
         """Close after the client has read: data that is not read would reset the connection."""
@@ -695,9 +686,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
             )
 
 
-def _unknown_request() -> HttpRequest:
+def _unknown_request(method: str = "") -> HttpRequest:
     """Return a request that stands for one whose head could not be used."""
-    return HttpRequest("", "", "", "1.1", [], "", False)
+    return HttpRequest(method, "", "", "1.1", [], "", False)
 
 
 def _has_body(headers: list[tuple[bytes, bytes]]) -> bool:

@@ -15,6 +15,7 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -37,8 +38,8 @@ __all__ = ["HttpSession", "SessionTable"]
 _ID_BYTES: Final = 32
 # Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
 _MAX_LOOKS: Final = 64
-# Characters of a session id that a log may show.
-_SHOWN: Final = 6
+# Characters of the name of a session in logs.
+_SHOWN: Final = 8
 
 
 class HttpSession:
@@ -102,8 +103,8 @@ class HttpSession:
 
     @property
     def shown_id(self) -> str:
-        """The start of the id, for logs."""
-        return f"{self.id[:_SHOWN]}…"
+        """A name for logs, from which the id cannot be found."""
+        return hashlib.sha256(self.id.encode()).hexdigest()[:_SHOWN]
 
     # -- the transport contract --------------------------------------------------------------
 

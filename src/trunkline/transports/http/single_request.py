@@ -58,7 +58,7 @@ class SingleRequest:
         self._sent = 0
 
     def __repr__(self) -> str:
-        return f"<SingleRequest, {self.exchange!r}>"
+        return f"<SingleRequest, {'free' if self.exchange is None else 'in use'}>"
 
     # -- the transport contract --------------------------------------------------------------
 

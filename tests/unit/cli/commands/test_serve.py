@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import subprocess
 import sys
@@ -51,8 +52,8 @@ def test_the_options_name_an_address(words: list[str], address: Tcp | Unix | Non
         (["--tcp", "٣"], "needs a host and a port"),
         (["--unix", ""], "Unix.path is the path of a socket"),
         (["--unix", "x" * 200], "use a shorter or a relative path"),
-        (["--tls-cert", "c"], "--tls-cert needs --tcp"),
-        (["--unix", "x", "--tls-key", "k"], "--tls-key needs --tcp"),
+        (["--tls-cert", "c"], "--tls-cert needs --http or --tcp"),
+        (["--unix", "x", "--tls-key", "k"], "--tls-key needs --http or --tcp"),
         (["--tcp", "1", "--tls-key", "k"], "--tls-key needs --tls-cert"),
         (["--tcp", "1", "--tls-client-ca", "k"], "--tls-client-ca needs --tls-cert"),
         (["--idle", "3"], "--idle needs --tcp or --unix"),
@@ -123,38 +124,70 @@ def test_linger_changes_nothing_else_of_the_limits() -> None:
 
 
 @contextmanager
-def fresh_log() -> Iterator[logging.Logger]:
-    """Give the root of all logs, as it is in a program that has just started."""
+def fresh_log() -> Iterator[tuple[logging.Logger, logging.Logger]]:
+    """Give the root of all logs and that of the library, as in a program that has just started."""
     # Not a fixture: those of a test that runs are put there after its fixtures.
-    log = logging.getLogger()
-    handlers, level = log.handlers[:], log.level
-    log.handlers[:] = []
-    log.setLevel(logging.WARNING)
+    logs = (logging.getLogger(), logging.getLogger("trunkline"))
+    before = [(log.handlers[:], log.level, log.propagate) for log in logs]
+    for log in logs:
+        log.handlers[:] = []
+    logs[0].setLevel(logging.WARNING)
+    logs[1].setLevel(logging.NOTSET)
     try:
-        yield log
+        yield logs
     finally:
-        log.handlers[:] = handlers
-        log.setLevel(level)
+        for log, (handlers, level, propagates) in zip(logs, before, strict=True):
+            log.handlers[:] = handlers
+            log.setLevel(level)
+            log.propagate = propagates
 
 
 def test_the_log_begins_at_warning_or_where_it_is_told_to() -> None:
-    with fresh_log() as root:
+    with fresh_log() as (_, log):
         begin_log(options())
-        assert root.level == logging.WARNING
-        assert len(root.handlers) == 1
+        assert log.level == logging.WARNING
+        assert len(log.handlers) == 1
         begin_log(options("--log", "DEBUG"))
-        assert root.level == logging.DEBUG
-        assert len(root.handlers) == 1
+        assert log.level == logging.DEBUG
+        assert len(log.handlers) == 1
 
 
 def test_a_log_that_the_file_has_set_up_stays() -> None:
     own = logging.NullHandler()
-    with fresh_log() as root:
+    with fresh_log() as (root, log):
         root.addHandler(own)
         root.setLevel(logging.INFO)
         begin_log(options())
-        assert root.handlers == [own]
-        assert root.level == logging.INFO
+        assert (log.handlers, log.level, log.propagate) == ([], logging.NOTSET, True)
+        begin_log(options("--log", "error"))
+        assert (log.handlers, log.level) == ([], logging.ERROR)
+
+
+@pytest.mark.parametrize("is_configured", [False, True])
+@pytest.mark.parametrize("given", [(), ("--log", "debug"), ("--log-json",)])
+def test_the_root_logger_is_never_touched(given: tuple[str, ...], is_configured: bool) -> None:
+    own = [logging.NullHandler()] if is_configured else []
+    with fresh_log() as (root, _):
+        root.handlers[:] = own
+        before = dict(vars(root))
+        begin_log(options(*given))
+        assert vars(root) == before
+        assert root.handlers == own
+
+
+def test_json_logs_are_written_once_whatever_the_file_has_set_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fresh_log() as (root, _):
+        root.addHandler(logging.StreamHandler())
+        begin_log(options("--log-json"))
+        logging.getLogger("trunkline.server").warning("the key is %s", "sk-live_0123456789abcdef")
+        logging.getLogger("notes").warning("of the file")
+    first, second = capsys.readouterr().err.splitlines()
+    line = json.loads(first)
+    assert (line["level"], line["logger"]) == ("WARNING", "trunkline.server")
+    assert line["message"] == "the key is [redacted]"
+    assert second == "of the file"
 
 
 def test_serving_a_file_loads_nothing_for_reloading(tmp_path: Path) -> None:

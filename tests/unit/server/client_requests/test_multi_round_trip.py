@@ -189,12 +189,54 @@ def test_answers_under_other_keys_are_ignored_and_the_question_is_asked_again() 
     run(work, greeter())
 
 
-def test_answers_without_a_state_answer_nothing() -> None:
+def test_answers_without_a_state_answer_questions_whose_key_the_handler_gives() -> None:
     async def work(wire: Wire) -> None:
-        reply = await attempt(wire, 1, CALL, responses={"who": accepted(name="Ada")})
-        assert reply["result"]["resultType"] == "input_required"
+        given = {"who": accepted(name="Ada"), "other": 7}
+        reply = await attempt(wire, 1, CALL, responses=given)
+        assert reply["result"]["content"][0]["text"] == "Hello Ada"
+        assert app.runs == 1  # type: ignore[attr-defined]  # as above
+
+    app = greeter()
+    run(work, app)
+
+
+def test_answers_without_a_state_do_not_answer_questions_that_are_numbered() -> None:
+    async def work(wire: Wire) -> None:
+        call = {"name": "two_rounds", "arguments": {}}
+        given = {"elicitation-1": accepted(value="one"), "elicitation-2": accepted(value="two")}
+        reply = await attempt(wire, 1, call, responses=given)
+        assert list(reply["result"]["inputRequests"]) == ["elicitation-1"]
 
     run(work, greeter())
+
+
+def test_an_answer_without_a_state_that_is_malformed_is_rejected() -> None:
+    async def work(wire: Wire) -> None:
+        reply = await attempt(wire, 1, CALL, responses={"who": 7})
+        assert reply["error"]["code"] == -32602
+        assert "'who' is not a result of elicitation/create" in reply["error"]["message"]
+
+    run(work, greeter())
+
+
+def test_an_answer_without_a_state_is_kept_for_the_next_round_trip() -> None:
+    app = Server("tests", state_keys=[KEY])
+
+    @app.tool
+    async def greet(context: Context) -> str:
+        who = await context.elicit("Who are you?", Person, key="who")
+        where = await context.elicit("Where are you?", str)
+        return f"{who.content and who.content.name} in {where.content}"
+
+    async def work(wire: Wire) -> None:
+        reply = await attempt(wire, 1, CALL, responses={"who": accepted(name="Ada")})
+        assert list(reply["result"]["inputRequests"]) == ["elicitation-1"]
+        state = reply["result"]["requestState"]
+        given = {"elicitation-1": accepted(value="Oslo"), "who": accepted(name="Eve")}
+        last = await attempt(wire, 2, CALL, state=state, responses=given)
+        assert last["result"]["content"][0]["text"] == "Ada in Oslo"
+
+    run(work, app)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from tests.canaries import CANARY, SECRETS
-from trunkline.transports.http.request import (
-    KNOWN_HEADERS,
-    DuplicateHeader,
-    HttpRequest,
-    known_headers,
-)
+from trunkline.transports.http.admission import Refusal
+from trunkline.transports.http.request import KNOWN_HEADERS, HttpRequest, read_headers
+from trunkline.transports.http.settings import HttpLimits
 
 ATTRIBUTES = {
     b"host": "host",
@@ -29,8 +26,15 @@ ATTRIBUTES = {
 def request(*headers: tuple[bytes, bytes], **more: Any) -> HttpRequest:
     given = {"method": "POST", "path": "/mcp", "query": "", "http_version": "1.1", **more}
     client = given.pop("client", "127.0.0.1")
-    known = known_headers(headers)
-    return HttpRequest(*given.values(), [*headers], client, False, *known)
+    read = read_headers(headers, HttpLimits())
+    assert not isinstance(read, Refusal)
+    return HttpRequest(*given.values(), [*headers], client, False, *read[0])
+
+
+def refusal_of(*headers: tuple[bytes, bytes], **limits: int) -> Refusal:
+    read = read_headers(headers, HttpLimits(**limits))
+    assert isinstance(read, Refusal)
+    return read
 
 
 def test_each_known_header_is_in_its_attribute() -> None:
@@ -48,13 +52,40 @@ def test_the_places_of_known_headers_are_those_of_the_arguments() -> None:
     assert list(KNOWN_HEADERS.values()) == list(range(len(ATTRIBUTES)))
 
 
-@pytest.mark.parametrize("name", ATTRIBUTES)
-def test_a_known_header_that_occurs_twice_is_refused(name: bytes) -> None:
-    for second in (b"a", b"b", b""):
-        with pytest.raises(DuplicateHeader, match=name.decode()):
-            request((name, b"a"), (b"x", b"1"), (name, second))
-        with pytest.raises(DuplicateHeader):
-            request((name, b""), (name, second))
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(each for each in ATTRIBUTES if each != b"accept"),
+        *(b"content-length", b"transfer-encoding", b"mcp-method", b"mcp-name", b"authorization"),
+    ],
+)
+def test_a_header_that_occurs_twice_is_refused(name: bytes) -> None:
+    for second in (b"1", b"2", b""):
+        refusal = refusal_of((name, b"1"), (b"x", b"1"), (name, second))
+        assert refusal == (400, f"The header {name.decode()} is given twice", ())
+
+
+def test_accept_may_be_given_in_parts() -> None:
+    made = request((b"accept", b"application/json"), (b"accept", b"text/event-stream"))
+    assert made.accept == b"application/json, text/event-stream"
+
+
+def test_the_length_of_the_body_is_a_number() -> None:
+    limits = HttpLimits()
+    assert read_headers([(b"content-length", b"17")], limits) == ([None] * 7, 17)
+    assert read_headers([(b"x", b"17")], limits) == ([None] * 7, 0)
+    for value in (b"", b"-1", b"+1", b"1 ", b"1_0", b"0x1", "\u0661".encode(), b"1" * 5000):
+        assert refusal_of((b"content-length", value)).status == 400
+
+
+def test_headers_are_bounded_in_number_and_in_bytes() -> None:
+    many = [(b"x-%d" % each, b"1") for each in range(10)]
+    assert refusal_of(*many, header_count=9).status == 431
+    assert not isinstance(read_headers(many, HttpLimits(header_count=10)), Refusal)
+    assert not isinstance(read_headers(many, HttpLimits(header_bytes=80)), Refusal)
+    assert refusal_of(*many, header_bytes=79).status == 431
+    assert refusal_of((b"x", b"1234"), header_line_bytes=3).status == 431
+    assert not isinstance(read_headers([(b"x", b"123")], HttpLimits(header_line_bytes=3)), Refusal)
 
 
 def test_other_headers_are_found_by_name_in_order() -> None:

@@ -1,0 +1,110 @@
+"""Install Node and the pinned suites from npm into `.conformance/`.
+
+Each folder of `suites/` has a package.json and a package-lock.json: the only place where versions
+are written. An installation is kept until its lock file changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+__all__ = ["NotInstalled", "node", "suite", "version"]
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PINS: Final = ROOT / "conformance" / "suites"
+INSTALLED: Final = ROOT / ".conformance"
+PACKAGE: Final = "@modelcontextprotocol/conformance"
+# Both suites import `globSync` from `fs`, which Node 20 does not have.
+OLDEST_NODE: Final = 22
+# What npm may take for one folder, in seconds.
+NPM_TIMEOUT_S: Final = 120.0
+
+
+class NotInstalled(Exception):
+    """Node or a suite cannot be installed; the text says what to do."""
+
+
+def node() -> str:
+    """Return the path of a Node that runs the suites: `$NODE`, `node`, or one from npm.
+
+    Raises:
+        NotInstalled: npm has no Node for this system, or cannot install it.
+    """
+    named = os.environ.get("NODE") or shutil.which("node")
+    if named and _major(named) >= OLDEST_NODE:
+        return named
+    folder = _install("node") / "node_modules"
+    for found in folder.glob("node-*/bin/node"):
+        return str(found)
+    raise NotInstalled(
+        f"the suites need Node {OLDEST_NODE} or newer, and npm has none for this system: "
+        "install one, and set NODE to its path"
+    )
+
+
+def suite(name: str) -> Path:
+    """Return the program of a suite, a folder of `suites/`; install it if needed.
+
+    Raises:
+        NotInstalled: npm cannot install it.
+    """
+    return _install(name) / "node_modules" / PACKAGE / "dist" / "index.js"
+
+
+def version(name: str) -> str:
+    """Return the pinned version of a suite."""
+    pinned: dict[str, str] = json.loads((PINS / name / "package.json").read_bytes())["dependencies"]
+    return pinned[PACKAGE]
+
+
+def _major(node: str) -> int:
+    """Return the major version of a Node, or 0 if it does not run."""
+    script = "process.stdout.write(process.versions.node.split('.')[0])"
+    try:
+        done = subprocess.run([node, "-e", script], capture_output=True, text=True, timeout=20)
+        return int(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return 0
+
+
+def _install(name: str) -> Path:
+    """Return the folder with the packages of a lock file, installed once."""
+    pins, folder = PINS / name, INSTALLED / name
+    digest = hashlib.sha256((pins / "package-lock.json").read_bytes()).hexdigest()
+    mark = folder / "lock.sha256"
+    if mark.exists() and mark.read_text() == digest:
+        return folder
+    print(f"Installing {name} into {folder.relative_to(ROOT)} (once) ...", flush=True)
+    INSTALLED.mkdir(exist_ok=True)
+    # Renamed at the end, so that an installation that was interrupted is not taken for a whole one.
+    with tempfile.TemporaryDirectory(dir=INSTALLED, prefix=".new-") as scratch:
+        fresh = Path(scratch) / name
+        shutil.copytree(pins, fresh)
+        _npm_ci(fresh)
+        (fresh / mark.name).write_text(digest)
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+    return folder
+
+
+def _npm_ci(folder: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise NotInstalled("the suites are npm packages: install npm, which comes with Node")
+    # Without scripts: a package could run anything with them, and the suites need none.
+    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=NPM_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise NotInstalled(f"npm ci of {folder.name}: no end after {NPM_TIMEOUT_S:.0f} s") from None
+    if done.returncode != 0:
+        raise NotInstalled(f"npm ci of {folder.name} failed:\n{done.stderr.strip()}")

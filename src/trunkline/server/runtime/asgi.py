@@ -1,0 +1,267 @@
+"""A server as an ASGI 3 application, for `Server.asgi`.
+
+    app = Starlette(routes=[Mount("/", server.asgi(path="/mcp", hosts=["mcp.example.org"]))])
+
+The rules that live here, and only here:
+
+* An application that is mounted in another one gets no lifespan events: the first request enters
+  the lifespan. It is exited by `lifespan.shutdown`, by leaving `async with`, or when the event
+  loop cancels its tasks, as `asyncio.run` does at its end.
+* One task enters the lifespan, holds it and exits it: a task group inside needs that.
+* Shutdown is ordered: refuse requests, answer `subscriptions/listen`, finish running requests, send
+  their responses, exit the lifespan. Requests after that get 503 until it is started again.
+* An application belongs to one event loop at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from msgspec.structs import replace
+
+from ...redaction import show
+from ...transports.addresses import Http
+from ...transports.http.admission import Admission
+from ...transports.http.asgi import AsgiServer
+from ...transports.http.endpoint import Endpoint
+from ...transports.http.settings import HttpLimits, HttpSettings
+from ..dispatch.log_limit import LogLimit
+from ..errors import as_redacted
+from .http_service import HttpService
+
+if TYPE_CHECKING:
+    from ...transports.http.asgi import Receive, Scope, Send
+    from ..core import ServerCore
+
+__all__ = ["AsgiApp", "asgi"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+# For clients to read what they were sent, after the last request was answered.
+_FLUSH_TIMEOUT_S: Final = 2.0
+
+
+class AsgiApp:
+    """A server as an ASGI application; `Server.asgi` makes one."""
+
+    def __init__(
+        self, core: ServerCore, path: str, settings: HttpSettings, limits: HttpLimits
+    ) -> None:
+        """Serve at a path.
+
+        Raises:
+            ValueError: the path is not one, or a setting needs a socket.
+        """
+        Http("localhost", path=path)  # checks it
+        if "%" in path:
+            raise ValueError(f"the path of an ASGI application is plain, not {show(path)}")
+        if settings.metrics is not None:
+            raise ValueError("HttpSettings.metrics needs a socket, which an ASGI app does not have")
+        self.core = core
+        self.path = path.rstrip("/") or "/"
+        self.settings = settings
+        self.limits = limits
+        self.admission = Admission(settings, [])
+        self._context = contextvars.copy_context()
+        self._run: _Run | None = None
+        # Of the run, once it has started.
+        self._server: AsgiServer | None = None
+
+    def __repr__(self) -> str:
+        run = self._run
+        state = "not started" if run is None else "stopping" if run.is_stopping else "serving"
+        return f"<AsgiApp {self.core.name!r} at {show(self.path)}, {state}>"
+
+    @property
+    def sessions(self) -> int:
+        """The number of open sessions."""
+        return 0 if self._server is None else len(self._server.endpoint.sessions)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the lifespan, as ASGI has it."""
+        kind = scope["type"]
+        if kind == "http":
+            server = self._server
+            if server is None or server.loop is not asyncio.get_running_loop():
+                server = await self._started()
+            await server.serve(scope, receive, send)
+        elif kind == "lifespan":
+            await self._lifespan(receive, send)
+        elif kind == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": "MCP is served on HTTP"})
+        else:
+            raise ValueError(f"the ASGI scope {show(kind)} is not supported")
+
+    async def __aenter__(self) -> Self:
+        """Enter the lifespan of the server."""
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Enter the lifespan of the server now, not with the first request.
+
+        Raises:
+            RuntimeError: it is served on another event loop.
+        """
+        if self._run is not None and self._run.is_stopping:
+            await self.close()
+            self._run = self._server = None
+        await self._started()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Start shutdown: refuse requests, and let running ones finish.
+
+        May be called from any thread, and again: `at_once` cancels running handlers.
+        """
+        run = self._run
+        if run is not None and not run.loop.is_closed():
+            run.loop.call_soon_threadsafe(run.stop, at_once)
+
+    def stop_accepting(self) -> None:
+        """Do nothing: the server that runs the application accepts connections."""
+
+    async def close(self) -> None:
+        """Shut down; return when every request is answered and the lifespan has ended."""
+        run = self._run
+        if run is not None and run.loop is asyncio.get_running_loop():
+            run.stop()
+            await asyncio.shield(run.task)
+
+    async def _started(self) -> AsgiServer:
+        """Return what serves on this event loop; start it, or wait for that."""
+        loop, run = asyncio.get_running_loop(), self._run
+        if run is not None and run.loop is not loop:
+            if not run.loop.is_closed() and not run.task.done():
+                raise RuntimeError(f"{self!r} is being served on another event loop")
+            run = None
+        if run is None:
+            self._server = None
+            run = self._run = _Run(self, self._context.copy())
+        try:
+            server = await asyncio.shield(run.ready)
+        except BaseException:
+            if run.ready.done() and self._run is run:
+                self._run = None  # the next request tries again
+            raise
+        if self._run is run:
+            self._server = server
+        return server
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            is_start = message["type"] == "lifespan.startup"
+            try:
+                if is_start:
+                    await self.start()
+                else:
+                    await self.close()
+            except Exception as error:  # noqa: BLE001  # of the author's lifespan; the server is told
+                _log.error("lifespan of %s failed\n%s", self.core.name, as_redacted(error))
+                text = f"the lifespan of {self.core.name} raised {type(error).__name__}"
+                await send({"type": f"{message['type']}.failed", "message": text})
+                return
+            await send({"type": f"{message['type']}.complete"})
+            if not is_start:
+                return
+
+
+def asgi(
+    core: ServerCore,
+    path: str,
+    hosts: Sequence[str],
+    http: HttpSettings | None,
+    limits: HttpLimits | None,
+) -> AsgiApp:
+    """Return the application for a path; see `Server.asgi`."""
+    settings = HttpSettings(hosts=hosts) if http is None else http
+    if http is not None and hosts:
+        added = HttpSettings(hosts=hosts).hosts  # checks them
+        settings = replace(http, hosts=(*http.hosts, *added))
+    return AsgiApp(core, path, settings, HttpLimits() if limits is None else limits)
+
+
+class _Run:
+    """One time that the server is up, on one event loop."""
+
+    def __init__(self, app: AsgiApp, context: contextvars.Context) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[AsgiServer] = self.loop.create_future()
+        self._server: AsgiServer | None = None
+        self.is_stopping = False
+        self._app = app
+        self._service: HttpService | None = None
+        self._stopping = asyncio.Event()
+        # Not in the context of a request, which may be traced or authenticated.
+        self.task = self.loop.create_task(self._hold(), context=context)
+
+    def stop(self, at_once: bool = False) -> None:
+        """Refuse requests; running handlers may finish, unless `at_once`."""
+        self.is_stopping = True
+        self._stopping.set()
+        if self._server is not None:
+            self._server.stop()
+        if self._service is not None:
+            self._service.stop(at_once=at_once)
+
+    async def _hold(self) -> None:
+        core = self._app.core
+        try:
+            async with core.opened():
+                await self._serve()
+        except BaseException as error:
+            if self.ready.done():
+                raise
+            self.is_stopping = True
+            if isinstance(error, asyncio.CancelledError):
+                self.ready.cancel()
+            else:
+                self.ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        app, loop = self._app, self.loop
+        core, settings, limits = app.core, app.settings, app.limits
+        log_limit = LogLimit(loop, is_shared=True)
+        service = self._service = HttpService(core, limits, log_limit)
+        endpoint = Endpoint(service, app.admission, settings, limits, app.path, loop.time)
+        service.on_session_end = endpoint.sessions.discard
+
+        def on_wrong_host(host: str) -> None:
+            log_limit.warning(
+                "request refused: Host %s is not a name of this server; allow it with "
+                'asgi(hosts=["..."])',
+                host,
+            )
+
+        server = self._server = AsgiServer(
+            endpoint,
+            limits,
+            core.policy.limits.message_size("http"),
+            access_log=settings.access_log,
+            on_wrong_host=on_wrong_host,
+        )
+        core.listeners.add(app)
+        try:
+            self.ready.set_result(server)
+            await self._stopping.wait()
+        finally:
+            # Also when the event loop cancels its tasks at its end.
+            self.stop()
+            await service.close()
+            await server.close(_FLUSH_TIMEOUT_S)
+            core.listeners.discard(app)
+            log_limit.end()

@@ -1,0 +1,487 @@
+"""An `Endpoint` as an ASGI 3 application: the HTTP server of another project carries the bytes.
+
+`AsgiServer` makes requests of ASGI scopes, reads their bodies, and sends what their responders
+were given. It has no sockets; header and idle timeouts are up to the HTTP server.
+
+The rules that live here, and only here:
+
+* The path of a request is that below the mount point (`root_path`); if no route has it, the whole
+  path. A percent-encoded spelling of a path is another path.     [ASGI 3.0, HTTP connection scope]
+* A response is not watched for the end of its connection until it has taken `_WATCH_AFTER_S`: a
+  task that waits for `http.disconnect` costs as much as a short request.
+* What is not yet handed to the HTTP server counts as unread: it waits while its client reads
+  slowly.                                                          [ASGI 3.0, response body]
+* Timers run while there are requests or sessions, and end after the last of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ...exception_text import as_redacted
+from ...jsonrpc.framing import Oversize, head_size
+from ...redaction import show
+from .admission import Refusal
+from .endpoint import HEALTH_PATH, READY_PATH
+from .request import HttpRequest, read_headers
+
+if TYPE_CHECKING:
+    from .endpoint import Endpoint
+    from .exchange import Exchange, Headers
+    from .settings import HttpLimits
+
+__all__ = ["AsgiRequest", "AsgiResponder", "AsgiServer", "Receive", "Scope", "Send"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_log: Final = logging.getLogger("trunkline.http")
+_access: Final = logging.getLogger("trunkline.access")
+
+# Seconds between two looks at timeouts, streams and sessions.
+_TICK_S: Final = 1.0
+# Seconds after which a response that is not complete is watched for the end of its connection.
+_WATCH_AFTER_S: Final = 0.02
+# Above this many unread bytes a client reads slowly.
+_SLOW_BYTES: Final = 64 * 1024
+# Seconds in which a client takes none of what it was sent before it is disconnected.
+_UNREAD_TIMEOUT_S: Final = 60.0
+
+_BUSY: Final = Refusal(503, "Too many requests at once", ((b"retry-after", b"1"),))
+_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
+_SLOW_BODY: Final = Refusal(408, "The request body took too long")
+
+# What a responder is doing.
+_READING: Final = 0  # the body
+_SERVING: Final = 1
+_STREAMING: Final = 2
+_ENDED: Final = 3
+
+
+class AsgiRequest(HttpRequest):
+    """A request with the ASGI scope that it was made of.
+
+    Middleware of other projects leaves its findings there, such as `scope["user"]`.
+    """
+
+    __slots__ = ("scope",)
+
+    scope: Scope
+
+
+class AsgiResponder:
+    """The response to one request, until the HTTP server has taken all of it."""
+
+    __slots__ = (
+        "_is_slow",
+        "_parts",
+        "_waiter",
+        "body",
+        "exchange",
+        "headers",
+        "is_gone",
+        "is_late",
+        "is_whole",
+        "sends_body",
+        "since",
+        "state",
+        "status",
+        "task",
+        "unread",
+        "watcher",
+        "weighed",
+    )
+
+    def __init__(self, sends_body: bool) -> None:
+        self.exchange: Exchange | None = None
+        # Whether the client has closed the connection.
+        self.is_gone = False
+        self.state = _READING
+        # What is sent first: 0 until it is known.
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = b""
+        self.is_whole = False
+        self.sends_body = sends_body
+        # The number of bytes that the HTTP server has not taken.
+        self.unread = 0
+        self._parts: list[bytes] = []
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_slow = False
+        # Of `tick`: since when nothing has moved, and the bytes unread then. Whether it has
+        # ended the task because nothing did.
+        self.since = 0.0
+        self.weighed = -1
+        self.is_late = False
+        self.task: asyncio.Task[Any] | None = None
+        self.watcher: asyncio.Task[None] | None = None
+
+    def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
+        """Send a whole response."""
+        if self.status or self.is_gone:
+            return
+        self.status = status
+        self.headers = [*headers]
+        if status != 204:
+            self.headers.append((b"content-length", b"%d" % len(body)))
+        if self.sends_body:
+            self.body = body
+        self.is_whole = True
+        self._end()
+
+    def start(self, headers: Headers) -> None:
+        """Begin a stream."""
+        if not self.status and not self.is_gone:
+            self.status = 200
+            self.headers = [*headers]
+            self.state = _STREAMING
+            self._wake()
+
+    def write(self, data: bytes) -> None:
+        """Send a part of a stream."""
+        if not data or self.is_gone or self.state != _STREAMING:
+            return
+        self._parts.append(data)
+        self.unread += len(data)
+        if self.unread > _SLOW_BYTES and not self._is_slow and self.exchange is not None:
+            self._is_slow = True
+            self.exchange.carrier.is_slow(self.exchange, True)
+        self._wake()
+
+    def end(self) -> None:
+        """End a stream."""
+        if self.state == _STREAMING:
+            self._end()
+
+    def _end(self) -> None:
+        self.state = _ENDED
+        self.exchange = None
+        self._wake()
+
+    def take(self) -> bytes:
+        """Return what was written and not yet sent."""
+        parts = self._parts
+        if not parts:
+            return b""
+        self._parts = []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def taken(self, size: int) -> None:
+        """Note that the HTTP server has taken bytes."""
+        self.unread -= size
+        if self._is_slow and self.unread <= _SLOW_BYTES // 4:
+            self._is_slow = False
+            if self.exchange is not None:
+                self.exchange.carrier.is_slow(self.exchange, False)
+
+    def lost(self) -> None:
+        """Note that the client has gone, if it has not been sent all."""
+        if self.is_gone or self.state == _ENDED:
+            return
+        self.is_gone = True
+        exchange, self.exchange = self.exchange, None
+        self._wake()
+        if exchange is not None:
+            exchange.disconnected()
+
+    async def wait(self) -> None:
+        """Wait until there is something to send, or the client has gone."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+class AsgiServer:
+    """The requests of one ASGI application, on one event loop."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        limits: HttpLimits,
+        message_size: int | None,
+        *,
+        access_log: bool = False,
+        on_wrong_host: Callable[[str], object] | None = None,
+    ) -> None:
+        """Serve an endpoint; `on_wrong_host` gets the names of hosts that are not allowed."""
+        self.endpoint = endpoint
+        self.limits = limits
+        self.message_size = message_size
+        self.access_log = access_log
+        self.on_wrong_host = on_wrong_host
+        self.loop = asyncio.get_running_loop()
+        self.active: dict[AsgiResponder, None] = {}
+        self.is_stopping = False
+        self._closed: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        # Responses that may have to be watched, and the timer of that.
+        self._unwatched: list[tuple[AsgiResponder, Receive]] = []
+        self._watch_timer: asyncio.TimerHandle | None = None
+
+    # -- one request -------------------------------------------------------------------------
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; return when its response is sent, or its client has gone."""
+        responder = AsgiResponder(scope["method"] != "HEAD")
+        responder.task = asyncio.current_task()
+        began = self.loop.time() if self.access_log else 0.0
+        self.active[responder] = None
+        if self._timer is None:
+            self._timer = self.loop.call_later(_TICK_S, self._tick)
+        try:
+            await self._handle(scope, receive, responder)
+            if not responder.status and not responder.is_gone:
+                # The first step of the handler is due before this task is again.
+                await asyncio.sleep(0)
+            if not responder.status and not responder.is_gone:
+                self._watch(responder, receive)
+                await responder.wait()
+            if responder.is_gone:
+                return
+            head = {
+                "type": "http.response.start",
+                "status": responder.status,
+                "headers": responder.headers,
+            }
+            await send(head)
+            if responder.is_whole:
+                await send({"type": "http.response.body", "body": responder.body})
+            else:
+                await self._stream(responder, receive, send)
+        except asyncio.CancelledError:
+            if not responder.is_late or responder.task is None:
+                raise
+            responder.task.uncancel()
+            await self._end_late(responder, send)
+        except OSError as error:
+            # What a server raises if the connection has ended.      [ASGI 2.4, disconnected client]
+            _log.debug("response not sent: %s", error)
+        finally:
+            del self.active[responder]
+            responder.lost()
+            if responder.watcher is not None:
+                responder.watcher.cancel()
+            if self.access_log:
+                self._log_access(scope, responder.status, began)
+            if self._closed is not None and not self.active and not self._closed.done():
+                self._closed.set_result(None)
+
+    async def _handle(self, scope: Scope, receive: Receive, responder: AsgiResponder) -> None:
+        """Admit a request, read its body, and hand it to the endpoint."""
+        endpoint = self.endpoint
+        request, length = self._read_head(scope)
+        if isinstance(request, Refusal):
+            endpoint.refuse(responder, request, None)
+            return
+        refusal = self._refusal(request)
+        if refusal is not None:
+            endpoint.refuse(responder, refusal, request)
+            return
+        message = await receive()
+        body: Any = message.get("body", b"")
+        limit = self.message_size
+        if message["type"] == "http.disconnect":
+            responder.lost()
+            return
+        if message.get("more_body") or (limit is not None and len(body) > limit):
+            body = await self._read_body(message, length, receive, responder)
+            if body is None:
+                responder.lost()
+                return
+        elif type(body) is not bytes:
+            body = bytes(body)
+        responder.state = _SERVING
+        try:
+            endpoint.handle(request, body, responder)
+        except Exception as error:  # a defect; the client gets an answer
+            _log.error("internal error while serving an HTTP request\n%s", as_redacted(error))
+            if responder.status:
+                raise
+            endpoint.refuse(responder, Refusal(500, "Internal error"), request)
+
+    def _read_head(self, scope: Scope) -> tuple[AsgiRequest | Refusal, int]:
+        """Return the request of a scope, or why it is refused, and the length of its body."""
+        headers = scope["headers"]
+        if type(headers) is not list:
+            headers = list(headers)
+        read = read_headers(headers, self.limits)
+        if isinstance(read, Refusal):
+            return read, 0
+        known, length = read
+        peer = scope.get("client")
+        request = AsgiRequest(
+            scope["method"],
+            self._path_of(scope),
+            scope.get("query_string", b"").decode("latin-1"),
+            scope["http_version"],
+            headers,
+            peer[0] if peer else "",
+            scope.get("scheme") == "https",
+            *known,
+        )
+        request.scope = scope
+        return request, length
+
+    def _path_of(self, scope: Scope) -> str:
+        path: str = scope["path"]
+        below, root = path or "/", scope.get("root_path", "").rstrip("/")
+        if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("", "/"):
+            below = path[len(root) :] or "/"
+        raw = scope.get("raw_path")
+        if raw and b"%" in raw:
+            raw = raw.partition(b"?")[0]
+            if not raw.endswith(below.encode("utf-8", "replace")):
+                return str(raw.decode("latin-1"))
+        if root and not self.endpoint.has_route(below) and self.endpoint.has_route(path):
+            return path
+        return below
+
+    def _refusal(self, request: HttpRequest) -> Refusal | None:
+        if self.is_stopping and request.path not in (HEALTH_PATH, READY_PATH):
+            return _STOPPING
+        if len(self.active) > self.limits.requests:
+            return _BUSY
+        refusal = self.endpoint.admit(request)
+        if refusal is not None and refusal.status == 421 and self.on_wrong_host is not None:
+            self.on_wrong_host(show((request.host or b"").decode("latin-1")))
+        return refusal
+
+    async def _read_body(
+        self,
+        message: MutableMapping[str, Any],
+        length: int,
+        receive: Receive,
+        responder: AsgiResponder,
+    ) -> bytes | Oversize | None:
+        """Return a body that comes in parts, an `Oversize`, or None if the client has gone."""
+        limit, size = self.message_size, 0
+        parts: list[bytes] = []
+        while message["type"] != "http.disconnect":
+            data, has_more = bytes(message.get("body", b"")), message.get("more_body")
+            parts.append(data)
+            size += len(data)
+            if limit is not None and max(size, length) > limit:
+                wanted = min(head_size(limit), max(length, limit))
+                if size >= wanted or not has_more:
+                    return Oversize(b"".join(parts)[:wanted], length or None, limit)
+            if not has_more:
+                return b"".join(parts)
+            responder.since = 0.0
+            message = await receive()
+        return None
+
+    async def _stream(self, responder: AsgiResponder, receive: Receive, send: Send) -> None:
+        is_watched = False
+        while True:
+            data, has_ended = responder.take(), responder.state == _ENDED
+            if data or has_ended:
+                await send({"type": "http.response.body", "body": data, "more_body": not has_ended})
+                responder.taken(len(data))
+            elif responder.is_gone:
+                return
+            else:
+                if not is_watched and responder.watcher is None:
+                    is_watched = True
+                    self._watch(responder, receive)
+                await responder.wait()
+            if has_ended:
+                return
+
+    async def _end_late(self, responder: AsgiResponder, send: Send) -> None:
+        """Answer a request whose body has not come; break a stream that is not read."""
+        if responder.state == _READING:
+            responder.state = _SERVING
+            self.endpoint.refuse(responder, _SLOW_BODY, None)
+            head = {"type": "http.response.start", "status": 408, "headers": responder.headers}
+            await send(head)
+            await send({"type": "http.response.body", "body": responder.body})
+
+    def _log_access(self, scope: Scope, status: int, began: float) -> None:
+        peer = scope.get("client")
+        _access.info(
+            "%s %s %s %d %.1f ms",
+            peer[0] if peer else "unix",
+            show(scope["method"]),
+            show(scope["path"]),
+            status,
+            (self.loop.time() - began) * 1000,
+        )
+
+    # -- the end of connections --------------------------------------------------------------
+
+    def _watch(self, responder: AsgiResponder, receive: Receive) -> None:
+        """Watch for the end of the connection, if the response is not complete soon."""
+        self._unwatched.append((responder, receive))
+        if self._watch_timer is None:
+            self._watch_timer = self.loop.call_later(_WATCH_AFTER_S, self._start_watching)
+
+    def _start_watching(self) -> None:
+        waiting, self._unwatched = self._unwatched, []
+        self._watch_timer = None
+        for responder, receive in waiting:
+            if responder in self.active and responder.watcher is None:
+                responder.watcher = self.loop.create_task(_watch(responder, receive))
+
+    # -- time --------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        now, self._timer = self.loop.time(), None
+        for each in list(self.active):
+            try:
+                self._tick_one(each, now)
+            except Exception as error:  # noqa: BLE001  # a defect; the other requests go on
+                _log.error("internal error of an HTTP request\n%s", as_redacted(error))
+        self.endpoint.reap(now)
+        if self.active or len(self.endpoint.sessions):
+            self._timer = self.loop.call_later(_TICK_S, self._tick)
+
+    def _tick_one(self, responder: AsgiResponder, now: float) -> None:
+        limits = self.limits
+        if not responder.since or responder.unread != responder.weighed:
+            responder.since, responder.weighed = now, responder.unread
+        waited = now - responder.since
+        is_late = (responder.state == _READING and waited >= limits.body_timeout) or (
+            responder.unread and waited >= _UNREAD_TIMEOUT_S
+        )
+        if is_late:
+            if responder.task is not None and not responder.is_late:
+                responder.is_late = True
+                responder.task.cancel()
+        elif responder.exchange is not None:
+            responder.exchange.tick(now, limits.stream_after, limits.keep_alive)
+
+    # -- stopping ----------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Refuse new requests."""
+        self.is_stopping = True
+
+    async def close(self, seconds: float) -> None:
+        """Wait until responses are sent, then end what is left."""
+        self.stop()
+        if self.active:
+            self._closed = self.loop.create_future()
+            await asyncio.wait([self._closed], timeout=seconds)
+        for each in list(self.active):
+            each.lost()
+        for timer in (self._timer, self._watch_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._watch_timer = None
+
+
+async def _watch(responder: AsgiResponder, receive: Receive) -> None:
+    try:
+        while (await receive())["type"] != "http.disconnect":
+            await asyncio.sleep(_WATCH_AFTER_S)  # a server that repeats itself is not polled
+    except Exception as error:  # noqa: BLE001  # of the HTTP server: it has no connection any more
+        _log.debug("connection ended: %s", error)
+    responder.lost()

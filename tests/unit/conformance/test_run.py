@@ -1,0 +1,120 @@
+"""`conformance/run.py`: what is counted, and what fails a run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import install, run
+from conformance.baseline import mark
+from conformance.evidence import Scenario
+from conformance.run import RUNS, Outcome, Run, problems, run_suite, score, summary, table
+
+# Stands in for Node and a suite: writes what a suite writes.
+SUITE = """
+import json, pathlib, sys
+out = pathlib.Path(sys.argv[sys.argv.index("--output-dir") + 1])
+for name, status in json.loads(pathlib.Path(sys.argv[1]).read_text()).items():
+    folder = out / f"server-{name}-2026-01-01T00-00-00-000Z"
+    folder.mkdir(parents=True)
+    (folder / "checks.json").write_text(json.dumps([{"id": "own", "status": status}]))
+print("=== SUMMARY ===")
+for name in json.loads(pathlib.Path(sys.argv[1]).read_text()):
+    print(f"✓ {name}: 1 passed, 0 failed")
+print(" ".join(sys.argv[2:]), file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def outcome_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the outcome of a run whose suite finds the given statuses."""
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    monkeypatch.setattr(install, "node", lambda: sys.executable)
+    script = tmp_path / "suite.py"
+    script.write_text(SUITE)
+    real = subprocess.run
+
+    def start(command: list[str], **options: Any) -> Any:
+        return real([command[0], str(script), *command[1:]], **options)
+
+    monkeypatch.setattr(subprocess, "run", start)
+
+    def outcome(
+        statuses: dict[str, str], known: dict[str, str], expected: int, only: str | None = None
+    ) -> Outcome:
+        found = tmp_path / "found.json"
+        found.write_text(json.dumps(statuses))
+        monkeypatch.setattr(install, "suite", lambda name: found)
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        chosen = Run("alpha", "2026-07-28", expected)
+        return run_suite(chosen, "http://127.0.0.1:1/mcp", folder, known, only)
+
+    return outcome
+
+
+def test_runs_have_names_of_their_own_and_cover_both_suites() -> None:
+    names = [each.name for each in RUNS]
+    assert len(set(names)) == len(names)
+    assert names[:2] == ["stable", "alpha"]
+    assert {each.scenarios for each in RUNS[:2]} == {32, 65}
+
+
+def test_a_run_is_good_if_every_scenario_does_what_is_expected(outcome_of: Any) -> None:
+    good = outcome_of({"ping": "SUCCESS", "caching": "FAILURE"}, {"caching": "later"}, 2)
+    assert good.is_good
+    assert good.marks == {"ping": "ok", "caching": "known"}
+    assert problems(good, {"caching": "later"})[0] == "known alpha 2026-07-28: caching: later"
+
+
+def test_a_failure_a_stale_entry_and_a_wrong_count_fail_a_run(outcome_of: Any) -> None:
+    failed = outcome_of({"ping": "WARNING"}, {}, 1)
+    assert not failed.is_good
+    assert problems(failed, {})[0] == "FAIL alpha 2026-07-28: ping"
+    stale = outcome_of({"ping": "SUCCESS"}, {"ping": "later"}, 1)
+    assert not stale.is_good
+    assert "ping passes" in problems(stale, {"ping": "later"})[0]
+    few = outcome_of({"ping": "SUCCESS"}, {}, 2)
+    assert not few.is_good
+    assert "1 scenarios, expected 2" in few.problem
+    none = outcome_of({}, {}, 1)
+    assert not none.is_good
+    absent = outcome_of({"ping": "SUCCESS"}, {"gone": "later"}, 1)
+    assert not absent.is_good
+    assert "not run: gone" in absent.problem
+
+
+def test_one_scenario_is_run_without_counting_the_others(outcome_of: Any, tmp_path: Path) -> None:
+    one = outcome_of({"ping": "SUCCESS"}, {"caching": "later"}, 40, only="ping")
+    assert one.is_good
+    (log,) = tmp_path.glob("*/suite.log")
+    assert "--scenario ping" in log.read_text()
+    assert "--spec-version 2026-07-28" in log.read_text()
+
+
+def test_tables_and_summaries_show_every_scenario_once() -> None:
+    first = Scenario("ping", "pass", 2, 2, ())
+    second = Scenario("caching", "FAIL", 1, 2, ("FAILURE a: b",))
+    never = Scenario("tasks-status-notifications", "not run", 0, 0, ())
+    outcomes = [
+        Outcome(each, found, {one.name: mark(one, {}) for one in found}, 1.25)
+        for each, found in ((RUNS[0], [first]), (RUNS[1], [first, second, never]))
+    ]
+    rows = [line.split() for line in table(outcomes)]
+    assert rows == [
+        ["stable", "alpha"],
+        ["ping", "ok", "ok"],
+        ["caching", "-", "FAIL"],
+        ["tasks-status-notifications", "-", "not", "run"],
+    ]
+    assert "scenarios passed 1/2, checks passed 3/4" in score(outcomes[1])
+    report = summary(outcomes, "own", "")
+    assert report["passed"] is False
+    assert report["runs"][1]["scenarios"][1]["problems"] == ("FAILURE a: b",)
+    assert summary(outcomes[:1], "own", "")["passed"] is True
+    assert summary(outcomes[:1], "own", "the server ended")["passed"] is False

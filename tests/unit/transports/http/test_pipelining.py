@@ -1,0 +1,203 @@
+"""`HttpProtocol`: requests that are read while another one is served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.fuzz.fuzz_http import LIMITS, Response, Scene, Wire, body_of, plain, scene
+from trunkline.spec.revisions import LATEST
+from trunkline.transports.http.server import HttpProtocol
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+META = {
+    "io.modelcontextprotocol/protocolVersion": LATEST,
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def call(tool: str, text: str = "text") -> bytes:
+    params = {"name": tool, "arguments": {"text": text}, "_meta": META}
+    headers = f"MCP-Protocol-Version: {LATEST}\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+    return plain(body_of("tools/call", params, 1), headers.encode())
+
+
+def run(act: Callable[[Scene, Wire], Awaitable[None]]) -> None:
+    """Act on a connection of a server that runs; end what is left of it."""
+    stage = scene()
+
+    async def acted() -> None:
+        stage.released = asyncio.Event()
+        wire = Wire(stage.http)
+        try:
+            async with asyncio.timeout(10):
+                await act(stage, wire)
+        finally:
+            stage.released.set()
+            await wire.lose()
+            while stage.app._core.in_flight:
+                await asyncio.sleep(0)
+
+    stage.runner.run(acted())
+    assert stage.faults == []
+
+
+async def received(wire: Wire, count: int) -> list[Response]:
+    while len([each for each in wire.responses() if each.is_whole]) < count:
+        await asyncio.sleep(0)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return wire.responses()
+
+
+def test_what_is_malformed_is_answered_after_the_requests_before_it() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await wire.feed(call("hold") + call("echo") + b"nonsense\r\n\r\n" + HEALTH, turns=5)
+        stage.released.set()
+        responses = await received(wire, 3)
+        assert [each.status for each in responses] == [200, 200, 400]
+        assert [each.closes for each in responses] == [False, False, True]
+        assert wire.transport.has_ended
+
+    run(act)
+
+
+def test_a_body_that_arrives_after_the_response_before_it_is_not_counted_as_a_head() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        request = call("echo", "x" * (LIMITS.header_bytes + 100))
+        await wire.feed(call("hold") + request[:400], turns=5)
+        stage.released.set()
+        await received(wire, 1)
+        assert wire.protocol not in stage.http.idle
+        await wire.feed(request[400:1000])
+        await wire.feed(request[1000:])
+        assert [each.status for each in await received(wire, 2)] == [200, 200]
+
+    run(act)
+
+
+@pytest.mark.parametrize("endless", [b"X-A: b\r\n", b"x", b"X: "])
+def test_a_head_without_end_is_refused_while_another_request_is_served(endless: bytes) -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await wire.feed(call("hold") + b"GET /mcp HTTP/1.1\r\n", turns=5)
+        piece = endless * (1000 // len(endless))
+        for _ in range(20):
+            await wire.feed(piece)
+        stage.released.set()
+        assert [each.status for each in await received(wire, 2)] == [200, 431]
+
+    run(act)
+
+
+def test_a_header_after_the_body_is_not_one_of_the_request() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        body = body_of("no/such", {"_meta": META}, 1)
+        head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += b"MCP-Protocol-Version: %b\r\nTransfer-Encoding: chunked\r\n\r\n" % LATEST.encode()
+        trailer = b"Mcp-Method: no/such\r\n"
+        await wire.feed(head + b"%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailer))
+        (response,) = await received(wire, 1)
+        assert response.status == 400
+        assert b"Mcp-Method is missing" in response.body
+
+    run(act)
+
+
+def test_headers_without_end_after_the_body_are_refused() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        await wire.feed(head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: ")
+        for _ in range(LIMITS.header_bytes // 500 + 1):
+            await wire.feed(b"x" * 500)
+        assert [each.status for each in await received(wire, 1)] == [431]
+
+    run(act)
+
+
+def test_a_head_request_that_is_refused_has_no_body() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        twice = b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n"
+        await wire.feed(twice + HEALTH)
+        assert [each.status for each in await received(wire, 2)] == [400, 200]
+
+    run(act)
+
+
+def test_a_malformed_request_after_a_head_request_has_a_body() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await wire.feed(HEALTH.replace(b"GET", b"HEAD") + b"nonsense\r\n\r\n")
+        responses = await received(wire, 2)
+        assert b"Malformed" in responses[1].body
+
+    run(act)
+
+
+def test_requests_that_offer_other_protocols_are_served_one_after_the_other() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        offer = HEALTH[:-2] + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+        await wire.feed(offer * 3 + b"nonsense\r\n\r\n")
+        assert [each.status for each in await received(wire, 4)] == [200, 200, 200, 400]
+
+    run(act)
+
+
+def test_the_form_of_a_response_is_that_of_its_own_request() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await wire.feed(call("reports").replace(b"\r\n", b"\r\nAccept: */*\r\n", 1))
+        await wire.feed(HEALTH.replace(b"HTTP/1.1", b"HTTP/1.0"), turns=5)
+        stage.released.set()
+        responses = await received(wire, 2)
+        assert [each.closes for each in responses] == [False, True]
+
+    run(act)
+
+
+def test_a_connection_that_serves_is_not_idle() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await wire.feed(HEALTH + call("hold"), turns=5)
+        assert wire.protocol not in stage.http.idle
+        stage.released.set()
+        await received(wire, 2)
+        assert wire.protocol in stage.http.idle
+        await wire.feed(HEALTH + HEALTH[:20])
+        assert wire.protocol not in stage.http.idle
+
+    run(act)
+
+
+def test_a_client_is_not_asked_for_a_body_before_its_turn() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        expecting = call("echo").replace(b"\r\n", b"\r\nExpect: 100-continue\r\n", 1)
+        await wire.feed(call("hold") + expecting, turns=5)
+        assert wire.transport.written == []
+        stage.released.set()
+        assert [each.interim for each in await received(wire, 2)] == [(), ()]
+        await wire.feed(expecting)
+        assert [each.interim for each in await received(wire, 3)] == [(), (), (100,)]
+
+    run(act)
+
+
+def test_what_is_read_between_two_responses_waits_for_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    serve_next = HttpProtocol._serve_next
+
+    async def act(stage: Scene, wire: Wire) -> None:
+        def read_first(protocol: HttpProtocol) -> None:
+            # In the same turn of the event loop the socket was readable.
+            monkeypatch.undo()
+            protocol.get_buffer(-1)[: len(HEALTH)] = HEALTH
+            protocol.buffer_updated(len(HEALTH))
+            serve_next(protocol)
+
+        monkeypatch.setattr(HttpProtocol, "_serve_next", read_first)
+        await wire.feed(call("hold") + call("echo"), turns=5)
+        stage.released.set()
+        responses = await received(wire, 3)
+        assert [each.body[:2] for each in responses] == [b'{"', b'{"', b"ok"]
+
+    run(act)
