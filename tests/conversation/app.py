@@ -277,14 +277,14 @@ def add_talking_tools(app: Server, journal: Journal) -> None:
         return "reported"
 
     @app.tool
-    async def send_away(ctx: Context, key: str) -> str:
-        """Close the connection of the client meanwhile, if it can come back."""
+    async def two_steps(ctx: Context, key: str, closes: bool = False) -> str:
+        """Report progress, wait, and report again; close the stream in between, if possible."""
         ctx.progress(1)
-        journal.write(key, f"sent away {ctx.close_stream()}")
+        journal.write(key, f"closed {closes and ctx.close_stream()}")
         async with asyncio.timeout(HANGS):
             await journal.gates[key].wait()
         ctx.progress(2)
-        return "back"
+        return "done"
 
     @app.tool
     async def report_late(ctx: Context, key: str) -> str:

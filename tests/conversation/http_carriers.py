@@ -238,6 +238,10 @@ class HostedStreamable(HostedHttp):
         # The revision of a script, for messages that do not tell.
         self.speaks: Callable[[], str | None] = lambda: None
 
+    def drop_streams(self) -> None:
+        """Lose the connections of all streams, as a network does."""
+        self._inner.drop_streams()
+
     def _dial(self, url: str) -> StreamableHttpTransport:
         inner = StreamableHttpTransport(url, self._policy)
         inner.on_entry = lambda entry: self.on_entry(entry)

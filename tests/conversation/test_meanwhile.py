@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.conversation.rules import STREAMABLE, rule
+from tests.conversation.rules import rule
 from tests.conversation.talking import PREFIX, Raw, Talk
 from trunkline.errors import RequestTimeout
 from trunkline.spec.mcp.levels import LOG_LEVELS
-from trunkline.spec.revisions import V2025_03_26, V2025_11_25, V2026_07_28
+from trunkline.spec.revisions import V2025_03_26, V2026_07_28
 
 LEVEL = f"{PREFIX}logLevel"
 LOG = "notifications/message"
@@ -151,20 +151,6 @@ async def test_our_client_is_told_of_progress_while_it_waits(talk: Talk) -> None
     assert result.text == "reported"
     message = ("at 1", "at 2") if talk.since(V2025_03_26) else (None, None)
     assert seen == [(1, 2, message[0]), (2, 2, message[1])]
-
-
-@rule("mcp.sse.retry-before-close", "F-40", over=STREAMABLE, until=NEW)
-async def test_a_client_that_is_sent_away_comes_back_for_the_answer(talk: Talk) -> None:
-    raw, key = talk.raw, f"away-{talk.raw.new_id()}"
-    params = {"name": "send_away", "arguments": {"key": key}}
-    id = raw.start("tools/call", params, progressToken=key)
-    assert await raw.text("noted", key=key) == [f"sent away {talk.since(V2025_11_25)}"]
-    assert [each["progress"] for each in await raw.told(PROGRESS)] == [1]
-    await raw.call("release", key=key)
-    assert "result" in await raw.reply(id)
-    await raw.settle()
-    assert [each["progress"] for each in raw.heard(PROGRESS)] == [1, 2]
-    assert sum(each.get("id") == id for each in raw.received) == 1
 
 
 # -- giving up -------------------------------------------------------------------------------

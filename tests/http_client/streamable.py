@@ -101,6 +101,7 @@ class _Conversation(Exchange):
         if 200 <= self.status < 300 and self.content_type == EVENTS:
             self.events = EventReader(self._owner.limit, empty=True)
             self.on_data = self._receive_events
+            self._owner.streams.add(self)
 
     def _receive_events(self, data: bytes) -> None:
         assert self.events is not None
@@ -161,6 +162,8 @@ class StreamableHttpTransport(HttpTransport):
         self._named_version: str | None = None  # by the last request of the per-request era
         self._tools: ToolHeaders = {}
         self._open_posts: dict[tuple[str, str], _Conversation] = {}
+        # Those whose response is an event stream.
+        self.streams: set[_Conversation] = set()
         self._count = 0
 
     async def _open(self) -> None:
@@ -258,6 +261,12 @@ class StreamableHttpTransport(HttpTransport):
                 paths = list(header_paths(member(tool, "inputSchema")))
                 self._tools[str(member(tool, "name"))] = paths
 
+    def drop_streams(self) -> None:
+        """Lose the connections of all streams, as a network does."""
+        for stream in self.streams:
+            if stream.connection is not None:
+                stream.connection.abort()
+
     def over(self, exchange: _Conversation, fault: HttpFault | None) -> None:
         """Go on after the end of a response."""
         self._forget(exchange)
@@ -273,6 +282,7 @@ class StreamableHttpTransport(HttpTransport):
             self.fail(f"the response to {exchange.method} ended without an answer")
 
     def _forget(self, exchange: _Conversation) -> None:
+        self.streams.discard(exchange)
         for key in exchange.awaited:
             if self._open_posts.get(key) is exchange:
                 del self._open_posts[key]
@@ -289,14 +299,15 @@ class StreamableHttpTransport(HttpTransport):
 
     async def _resume(self, ended: _Conversation) -> None:
         """Continue a stream that ended early, from its last event."""
-        last, awaited, failures = ended, ended.awaited, 0
+        last, awaited, failures, retry_ms = ended, ended.awaited, 0, 0
         assert last.events is not None
         last_id = last.events.last_event_id
         if not last_id and awaited:
             raise TransportError("a stream ended before its answer, and cannot be resumed")
         while True:
             assert last.events is not None
-            await asyncio.sleep((last.events.retry_ms or 0) / 1000)
+            retry_ms = last.events.retry_ms or retry_ms
+            await asyncio.sleep(retry_ms / 1000)
             headers = {"Accept": EVENTS, **self._session_headers()}
             if last_id:
                 headers["Last-Event-ID"] = last_id
