@@ -134,6 +134,7 @@ TYPED: Final = {
     "server.context.Context": "a method, a name and an id, redacted",
     "server.core.ServerCore": "its name and counts",
     "server.dispatch.revision.ServerRevision": "its name",
+    "server.runtime.asgi.AsgiApp": "its path and counts",
     "server.runtime.http_listener.HttpListener": "its address",
     "server.runtime.listener.ServerListener": "its address",
     "server.subscriptions.registry.SubscriptionRegistry": "its name and counts",

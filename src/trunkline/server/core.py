@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from ..transports.base import Transport
     from .app import Server
     from .client_requests.multi_round_trip import RoundTrips
+    from .observability.operations import Observer, OperationRecorder, Serve
     from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
-    from .observability.operations import Observer, OperationRecorder, Serve
     from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
 

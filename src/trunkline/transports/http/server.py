@@ -33,7 +33,6 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
-from .endpoint import error_body
 from .exchange import Exchange
 from .request import HttpRequest, read_headers
 

@@ -14,7 +14,7 @@ from trunkline.client.connect.targets import remember_era, remembered_era, targe
 from trunkline.jsonrpc import Policy
 
 
-@pytest.mark.parametrize("given", ["python server.py", "https://example.org/mcp", ""])
+@pytest.mark.parametrize("given", ["python server.py", "ftp://example.org/mcp", ""])
 def test_a_text_is_never_a_command(given: str) -> None:
     with pytest.raises(ValueError, match="a command is passed as a list"):
         Client(given)
