@@ -121,7 +121,7 @@ docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.
 	@$(DOCS_VENV)/bin/python -m sphinx -W --keep-going -q -E -d $(DOCS_VENV)/doctrees docs site
 	@echo "built site/index.html"
 
-fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings, SSE and a server for FUZZ_SECONDS each
+fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings, SSE, a server and HTTP for FUZZ_SECONDS each
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
 soak: $(READY) ## Run mixed clients against real servers on pipes and sockets: make soak SOAK_SECONDS=600

@@ -130,7 +130,9 @@ class LoopCall(Generic[T]):
         else:
             # A task that never took its first step does not call `end` itself.
             self.task.add_done_callback(lambda _: self.end(None, asyncio.CancelledError()))
-            self.task.cancel()
+            # After the first step, which may be scheduled and not taken yet: what it awaits
+            # is cancelled with it.
+            asyncio.get_running_loop().call_soon(self.task.cancel)
 
     def drop(self) -> None:
         """Cancel the `PendingCall` that was created, on the loop: the caller never received it."""

@@ -309,9 +309,9 @@ class AsgiServer:
 
     def _read_head(self, scope: Scope) -> tuple[AsgiRequest | Refusal, int]:
         """Return the request of a scope, or why it is refused, and the length of its body."""
-        headers = scope["headers"]
-        if type(headers) is not list:
-            headers = list(headers)
+        # Servers differ in the blanks that they keep around a value; they are not part of it.
+        #                                                           [RFC 9110, section 5.5]
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         read = read_headers(headers, self.limits)
         if isinstance(read, Refusal):
             return read, 0

@@ -400,7 +400,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self._reads == _HEAD:
             # Blanks around a value are not part of it; llhttp drops those before it.
             #                                                       [RFC 9110, section 5.5]
-            self._headers.append((name.lower(), value.rstrip(b" 	")))
+            self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         """Decide on the request by its head."""

@@ -197,6 +197,30 @@ def test_work_that_is_given_up_before_its_first_step_ends_and_warns_of_nothing()
         assert work.task is not None
 
 
+def test_work_that_is_cancelled_with_its_start_cancels_what_it_waits_for() -> None:
+    cancelled = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    with linked() as proxy:
+        loop = proxy._loop_thread
+        assert loop is not None
+        work: LoopCall[None] = LoopCall(loop, None)
+
+        def begin() -> None:
+            work.begin(wait)
+            work.cancel()
+
+        with pytest.raises(ConnectionLost):
+            loop.run(work, begin)
+    assert cancelled == [True]
+
+
 # Interrupts
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.fuzz.fuzz_http import LIMITS, Response, Scene, Wire, body_of, plain, scene
+from tests.fuzz.fuzz_http import LIMITS, Response, Scene, Wire, body_of, opened, plain, scene
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.server import HttpProtocol
 
@@ -16,6 +16,7 @@ META = {
     "io.modelcontextprotocol/protocolVersion": LATEST,
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/logLevel": "info",
 }
 
 
@@ -38,7 +39,9 @@ def run(act: Callable[[Scene, Wire], Awaitable[None]]) -> None:
         finally:
             stage.released.set()
             await wire.lose()
-            while stage.app._core.in_flight:
+            for session in stage.endpoint.sessions:
+                session.on_end()
+            while stage.app._core.in_flight or len(stage.endpoint.sessions):
                 await asyncio.sleep(0)
 
     stage.runner.run(acted())
@@ -146,11 +149,12 @@ def test_requests_that_offer_other_protocols_are_served_one_after_the_other() ->
 
 def test_the_form_of_a_response_is_that_of_its_own_request() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
-        await wire.feed(call("reports").replace(b"\r\n", b"\r\nAccept: */*\r\n", 1))
+        await wire.feed(call("reports"))
         await wire.feed(HEALTH.replace(b"HTTP/1.1", b"HTTP/1.0"), turns=5)
         stage.released.set()
         responses = await received(wire, 2)
         assert [each.closes for each in responses] == [False, True]
+        assert responses[0].headers[b"transfer-encoding"] == b"chunked"
 
     run(act)
 
@@ -171,12 +175,17 @@ def test_a_connection_that_serves_is_not_idle() -> None:
 def test_a_client_is_not_asked_for_a_body_before_its_turn() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         expecting = call("echo").replace(b"\r\n", b"\r\nExpect: 100-continue\r\n", 1)
-        await wire.feed(call("hold") + expecting, turns=5)
-        assert wire.transport.written == []
-        stage.released.set()
-        assert [each.interim for each in await received(wire, 2)] == [(), ()]
+        session = await opened(stage)
+        resumed = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 9-9\r\n"
+        resumed += b"Mcp-Session-Id: %b\r\n\r\n" % session
+        for count, first in enumerate((call("hold"), resumed)):
+            await wire.feed(first + expecting)
+            assert b"100 Continue" not in b"".join(wire.transport.written)
+            stage.released.set()
+            responses = await received(wire, 2 * count + 2)
+            assert [each.interim for each in responses] == [()] * len(responses)
         await wire.feed(expecting)
-        assert [each.interim for each in await received(wire, 3)] == [(), (), (100,)]
+        assert (await received(wire, 5))[-1].interim == (100,)
 
     run(act)
 
