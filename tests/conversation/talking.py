@@ -96,6 +96,10 @@ class Record:
     def since(self, count: int) -> list[tuple[str, Finding]]:
         return self.findings[count:]
 
+    def verdict(self, id: str) -> str:
+        """Return what the judge says of a requirement, after all that was said so far."""
+        return self._judge.outcomes()[id].verdict
+
 
 # -- carriers --------------------------------------------------------------------------------
 

@@ -1,9 +1,14 @@
-"""What only Streamable HTTP has: streams that are lost and resumed, and headers of arguments."""
+"""What only Streamable HTTP has: statuses, headers, and streams that are lost and resumed.
+
+A judge sees every request, response and event of the scripts in this folder that are played over
+HTTP. Here it is asked whether it has seen what its rules are about.
+"""
 
 from __future__ import annotations
 
 from tests.conversation.rules import STREAMABLE, rule
 from tests.conversation.talking import Raw, Talk
+from trunkline.spec.requirements import requirement
 from trunkline.spec.revisions import V2025_03_26, V2025_11_25, V2026_07_28
 
 CHANGED = "notifications/tools/list_changed"
@@ -58,6 +63,102 @@ async def test_a_change_while_the_stream_was_lost_is_told_once_it_is_back(talk: 
     await raw.told(CHANGED, 3)
     await raw.settle()
     assert len(raw.heard(CHANGED)) == 3
+
+
+def was_judged(raw: Raw, *ids: str) -> None:
+    """Fail unless each rule that the revision has was kept, and had an occasion."""
+    here = [id for id in ids if requirement(id).when.holds(raw.revision)]
+    assert {id: raw.record.verdict(id) for id in here} == dict.fromkeys(here, "pass")
+
+
+@rule(
+    *("BP-081", "BP-082", "BP-083", "BP-084", "BP-086", "BP-087", "BP-088", "BP-089", "BP-091"),
+    *("BP-095", "BP-096"),
+    since=V2025_03_26,
+    until=NEW,
+    over=STREAMABLE,
+    fresh=True,
+)
+async def test_a_session_has_the_statuses_headers_and_events_that_it_should(talk: Talk) -> None:
+    raw = await talk.line(capabilities={"roots": {}})
+    id = await two_steps(raw, "judged", closes=talk.since(V2025_11_25))
+    await raw.call("release", key="judged")
+    assert await was_answered_once(raw, id)
+    asking = raw.start("tools/call", {"name": "ask", "arguments": {"method": "roots/list"}})
+    question = await raw.asked("roots/list")
+    raw.send({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
+    await raw.reply(asking)
+    await raw.call("grow", kind="tool", names=["one"])
+    await raw.told(CHANGED)
+    was_judged(
+        raw,
+        "mcp.http.accept-both",
+        "mcp.http.accepted-202",
+        "mcp.http.json-or-stream",
+        "mcp.http.get-stream-or-405",
+        "mcp.session.id-sent",
+        "mcp.headers.version-sent",
+        "mcp.headers.version-negotiated",
+        "mcp.sse.reply-included",
+        "mcp.sse.not-closed-early",
+        "mcp.sse.get-no-replies",
+        "mcp.sse.one-stream",
+        "mcp.sse.event-ids-unique",
+        "mcp.sse.priming-event",
+        "mcp.sse.retry-before-close",
+    )
+
+
+@rule(
+    *("BP-110", "BP-111", "BP-112", "BP-113", "BP-115", "BP-116", "BP-120", "BP-121", "BP-122"),
+    "BP-124",
+    since=NEW,
+    over=STREAMABLE,
+    fresh=True,
+)
+async def test_single_requests_have_the_statuses_and_headers_that_they_should(talk: Talk) -> None:
+    raw = await talk.line()
+    await raw.result("tools/list")
+    params = {"name": "report", "arguments": {"values": [1]}}
+    await raw.result("tools/call", params, progressToken="judged")
+    assert len(raw.heard(PROGRESS)) == 1
+    for region in ({"region": "søuth"}, {"region": None}, {}):
+        arguments = {"city": "Oslo", "days": 1, **region}
+        await raw.ask("tools/call", {"name": "forecast", "arguments": arguments})
+    assert (await raw.error("resources/read", {"uri": "note://nöwhere"}))["code"] == -32602
+    assert (await raw.error("no/such/method"))["code"] == -32601
+    raw.notify("example/noted", {"key": "judged"})
+    assert await raw.text("noted", key="judged") == ["heard"]
+    was_judged(
+        raw,
+        "mcp.http.single-message",
+        "mcp.http.no-replies-posted",
+        "mcp.http.accept-both-types",
+        "mcp.http.unknown-method-404",
+        "mcp.http.notification-202",
+        "mcp.headers.version-on-post",
+        "mcp.headers.version-as-body",
+        "mcp.headers.method",
+        "mcp.headers.name",
+        "mcp.headers.encoded",
+        "mcp.headers.params-mirrored",
+        "mcp.headers.params-omitted",
+        "mcp.sse.notifications-related",
+        "mcp.sse.reply-last",
+        "mcp.sse.unbuffered",
+    )
+
+
+@rule("BP-123", since=NEW, over=STREAMABLE)
+async def test_a_client_that_leaves_its_stream_cancels_and_hears_nothing_more(talk: Talk) -> None:
+    raw, key = talk.raw, f"left-{talk.raw.new_id()}"
+    params = {"name": "hold", "arguments": {"key": key}}
+    id = raw.start("tools/call", params, progressToken=key)
+    assert await raw.text("noted", key=key) == ["began"]
+    # The client of these scripts closes the connection for that, and sends nothing.
+    raw.notify("notifications/cancelled", {"requestId": id})
+    assert await raw.text("noted", key=key, count=2) == ["began", "cancelled True"]
+    assert [each for each in await raw.settle() if each.get("id") == id] == []
 
 
 @rule("BP-116", "BP-119", since=NEW, over=STREAMABLE, fresh=True)

@@ -147,7 +147,8 @@ def _check_events(
     is_events = exchange.is_events or _is_events(entry.http)
     if event is not None and is_events:
         id = event.get("id")
-        if not exchange.started:
+        # A client that resumes a stream has an id to resume from.
+        if not exchange.started and not exchange.resumes:
             kept = id is not None and not kinds and not entry.raw
             checker.check("mcp.sse.priming-event", kept, "", id)
         if id is not None:

@@ -282,6 +282,9 @@ def test_a_stream_begins_with_an_id_and_no_message() -> None:
     head = {"Content-Type": EVENTS}
     breaks(rule, WARN, "", *REQUEST, reply(3, LISTED, headers=head, event={"id": "0"}))
     passes_over(rule, *REQUEST, reply(3, LISTED, event={}))
+    # A client that resumes a stream has an id already.
+    resumed = reply(4, LISTED, headers=head, event={"id": "1"})
+    keeps(rule, *REQUEST, stream(), got(4, Last_Event_Id="0"), resumed)
 
 
 def test_an_event_id_means_one_event() -> None:
