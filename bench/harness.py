@@ -77,6 +77,8 @@ class Case:
     items: tuple[Any, ...] = (None,)
     operations: int = 1
     """How many operations one call performs, for callables that drive a whole conversation."""
+    cpu_clock: Clock | None = None
+    """The clock of what this case is about, if it is not that of the whole bench."""
     sequence: tuple[Any, ...] = ()
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
@@ -172,7 +174,7 @@ class Bench:
     def control(self, group: str, name: str) -> None:
         """Register a case a second time, to see how far apart the same work comes out."""
         case = self._cases[group, name]
-        twin = Case(group, f"{name} (again)", case.run, case.items, case.operations)
+        twin = Case(group, f"{name} (again)", case.run, case.items, case.operations, case.cpu_clock)
         self._controls.append((case, self.add(twin)))
 
     def run(self, progress: Callable[[str], None] = lambda _: None) -> None:
@@ -223,7 +225,7 @@ class Bench:
         repeats = 1
         while True:
             sequence = case.items * repeats
-            _, wall = loop(case.run, sequence, self._cpu_clock)
+            _, wall = loop(case.run, sequence, case.cpu_clock or self._cpu_clock)
             if wall >= self.effort.round_ns // 2:
                 break
             repeats *= 2
@@ -243,7 +245,7 @@ class Bench:
 
     def _time(self, case: Case) -> None:
         loop = self._loops[case.group, case.name]
-        cpu, wall = loop(case.run, case.sequence, self._cpu_clock)
+        cpu, wall = loop(case.run, case.sequence, case.cpu_clock or self._cpu_clock)
         turns = len(case.sequence)
         case.cpu.append((cpu / turns - self.overhead.loop) / case.operations)
         case.wall.append((wall / turns - self.overhead.loop) / case.operations)

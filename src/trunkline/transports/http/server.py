@@ -66,6 +66,8 @@ _UNREAD_TIMEOUT_S: Final = 60.0
 _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
 _REASONS[413] = b"Content Too Large"
 
+_FRAMING: Final = (b"content-length", b"transfer-encoding")
+
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
 _HEAD: Final = 1
@@ -184,6 +186,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_body",
         "_body_bytes",
         "_chunks",
+        "_has_upgrade",
         "_head_bytes",
         "_headers",
         "_is_chunked",
@@ -232,6 +235,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._chunks: list[bytes] | None = None
         self._body_bytes = 0
         self._length = 0
+        # Whether it offered another protocol, so that llhttp does not read its body.
+        self._has_upgrade = False
         # Why it is refused, and whether the rest of it is not read.
         self._refusal: Refusal | None = None
         self._is_discarding = False
@@ -366,7 +371,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 except httptools.HttpParserUpgrade as upgrade:
                     # Another protocol was offered. HTTP/1.1 goes on.
                     data = data[upgrade.args[0] :]
-                    self._parser = httptools.HttpRequestParser(self)
+                    self._go_on()
         except httptools.HttpParserError as error:
             if self._state != _CLOSING and not self._is_discarding:
                 _log.debug("malformed HTTP request: %s", error)
@@ -374,6 +379,26 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         if self._reads != _IDLE and self._head_bytes > self.server.limits.header_bytes:
             self._reject(Refusal(431, "The request head is too large"))
+
+    def _go_on(self) -> None:
+        """Read on after the head of a request that offered another protocol.
+
+        For llhttp the request has ended there, and what follows is of the other protocol.
+        """
+        if not self._has_upgrade:
+            self._parser = httptools.HttpRequestParser(self)
+            return
+        self._has_upgrade = False
+        lines = [
+            b"POST / HTTP/1.1",
+            *(b"%b: %b" % each for each in self._headers if each[0] in _FRAMING),
+        ]
+        if not self._parser.should_keep_alive():
+            lines.append(b"connection: close")
+        reader = _BodyReader(self)
+        self._parser = httptools.HttpRequestParser(reader)
+        self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
+        reader.has_head = True
 
     def _begin_to_read(self) -> None:
         self._state = _HEAD
@@ -417,8 +442,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
             refusal = self.server.endpoint.admit(request)
         if refusal is not None:
             self._refuse(refusal)
-        elif request is not None and request.header(b"expect") is not None:
+            return
+        if request is not None and request.header(b"expect") is not None:
             self._continue(request)
+        if self._parser.should_upgrade() and _has_body(self._headers):
+            self._has_upgrade = True
 
     def _read_head(self) -> Refusal | None:
         """Make the request of its head, or refuse it."""
@@ -430,7 +458,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         target = self._target
         if len(target) > _MAX_TARGET_BYTES:
             return Refusal(414, "The request target is too long")
+        version = self._parser.get_http_version()
         path, refusal = _path_of(target, known[0])
+        refusal = refusal or self._framing_fault(version)
         if refusal is not None:
             return refusal
         raw, _, query = path.partition(b"?")
@@ -438,12 +468,26 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._parser.get_method().decode("latin-1"),
             raw.decode("latin-1"),
             query.decode("latin-1"),
-            self._parser.get_http_version(),
+            version,
             headers,
             self._peer,
             self.server.is_secure,
             *known,
         )
+        return None
+
+    def _framing_fault(self, version: str) -> Refusal | None:
+        """Return why another reader might see another end of the request than llhttp does."""
+        if version not in ("1.1", "1.0"):
+            return Refusal(505, "The version of HTTP is not 1.1 or 1.0")
+        if self._length:
+            return None  # llhttp refuses both a length and a coding
+        for name, value in self._headers:
+            if name == b"transfer-encoding":
+                if version == "1.0":  # which has no codings   [RFC 9112, section 6.1]
+                    return Refusal(400, "HTTP/1.0 has no Transfer-Encoding")
+                if value.lower() != b"chunked":
+                    return Refusal(501, "The Transfer-Encoding is not chunked")
         return None
 
     def _continue(self, request: HttpRequest) -> None:
@@ -454,9 +498,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer a request by its head, in its turn; if it has a body, close after that."""
+        """Answer a request by its head, in its turn.
+
+        The connection is closed after that if the head cannot be used, or a body follows it.
+        """
         self._refusal = refusal
-        if _has_body(self._headers):
+        if self._request is None or _has_body(self._headers):
             self._is_discarding = True
             self._submit(self._refused_request(), refusal, keeps_alive=False)
 
@@ -509,7 +556,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def on_message_complete(self) -> None:
         """Serve the request, or let it wait for the response before its own."""
-        if self._is_discarding or self._state == _CLOSING:
+        if self._is_discarding or self._has_upgrade or self._state == _CLOSING:
             return
         self._reads = _IDLE
         keeps_alive = self._parser.should_keep_alive()
@@ -683,6 +730,39 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self._status,
                 milliseconds,
             )
+
+
+class _BodyReader:
+    """Callbacks of a parser for the body of a request whose head was read by another one.
+
+    The head that the parser needs is not reported; the body and further requests are.
+    """
+
+    def __init__(self, protocol: HttpProtocol) -> None:
+        self.has_head = False
+        self._protocol = protocol
+        self.on_body = protocol.on_body
+        self.on_message_complete = protocol.on_message_complete
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        if self.has_head:
+            self._protocol.on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the target."""
+        if self.has_head:
+            self._protocol.on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        if self.has_head:
+            self._protocol.on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Decide on the request by its head."""
+        if self.has_head:
+            self._protocol.on_headers_complete()
 
 
 def _unknown_request(method: str = "") -> HttpRequest:

@@ -1,0 +1,385 @@
+"""Calls of a tool over HTTP, to a server in a process of its own, against mcp and TypeScript.
+
+    python -m bench.http_server
+
+One load generator for all servers (`bench.servers.http_load`), in a process of its own, keeps
+connections alive, each with a session of its own where the revision has them, and one request in
+flight on each. CPU time is the server process's alone, all its threads together; requests per
+second, p50 and p99 are what the load generator saw.
+
+What is compared:
+
+* Answers as JSON and as event streams, over 1, 16, 64 and 256 connections. Headers are the same
+  in each request of a connection but for Content-Length; `a header that varies` adds a new
+  `traceparent` to each.
+* Our HTTP server, our ASGI application under uvicorn, the application of mcp under uvicorn, the
+  TypeScript SDK on `node:http`; each in both eras.
+* Resident memory at the start and after the run, and for idle sessions.
+
+Every answer is checked. Servers stay up between rounds; each case has the clock of its server.
+Without Node the rows of TypeScript are left out, and the run says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from bench import harness
+from bench.harness import Bench, Case, Claim, Effort
+from bench.servers.driver import HANDSHAKE, PER_REQUEST, clock_of
+from trunkline import Server
+
+DISTRIBUTIONS: Final = (
+    *("trunkline", "msgspec", "httptools", "mcp", "mcp-types", "pydantic", "uvicorn", "starlette"),
+)
+
+# A round is one run of the load generator for each case; `round_ns` is how long it is to last.
+FULL: Final = Effort(15, 120_000_000, 0, fewest_singles=0, most_singles=0)
+QUICK: Final = Effort(5, 40_000_000, 0, fewest_singles=0, most_singles=0)
+
+CONNECTIONS: Final = (1, 16, 64, 256)
+FEW: Final = (1, 64)
+JSON: Final = "JSON"
+VARYING: Final = "JSON, a header that varies"
+STREAM: Final = "event stream"
+
+OWN: Final = "trunkline"
+ASGI: Final = "trunkline, ASGI"
+MCP: Final = "mcp"
+TYPESCRIPT: Final = "TypeScript"
+
+_ROOT: Final = Path(__file__).parent.parent
+_TYPESCRIPT: Final = Path(__file__).parent / "servers" / "typescript"
+_BOTH: Final = "application/json, text/event-stream"
+_SESSIONS: Final = 1000
+_WARM_SESSIONS: Final = 50
+
+
+class Row(NamedTuple):
+    """A server in one revision, and the form of its answers."""
+
+    server: str
+    revision: str
+    form: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in print."""
+        return f"{self.server} {self.revision}"
+
+    @property
+    def accept(self) -> str:
+        """The Accept header; ours streams a single answer to clients that accept nothing else."""
+        is_ours = self.server in (OWN, ASGI)
+        return "text/event-stream" if is_ours and self.form == "sse" else _BOTH
+
+    def command(self) -> list[str]:
+        """Return what starts the server."""
+        if self.server == TYPESCRIPT:
+            return ["node", str(_TYPESCRIPT / "server.mjs"), self.revision, self.form]
+        kind = {OWN: "own", ASGI: "asgi", MCP: "mcp"}[self.server]
+        return [sys.executable, "-m", "bench.servers.over_http", kind, self.form, "echo"]
+
+
+class Process:
+    """A server in a process of its own."""
+
+    def __init__(self, row: Row, cores: set[int]) -> None:
+        self.row = row
+        self._process = subprocess.Popen(
+            row.command(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=_ROOT,
+        )
+        os.sched_setaffinity(self._process.pid, cores)
+        assert self._process.stdout is not None
+        address = self._process.stdout.readline().strip()
+        if not address:
+            raise SystemExit(f"{row.name} did not start: {' '.join(row.command())}")
+        self.port = int(address.rsplit(":", 1)[1].partition("/")[0])
+        self.clock = clock_of(self._process.pid)
+        self.rss_at_start = self.rss()
+
+    def cpu_ns(self) -> int:
+        """Return the CPU time that the server has used."""
+        return time.clock_gettime_ns(self.clock)
+
+    def rss(self) -> int:
+        """Return its resident memory, in bytes."""
+        pages = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+class Load:
+    """The load generator, in a process of its own."""
+
+    def __init__(self, cores: set[int]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).parent / "servers" / "http_load.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.ask("pin", cores=sorted(cores))
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """Return the answer to a command."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"command": command, **arguments}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("the load generator ended; its last words are above")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+# --- what is measured
+
+
+def rows(servers: list[str]) -> list[Row]:
+    """Return every server to start."""
+    return [
+        Row(server, revision, form)
+        for server in servers
+        for revision in (HANDSHAKE, PER_REQUEST)
+        for form in ("json", "sse")
+        # mcp answers single requests by their Accept header, in the same way in both modes.
+        if not (server == MCP and revision == PER_REQUEST and form == "sse")
+    ]
+
+
+def available() -> list[str]:
+    """Return the servers that can be measured here; print why others cannot."""
+    found = [OWN]
+    if hasattr(Server, "asgi"):
+        found.append(ASGI)
+    found.append(MCP)
+    missing = typescript_problem()
+    if missing is None:
+        found.append(TYPESCRIPT)
+    else:
+        print(f"{TYPESCRIPT}: left out, {missing}")
+    return found
+
+
+def typescript_problem() -> str | None:
+    """Return why the TypeScript SDK cannot be measured; install it once if that is possible."""
+    if shutil.which("node") is None:
+        return "node is not installed"
+    if (_TYPESCRIPT / "node_modules").exists():
+        return None
+    npm = shutil.which("npm")
+    if npm is None:
+        return "npm is not installed, which would install the SDK"
+    options = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock")
+    installed = subprocess.run(
+        [npm, "install", *options, "--loglevel=error"],
+        cwd=_TYPESCRIPT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if installed.returncode:
+        shutil.rmtree(_TYPESCRIPT / "node_modules", ignore_errors=True)
+        return f"npm cannot install the SDK: {installed.stderr.strip()[-300:]}"
+    return None
+
+
+def group_name(kind: str, connections: int) -> str:
+    """Return the name of a group of cases."""
+    plural = "s" if connections > 1 else ""
+    return f"{kind}, {connections} connection{plural}"
+
+
+def register(bench: Bench, load: Load, processes: list[Process], counts: tuple[int, ...]) -> None:
+    """Add every case, for each number of connections."""
+    for process in processes:
+        row = process.row
+        pool = f"{row.name} {row.form}"
+        load.ask(
+            "open",
+            pool=pool,
+            port=process.port,
+            revision=row.revision,
+            accept=row.accept,
+            tool="echo",
+            connections=max(counts),
+        )
+        kinds = ((JSON, False), (VARYING, True)) if row.form == "json" else ((STREAM, False),)
+        for kind, varies in kinds:
+            for connections in counts:
+                run = {"pool": pool, "connections": connections, "varies": varies}
+                _add(bench, load, process, group_name(kind, connections), run)
+    for connections in counts:
+        for kind in (JSON, STREAM):
+            bench.control(group_name(kind, connections), f"{OWN} {HANDSHAKE}")
+    bench.control(group_name(JSON, 64), f"{MCP} {HANDSHAKE}")
+
+
+def _add(bench: Bench, load: Load, process: Process, group: str, run: dict[str, Any]) -> None:
+    least = 2 * run["connections"]
+    # Once to warm up, once to learn how many requests fill a round.
+    load.ask("run", requests=max(least, 50), **run)
+    spent = load.ask("run", requests=max(least, 50), **run) / max(least, 50)
+    requests = max(least, int(bench.effort.round_ns / spent))
+
+    def case(_: Any) -> None:
+        load.ask("run", requests=requests, **run)
+
+    # A round is one run: the calibration of the bench finds that enough.
+    bench.add(Case(group, process.row.name, case, operations=requests, cpu_clock=process.cpu_ns))
+
+
+def per_session(load: Load, row: Row, cores: set[int]) -> tuple[float, float]:
+    """Return bytes of resident memory per idle session, and the CPU time of opening one, in ns."""
+    process = Process(row, cores)
+    try:
+        load.ask("sessions", port=process.port, accept=row.accept, count=_WARM_SESSIONS)
+        before, cpu = process.rss(), process.cpu_ns()
+        load.ask("sessions", port=process.port, accept=row.accept, count=_SESSIONS)
+        spent = process.cpu_ns() - cpu
+        return (process.rss() - before) / _SESSIONS, spent / _SESSIONS
+    finally:
+        process.close()
+
+
+# --- claims
+
+
+def claims(bench: Bench, servers: list[str], session: float, rss: float) -> list[Claim]:
+    """What this benchmark holds the HTTP server to."""
+    wanted = [(OWN, JSON, 20), (OWN, VARYING, 15), (OWN, STREAM, 30)]
+    if ASGI in servers:
+        wanted.append((ASGI, JSON, 6))
+    found = []
+    for server, kind, bound in wanted:
+        group = group_name(kind, 64)
+        ratio = bench.ratio(group, f"{MCP} {HANDSHAKE}", f"{server} {HANDSHAKE}")
+        value = ratio.median if ratio else None
+        found.append(Claim(f"{server}, {group}, against mcp", value, bound, "at least", "x"))
+    return [
+        *found,
+        Claim("1000 idle sessions", session * 1000 / 1e6, 3, "at most", "MB"),
+        Claim("resident memory after the run", rss / 1e6, 35, "at most", "MB"),
+    ]
+
+
+# --- running
+
+
+def print_groups(bench: Bench, load: Load) -> None:
+    """Print one line per case: CPU time, throughput, latency, and mcp's CPU time divided by it."""
+    for group, cases in bench.groups().items():
+        titles = "".join(f"{each:>10}" for each in ("best", "median", "req/s", "p50", "p99"))
+        print(f"\n{group:<38}{titles}   mcp/it")
+        kind, _, last = group.rpartition(", ")
+        form = "sse" if kind == STREAM else "json"
+        for case in cases:
+            name = case.name.removesuffix(" (again)")
+            p50, p99 = load.ask(
+                "latencies",
+                pool=f"{name} {form}",
+                connections=int(last.split()[0]),
+                varies=kind == VARYING,
+            )
+            rate = f"{1e9 / min(case.wall):.0f}"
+            times = [harness.duration(each) for each in (case.best, case.median)]
+            waits = [harness.duration(each) for each in (p50, p99)]
+            baseline = f"{MCP} {name.rpartition(' ')[2]}"
+            ratio = bench.ratio(group, baseline, case.name) if baseline != name else None
+            numbers = "".join(f"{each:>10}" for each in (*times, rate, *waits))
+            print(f"  {case.name:<36}{numbers}   {ratio or ''}")
+
+
+def _cores() -> tuple[set[int], set[int]]:
+    """Return the cores for servers and those for the load generator."""
+    usable = os.sched_getaffinity(0)
+    return (usable - {max(usable)}, {max(usable)}) if len(usable) > 1 else (usable, usable)
+
+
+def main() -> int:
+    """Run it; the exit code says whether the claims hold."""
+    options = harness.parse_arguments("HTTP servers, against mcp and the TypeScript SDK.")
+    facts = harness.machine(DISTRIBUTIONS)
+    harness.print_heading(facts)
+    servers = available()
+    if TYPESCRIPT in servers:
+        pins = json.loads((_TYPESCRIPT / "package.json").read_text(encoding="utf-8"))
+        version = pins["dependencies"]["@modelcontextprotocol/server"]
+        node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
+        print(f"{TYPESCRIPT} SDK: {version}, Node {node.stdout.strip()}")
+    server_cores, load_cores = _cores()
+    load = Load(load_cores)
+    processes: list[Process] = []
+    try:
+        for row in rows(servers):
+            processes.append(Process(row, server_cores))
+        return _run(QUICK if options.quick else FULL, facts, options, servers, load, processes)
+    finally:
+        for process in processes:
+            process.close()
+        load.close()
+
+
+def _run(
+    effort: Effort,
+    facts: dict[str, str],
+    options: argparse.Namespace,
+    servers: list[str],
+    load: Load,
+    processes: list[Process],
+) -> int:
+    bench = Bench(effort)
+    register(bench, load, processes, FEW if options.quick else CONNECTIONS)
+    bench.run(harness.show_progress)
+    print("\nCPU time of the server process; p50 and p99 as clients see them")
+    print_groups(bench, load)
+    for case, ratio in bench.controls():
+        print(f"control: {case.group}, {case.name}, against itself: {ratio}")
+    title = f"resident memory, and {_SESSIONS} idle sessions"
+    print(f"\n{title:<38}{'start':>10}{'after':>10}{'sessions':>10}{'opening one':>13}")
+    own_session = own_rss = 0.0
+    cores = _cores()[0]
+    for process in processes:
+        row, after = process.row, process.rss()
+        line = f"  {f'{row.name}, {row.form}':<36}"
+        line += f"{process.rss_at_start / 1e6:7.1f} MB{after / 1e6:7.1f} MB"
+        if row.revision == HANDSHAKE:
+            size, spent = per_session(load, row, cores)
+            line += f"{size * 1000 / 1e6:7.2f} MB{harness.duration(spent):>13}"
+            if row.server == OWN:
+                own_session = max(own_session, size)
+        if row.server == OWN:
+            own_rss = max(own_rss, after)
+        print(line)
+    return harness.conclude(bench, claims(bench, servers, own_session, own_rss), facts, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
