@@ -33,10 +33,10 @@ async def was_answered_once(raw: Raw, id: int) -> bool:
 
 
 @rule("BP-096", "BP-084", until=NEW, over=STREAMABLE)
-async def test_a_client_that_is_sent_away_comes_back_for_the_answer(talk: Talk) -> None:
-    raw, key = talk.raw, f"away-{talk.raw.new_id()}"
+async def test_a_client_whose_stream_was_closed_early_polls_for_the_answer(talk: Talk) -> None:
+    raw, key = talk.raw, f"early-{talk.raw.new_id()}"
     id = await two_steps(raw, key, closes=True)
-    # Only a client that was told how to come back can be sent away.
+    # Only a stream that began with an id and a retry delay can be closed early.
     assert await raw.text("noted", key=key) == [f"closed {talk.since(V2025_11_25)}"]
     await raw.call("release", key=key)
     assert await was_answered_once(raw, id)

@@ -71,7 +71,7 @@ class HttpTransport:
             self._sending.cancel()
             await asyncio.wait([self._sending])
             if not self._is_reported:
-                await self._say_goodbye()
+                await self._end_session()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -120,5 +120,5 @@ class HttpTransport:
     async def _post(self, frame: bytes, spoken: str | None) -> None:
         raise NotImplementedError
 
-    async def _say_goodbye(self) -> None:
+    async def _end_session(self) -> None:
         """End the session, if there is one."""

@@ -7,9 +7,9 @@ of the server is used.
 The rules that live here, and only here:
 
 * Each message is a POST of its own.                      [MCP 2025-11-25, basic/transports]
-* The session id of the answer to `initialize` is sent ever after, the negotiated version since
-  2025-06-18; after `notifications/initialized` a stream is opened by GET, and DELETE ends the
-  session. A stream that ends early is resumed by GET with its last event id.
+* The session id in the response to `initialize` is sent with every later request, and so is the
+  negotiated version since 2025-06-18. After `notifications/initialized` a stream is opened by GET,
+  and DELETE ends the session. A stream that ends early is resumed by GET with its last event id.
 * In 2026-07-28 headers repeat the version, the method, the name and the parameters that a tool
   declares; `notifications/cancelled` closes the stream of its request and is not sent.
                                             [MCP 2026-07-28, basic/transports/streamable-http]
@@ -329,7 +329,7 @@ class StreamableHttpTransport(HttpTransport):
 
     # The end
 
-    async def _say_goodbye(self) -> None:
+    async def _end_session(self) -> None:
         if self._session_id is None:
             return
         ended = self._conversation("DELETE", self._session_headers())
