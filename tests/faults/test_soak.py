@@ -9,11 +9,10 @@ import sys
 from tests.faults.scene import WAIT
 
 
-def test_a_soak_run_finds_what_a_server_leaks() -> None:
-    faults = "memory,task,timer,descriptor,thread"
+def soaked(kind: str, faults: str, seconds: str = "3") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tools.soak"]
-    options = ["--seconds", "3", "--warm-up", "0.5", "--settle", "0.5", "unix"]
-    done = subprocess.run(
+    options = ["--seconds", seconds, "--warm-up", "0.5", "--settle", "0.5", kind]
+    return subprocess.run(
         [*command, *options],
         env={**os.environ, "SOAK_FAULT": faults},
         capture_output=True,
@@ -21,6 +20,10 @@ def test_a_soak_run_finds_what_a_server_leaks() -> None:
         timeout=WAIT * 2,
         check=False,
     )
+
+
+def test_a_soak_run_finds_what_a_server_leaks() -> None:
+    done = soaked("unix", "memory,task,timer,descriptor,thread")
     assert done.returncode == 1, done.stderr
     assert "unix: server: RSS has grown from" in done.stdout
     (left,) = (line for line in done.stdout.splitlines() if "server: left behind" in line)
@@ -29,4 +32,17 @@ def test_a_soak_run_finds_what_a_server_leaks() -> None:
     # What is as it should be is not reported.
     assert "not answered" not in done.stdout
     assert "twice" not in done.stdout
+    assert "clients: left behind" not in done.stdout
+
+
+def test_a_soak_run_over_http_finds_what_runs_twice_and_what_is_left() -> None:
+    done = soaked("http", "twice,answers,session,memory,task", "2")
+    assert done.returncode == 1, done.stderr
+    assert "requests ran more than once" in done.stdout
+    assert "requests were answered twice" in done.stdout
+    assert "http: server: RSS has grown from" in done.stdout
+    (left,) = (line for line in done.stdout.splitlines() if "server: left behind" in line)
+    for what in ("task Event.wait", "sessions", "event_logs"):
+        assert what in left
+    assert "not answered" not in done.stdout
     assert "clients: left behind" not in done.stdout

@@ -35,6 +35,7 @@ from trunkline.server.runtime.http_service import HttpService
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.admission import Admission
 from trunkline.transports.http.endpoint import Endpoint
+from trunkline.transports.http.known_heads import KnownHeads
 from trunkline.transports.http.server import HttpProtocol, HttpServer
 
 MESSAGE_BYTES: Final = 4096
@@ -154,6 +155,12 @@ class Protocol(HttpProtocol):
         self.methods[-1] = self._parser.get_method().decode()
         super().on_headers_complete()
 
+    def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
+        is_known = super()._serve_known(known, nbytes)
+        if is_known:
+            self.methods.append("POST")  # the parser does not see it
+        return is_known
+
 
 class Transport:
     """What asyncio would give to the protocol; keeps what is written."""
@@ -164,6 +171,8 @@ class Transport:
         self.has_ended = False
         self.is_closed = False
         self.unread = 0
+        # The client has reset the connection, which the server does not know yet.
+        self.is_reset = False
         self._protocol = protocol
         self._loop = loop
 
@@ -186,6 +195,8 @@ class Transport:
         return True
 
     def write_eof(self) -> None:
+        if self.is_reset:
+            raise OSError("Transport endpoint is not connected")
         self.has_ended = True
 
     def pause_reading(self) -> None:
@@ -570,6 +581,7 @@ async def received(wire: Wire, count: int) -> list[Response]:
 async def exchange(stage: Scene, sent: list[Sent], cut: int, turns: int, ending: int = 0) -> Wire:
     """Send requests over one connection, and wait for the responses."""
     wire = Wire(stage.http)
+    wire.transport.is_reset = bool(cut & 128)
     stream = b"".join(each.data for each in sent)
     for count, piece in enumerate(pieces_of(stream, cut)):
         if ending & 64 and count == ending % 64:

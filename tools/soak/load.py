@@ -2,7 +2,7 @@
 
     python -m tools.soak.load KIND --seconds 60 --warm-up 15
 
-KIND is pipe, unix, tcp or tls. The report is one JSON object on standard output.
+KIND is pipe, unix, tcp, tls or http. The report is one JSON object on standard output.
 
 The rules that live here, and only here:
 
@@ -37,9 +37,9 @@ from tools.soak.verdict import Holding, Report
 from tools.soak.wire import Tally, Target
 from trunkline.errors import TrunklineError
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.addresses import Tls, parse_socket_address
+from trunkline.transports.addresses import Tls, parse_address, parse_socket_address
 
-KINDS: Final = ("pipe", "unix", "tcp", "tls")
+KINDS: Final = ("pipe", "unix", "tcp", "tls", "http")
 # For a session that hangs; far beyond what any needs on a busy machine.
 _SESSION_TIMEOUT_S: Final = 400.0
 # For what is going away to be gone.
@@ -50,6 +50,9 @@ _PIPE_WORKERS: Final = 3
 
 class Load:
     """A run against one server."""
+
+    # Of a worker between two sessions, in seconds.
+    max_pause = 0.02
 
     def __init__(
         self,
@@ -81,10 +84,9 @@ class Load:
         own_before = self._own_holding()
         await self._start_server()
         scene = Scene(self._target, self._tally, random.Random(self._rng.random()))
-        async with client_of(scene, LATEST) as monitor:
-            for step in dict.fromkeys(STEPS):
-                # What the first use of a feature starts for good is not left behind.
-                await step(scene, monitor)
+        async with self._monitor(scene) as monitor:
+            # What the first use of a feature starts for good is not left behind.
+            await self._first_steps(scene, monitor)
             before = await self._server_holding(monitor, None)
             self._start_workers(scene, monitor)
             await self._work(self._warm_up + self._seconds / 10)
@@ -94,6 +96,7 @@ class Load:
             self._is_over = True
             self._go.set()
             await asyncio.gather(*self._workers)
+            await self._last_steps(monitor)
         status, log = await self._stop_server()
         own = await self._own_settled(own_before)
         return Report(
@@ -119,6 +122,7 @@ class Load:
             "unix": f"unix:{self._folder}/soak.sock",
             "tcp": "tcp://127.0.0.1:0",
             "tls": "tls://127.0.0.1:0",
+            "http": "http://127.0.0.1:0/mcp",
         }
         environment = dict(os.environ)
         if self._kind == "tls":
@@ -140,9 +144,7 @@ class Load:
             raise RuntimeError("the server has no output")
         where = (await self._process.stdout.readline()).decode().strip()
         tls = Tls(ca=self._target.ca) if self._kind == "tls" else None
-        self._target.address = (
-            parse_socket_address(where, tls=tls) if tls else parse_socket_address(where)
-        )
+        self._target.address = parse_socket_address(where, tls=tls) if tls else parse_address(where)
 
     async def _stop_server(self) -> tuple[int, str]:
         if self._process is None:
@@ -156,7 +158,19 @@ class Load:
 
     # -- the load
 
-    def _start_workers(self, scene: Scene, monitor: Any) -> None:
+    def _monitor(self, scene: Scene) -> Any:
+        """Return the client that asks the server what it holds."""
+        return client_of(scene, LATEST)
+
+    async def _first_steps(self, scene: Scene, monitor: Any) -> None:
+        for step in dict.fromkeys(STEPS):
+            await step(scene, monitor)
+
+    async def _last_steps(self, monitor: Any) -> None:
+        """Count what is known when all sessions have ended."""
+
+    def _plan(self, scene: Scene, monitor: Any) -> list[tuple[str, Any, Any]]:
+        """Return the name, the session and the scene of each worker."""
         plan: list[tuple[str, Session]] = []
         if self._kind == "pipe":
             plan = [("", _any_session)] * _PIPE_WORKERS
@@ -168,11 +182,16 @@ class Load:
             await work_with(scene, monitor, 10)
 
         plan += [("long-lived client", long_lived)] * 2
-        for name, session in plan:
-            own = Scene(self._target, self._tally, random.Random(self._rng.random()))
-            self._workers.append(asyncio.create_task(self._worker(name, session, own)))
+        return [
+            (name, session, Scene(self._target, self._tally, random.Random(self._rng.random())))
+            for name, session in plan
+        ]
 
-    async def _worker(self, name: str, session: Session, scene: Scene) -> None:
+    def _start_workers(self, scene: Scene, monitor: Any) -> None:
+        for each in self._plan(scene, monitor):
+            self._workers.append(asyncio.create_task(self._worker(*each)))
+
+    async def _worker(self, name: str, session: Any, scene: Any) -> None:
         while True:
             if not self._go.is_set():
                 self._parked += 1
@@ -190,11 +209,11 @@ class Load:
             try:
                 async with asyncio.timeout(_SESSION_TIMEOUT_S):
                     await work(scene)
-            except (TrunklineError, OSError, ValueError, RuntimeError) as error:
+            except (TrunklineError, OSError, EOFError, ValueError, RuntimeError) as error:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 place = f"{Path(where.filename).name}:{where.lineno}"
                 self._tally.fail(f"{chosen}: {error!r} at {place}")
-            await asyncio.sleep(scene.rng.uniform(0, 0.02))
+            await asyncio.sleep(scene.rng.uniform(0, self.max_pause))
 
     async def _work(self, seconds: float) -> None:
         self._all_parked.clear()
@@ -258,8 +277,14 @@ def main() -> int:
     options = parser.parse_args()
 
     async def run(folder: Path) -> Report:
+        kind: type[Load] = Load
+        if options.kind == "http":
+            # Imported here: it imports this module.
+            from tools.soak.http_load import HttpLoad
+
+            kind = HttpLoad
         # Made inside the loop: it holds events.
-        load = Load(
+        load = kind(
             options.kind,
             folder,
             seconds=options.seconds,

@@ -14,13 +14,23 @@ import os
 import sys
 import threading
 import time
+from base64 import b64encode
 from typing import Any, Final
 
 from tools.soak.measure import descriptors, resident_kib, timers, trim
-from trunkline import Context, Server, ServerLimits, SocketLimits, TaskSettings, Tcp, ToolError
+from trunkline import (
+    Context,
+    HttpLimits,
+    Server,
+    ServerLimits,
+    SocketLimits,
+    TaskSettings,
+    Tcp,
+    ToolError,
+)
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.server.runtime.run import run_listening
-from trunkline.transports.addresses import Tls, Unix, parse_socket_address
+from trunkline.transports.addresses import Http, Tls, Unix, parse_address, parse_socket_address
 
 # The largest message: small, so that an oversize one is cheap to send.
 MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
@@ -28,14 +38,37 @@ MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
 # Short, so that ended tasks are not what memory is used for.
 TASK_TTL_S: Final = 10.0
 
+# Short, so that abandoned sessions have ended when the server is looked at.
+SESSION_IDLE_S: Final = 2.0
+
+# How often each numbered request ran. Pages that are not used take no memory.
+ran: Final = bytearray(16 * 1024 * 1024)
+
 FAULTS: Final = frozenset(os.environ.get("SOAK_FAULT", "").split(",")) - {""}
 # What faults keep.
 kept: list[Any] = []
 
+SOCKET_LIMITS: Final = SocketLimits(connections=256, tls_handshake=120, tls_handshakes=64, idle=20)
+# Streams and comments begin soon, so that they are part of the run.
+HTTP_LIMITS: Final = HttpLimits(
+    connections=512,
+    idle_timeout=20.0,
+    stream_after=0.2,
+    keep_alive=0.5,
+    session_idle=3600.0 if "session" in FAULTS else SESSION_IDLE_S,
+    retry_ms=50,
+)
+
+
 app = Server(
     "soak",
     policy=Policy().replace(
-        limits=Limits(stdio=MAX_MESSAGE_BYTES, tcp=MAX_MESSAGE_BYTES, unix=MAX_MESSAGE_BYTES)
+        limits=Limits(
+            stdio=MAX_MESSAGE_BYTES,
+            tcp=MAX_MESSAGE_BYTES,
+            unix=MAX_MESSAGE_BYTES,
+            http=MAX_MESSAGE_BYTES,
+        )
     ),
     limits=ServerLimits(linger=0.2, threads=8),
     tasks=TaskSettings(ttl=TASK_TTL_S, quick=0.0, poll_interval=0.02),
@@ -43,7 +76,11 @@ app = Server(
 
 
 def commit_faults() -> None:
-    """Commit the faults that SOAK_FAULT names: memory, task, timer, descriptor, thread."""
+    """Commit the faults that SOAK_FAULT names, but those of HTTP.
+
+    They are memory, task, timer, descriptor and thread. With twice each numbered request runs
+    twice, with answers some events are sent twice, and with session no session expires.
+    """
     loop = asyncio.get_running_loop()
     if "memory" in FAULTS:
         kept.append(b"x" * 100_000)
@@ -88,6 +125,64 @@ async def sleep(seconds: float) -> str:
     """Return after a time."""
     await asyncio.sleep(seconds)
     return "slept"
+
+
+def note_run(number: int) -> int:
+    """Note that a numbered request runs; return the number."""
+    ran[number] = min(255, ran[number] + 1 + ("twice" in FAULTS))
+    return number
+
+
+@app.tool
+async def count(number: int) -> int:
+    """Count a request."""
+    if FAULTS:
+        commit_faults()
+    return note_run(number)
+
+
+@app.tool(inline=True)
+def count_inline(number: int) -> int:
+    """Count a request, on the event loop."""
+    return note_run(number)
+
+
+@app.tool
+def count_threaded(number: int) -> int:
+    """Count a request, from a thread."""
+    return note_run(number)
+
+
+@app.tool
+async def count_slowly(ctx: Context, number: int, times: int = 1, seconds: float = 0.0) -> int:
+    """Count a request, and report progress."""
+    note_run(number)
+    for n in range(times):
+        await ctx.progress(n + 1, times, "on the way")
+        await asyncio.sleep(seconds)
+    return number
+
+
+@app.tool
+async def count_later(ctx: Context, number: int, seconds: float) -> int:
+    """Count a request whose client comes back for the answer."""
+    note_run(number)
+    ctx.close_stream()
+    await asyncio.sleep(seconds)
+    return number
+
+
+@app.tool
+async def count_asked(ctx: Context, number: int) -> int:
+    """Ask the user, then count: a handler that asks may be run again."""
+    await ctx.elicit("A word?", str, key="word")
+    return note_run(number)
+
+
+@app.tool
+async def executions(start: int, count: int) -> dict[str, str]:
+    """Return how often requests ran, one byte for each."""
+    return {"result": b64encode(ran[start : start + count]).decode()}
 
 
 @app.tool
@@ -160,32 +255,57 @@ async def census() -> dict[str, Any]:
         "timers": sorted(timers(asyncio.get_running_loop())),
         "threads": sorted(thread.name for thread in threading.enumerate()),
         "descriptors": len(descriptors()),
+        **_http_holding(),
     }
+
+
+def _http_holding() -> dict[str, int]:
+    found = {"sessions": 0, "exchanges": 0, "event_logs": 0}
+    for listener in app._core.listeners:
+        http, service = getattr(listener, "_http", None), getattr(listener, "_service", None)
+        if http is not None and service is not None:
+            sessions = list(http.endpoint.sessions)
+            found["sessions"] += max(len(sessions), len(service._sessions))
+            found["exchanges"] += sum(len(each.exchanges) for each in sessions)
+            found["event_logs"] += 0 if service._store is None else len(service._store._records)
+    return found
 
 
 def _name(task: asyncio.Task[Any]) -> str:
     return getattr(task.get_coro(), "__qualname__", "?")
 
 
-def address_of(text: str) -> Tcp | Unix:
+def send_events_twice() -> None:
+    """Replace how a session makes events: the client sees each of them twice."""
+    # Imported here: only this fault needs it.
+    from trunkline.transports.http.sessions import HttpSession
+
+    event = HttpSession.event
+    HttpSession.event = lambda *given: event(*given) * 2  # type: ignore[method-assign]  # a fault
+
+
+def address_of(text: str) -> Http | Tcp | Unix:
     """Return the address to listen on, with a certificate for TLS."""
     cert = os.environ.get("SOAK_CERT")
     if text.startswith("tls:") and cert:
         certificate, key = cert.split(os.pathsep)
         return parse_socket_address(text, tls=Tls(cert=certificate, key=key))
-    return parse_socket_address(text)
+    return parse_address(text)
 
 
 def main() -> None:
     """Serve until a signal, or the end of input."""
+    if "answers" in FAULTS:
+        send_events_twice()
     logging.basicConfig(level="WARNING", format="%(levelname)s %(name)s: %(message)s")
     if len(sys.argv) < 2:
         app.run()
         return
+    address = address_of(sys.argv[1])
     run_listening(
         app,
-        address_of(sys.argv[1]),
-        SocketLimits(connections=256, tls_handshake=120, tls_handshakes=64, idle=20),
+        address,
+        HTTP_LIMITS if isinstance(address, Http) else SOCKET_LIMITS,
         on_ready=lambda address: print(address, flush=True),
     )
 

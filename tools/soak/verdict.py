@@ -3,11 +3,12 @@
 The rules that live here, and only here:
 
 * Every accepted request is answered exactly once. Requests that were abandoned at the end of input
-  on pipes, and requests that their client cancelled, are counted apart.
+  on pipes, and requests that their client cancelled, are counted apart. Over HTTP a client abandons
+  some: such a request ran once at most, and one that was answered ran once.
 * Memory after the last tenth of the run is at most 10 % above that after the first.
-* No task, timer, thread or descriptor is left that was not there before the load, in the server and
-  in the clients. Idle threads of the handler pool stay, and so does the timer that reports
-  suppressed warnings once a minute.
+* No task, timer, thread, descriptor, session or log of events is left that was not there before
+  the load, in the server and in the clients. Idle threads of the handler pool stay, and so does the
+  timer that reports suppressed warnings once a minute.
 * The server exits with 0, and its log has no traceback.
 """
 
@@ -24,6 +25,14 @@ __all__ = ["Holding", "Report", "misses", "table"]
 
 MAX_GROWTH: Final = 0.10
 _POOL: Final = "trunkline-handler"
+_NUMBERS: Final = (
+    "descriptors",
+    "in_flight",
+    "connections",
+    "sessions",
+    "exchanges",
+    "event_logs",
+)
 _STAYING_TIMERS: Final = ("LogLimit._report",)
 
 
@@ -38,11 +47,15 @@ class Holding:
     threads: list[str] = field(default_factory=list)
     in_flight: int = 0
     connections: int = 0
+    # Over HTTP: sessions, requests and streams of theirs, and logs of events.
+    sessions: int = 0
+    exchanges: int = 0
+    event_logs: int = 0
 
     def more_than(self, before: Holding) -> list[str]:
         """Return what is here and was not there before."""
         found = []
-        for name in ("descriptors", "in_flight", "connections"):
+        for name in _NUMBERS:
             more = getattr(self, name) - getattr(before, name)
             if more > 0:
                 found.append(f"{more} {name}")
@@ -83,6 +96,10 @@ def misses(report: Report) -> list[str]:
         found.append(f"{tally.twice} requests were answered twice")
     if tally.unanswered:
         found.append(f"{tally.unanswered} requests were not answered")
+    if tally.ran_too_often:
+        found.append(f"{tally.ran_too_often} requests ran more than once")
+    if tally.did_not_run:
+        found.append(f"{tally.did_not_run} requests were answered and did not run")
     if not tally.accepted or not tally.calls:
         found.append("there was no load")
     for side, first, last in (

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.addresses import Tcp, Unix
+from trunkline.transports.addresses import Http, Tcp, Unix
 
 __all__ = ["Ledger", "Tally", "Target", "Wire", "dial", "nonsense"]
 
@@ -42,6 +42,9 @@ class Tally:
     abandoned: int = 0
     unanswered: int = 0
     twice: int = 0
+    # Over HTTP: requests whose tool ran twice, and answers of tools that did not run.
+    ran_too_often: int = 0
+    did_not_run: int = 0
     calls: int = 0
     failures: list[str] = field(default_factory=list)
 
@@ -105,7 +108,7 @@ class Target:
     """Where the server is: an address, or a command for standard streams."""
 
     kind: str
-    address: Tcp | Unix | None = None
+    address: Http | Tcp | Unix | None = None
     ca: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     _context: ssl.SSLContext | None = None

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tools.soak.http_wire import Register
 from tools.soak.verdict import Holding, Report, misses, table
 from tools.soak.wire import MAX_FAILURES, Ledger, Tally
 
@@ -80,6 +81,72 @@ def test_cancelled_and_abandoned_requests_are_counted_apart() -> None:
     assert tally.unanswered == 0
 
 
+def registered(register: Register, ran: bytes) -> Tally:
+    tally = Tally()
+    register.close(tally, ran)
+    return tally
+
+
+def test_a_request_over_http_is_answered_once_and_runs_once() -> None:
+    register = Register()
+    called, plain, abandoned = register.new(), register.new(runs=False), register.new()
+    assert [called, plain, abandoned] == [0, 1, 2]
+    assert register.answer(called)
+    assert register.answer(plain)
+    register.abandon(abandoned)
+    tally = registered(register, b"\1\0\1")
+    assert (tally.accepted, tally.answered, tally.abandoned) == (3, 2, 1)
+    assert (tally.unanswered, tally.twice, tally.failures) == (0, 0, [])
+
+
+def test_an_answer_to_an_abandoned_request_is_counted() -> None:
+    register = Register()
+    number = register.new()
+    register.abandon(number)
+    assert not register.is_answered(number)
+    register.answer(number)
+    assert register.is_answered(number)
+    tally = registered(register, b"\1")
+    assert (tally.answered, tally.abandoned) == (1, 0)
+    register.answer(number)
+    assert registered(register, b"\1").twice == 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "runs", "ran", "too_often", "not_at_all"),
+    [
+        (1, True, b"\1", 0, 0),
+        (0, True, b"\0", 0, 0),
+        (1, False, b"\0", 0, 0),
+        (1, True, b"\2", 1, 0),
+        (0, True, b"\2", 1, 0),
+        (1, False, b"\1", 1, 0),
+        (1, True, b"\0", 0, 1),
+        (1, True, b"", 0, 1),
+    ],
+)
+def test_a_request_over_http_that_runs_too_often_or_not_at_all_is_seen(
+    answers: int, runs: bool, ran: bytes, too_often: int, not_at_all: int
+) -> None:
+    register = Register()
+    number = register.new(runs=runs)
+    for _ in range(answers):
+        register.answer(number)
+    tally = registered(register, ran)
+    assert (tally.ran_too_often, tally.did_not_run) == (too_often, not_at_all)
+
+
+def test_an_answer_over_http_too_many_or_too_few_is_seen() -> None:
+    register = Register()
+    numbers = [register.new() for _ in range(2)]
+    for _ in range(3):
+        register.answer(numbers[0])
+    tally = registered(register, b"\1\1")
+    assert (tally.answered, tally.twice, tally.unanswered) == (1, 1, 1)
+    assert not register.answer(99)
+    assert not register.answer(None)
+
+
 def test_failures_are_bounded() -> None:
     tally = Tally()
     for n in range(MAX_FAILURES * 2):
@@ -102,6 +169,9 @@ def test_what_was_there_before_is_not_left_behind() -> None:
         ({"descriptors": 6}, "1 descriptors"),
         ({"connections": 2}, "2 connections"),
         ({"in_flight": 1}, "1 in_flight"),
+        ({"sessions": 1}, "1 sessions"),
+        ({"exchanges": 3}, "3 exchanges"),
+        ({"event_logs": 1}, "1 event_logs"),
         ({"tasks": ["a", "b", "b"]}, "1 task b"),
         ({"timers": ["KeepAlive._check"]}, "1 timer KeepAlive._check"),
         ({"threads": ["MainThread", "x"]}, "1 thread x"),
@@ -145,6 +215,14 @@ def test_a_good_run_misses_nothing() -> None:
         (
             {"tally": Tally(accepted=1, calls=1, unanswered=1)},
             "1 requests were not answered",
+        ),
+        (
+            {"tally": Tally(accepted=1, calls=1, ran_too_often=1)},
+            "1 requests ran more than once",
+        ),
+        (
+            {"tally": Tally(accepted=1, calls=1, did_not_run=1)},
+            "1 requests were answered and did not run",
         ),
         ({"tally": Tally(accepted=1, calls=1, failures=["x: y"])}, "x: y"),
         ({"tally": Tally()}, "there was no load"),

@@ -46,6 +46,9 @@ _access: Final = logging.getLogger("trunkline.access")
 _TICK_S: Final = 1.0
 # Seconds after which a response that is not complete is watched for the end of its connection.
 _WATCH_AFTER_S: Final = 0.02
+# A body of at most so many bytes is read before its request is refused: servers close a connection
+# with an unread body, and a client that still sends it may lose the answer.
+_DISCARDED_BYTES: Final = 64 * 1024
 # Above this many unread bytes a client reads slowly.
 _SLOW_BYTES: Final = 64 * 1024
 # Seconds in which a client takes none of what it was sent before it is disconnected.
@@ -283,6 +286,8 @@ class AsgiServer:
             return
         refusal = self._refusal(request)
         if refusal is not None:
+            if 0 < length <= _DISCARDED_BYTES and request.header(b"expect") is None:
+                await self._read_body(await receive(), length, receive, responder)
             endpoint.refuse(responder, refusal, request)
             return
         message = await receive()

@@ -123,6 +123,27 @@ class HttpRequest:
         """Return every value of a header, in order; `name` is in lower case."""
         return [value for each, value in self.headers if each == name]
 
+    def with_header(self, place: int, value: bytes) -> HttpRequest:
+        """Return the same request with another value of the header at a place in `headers`."""
+        headers = self.headers.copy()
+        headers[place] = (headers[place][0], value)
+        return HttpRequest(
+            self.method,
+            self.path,
+            self.query,
+            self.http_version,
+            headers,
+            self.client,
+            self.is_secure,
+            self.host,
+            self.origin,
+            self.content_type,
+            self.accept,
+            self.session_id,
+            self.protocol_version,
+            self.last_event_id,
+        )
+
     def readable_headers(self) -> dict[str, str]:
         """Return the headers as texts by lower-case name; of duplicates the values are joined."""
         found: dict[str, str] = {}

@@ -34,6 +34,7 @@ from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
 from .exchange import Exchange
+from .known_heads import MAX_KNOWN_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class HttpServer:
         self.endpoint = endpoint
         self.limits = limits
         self.message_size = message_size
+        # Messages up to this size are compared with those before.
+        self.known_bytes = min(MAX_KNOWN_BYTES, message_size or MAX_KNOWN_BYTES)
         self.is_secure = is_secure
         self.access_log = access_log
         self.loop = asyncio.get_running_loop()
@@ -194,6 +197,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_is_reading",
         "_is_slow",
         "_keeps_alive",
+        "_known",
+        "_learnt",
         "_length",
         "_logged",
         "_out",
@@ -237,6 +242,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._length = 0
         # Whether it offered another protocol, so that llhttp does not read its body.
         self._has_upgrade = False
+        # Heads that the client repeats; and the request that was read, if its head is learnt.
+        self._known: KnownHeads | None = None
+        self._learnt: HttpRequest | None = None
         # Why it is refused, and whether the rest of it is not read.
         self._refusal: Refusal | None = None
         self._is_discarding = False
@@ -358,11 +366,20 @@ class HttpProtocol(asyncio.BufferedProtocol):
         state = self._state
         if state == _CLOSING or self._is_discarding:
             return  # the rest of a request that was refused
+        learns = False
         if state == _IDLE:
+            known = self._known
+            if known is not None and nbytes <= self.server.known_bytes:
+                if known and self._serve_known(known, nbytes):
+                    return
+                learns = known.learns
             self._begin_to_read()
         if self._reads != _IDLE:
             self._head_bytes += nbytes
         data = self.server.buffer[:nbytes]
+        whole = b""
+        if learns:
+            whole, self._learnt = bytes(data), None
         try:
             while True:
                 try:
@@ -379,6 +396,22 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         if self._reads != _IDLE and self._head_bytes > self.server.limits.header_bytes:
             self._reject(Refusal(431, "The request head is too large"))
+        if learns:
+            self._learn(whole)
+
+    def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
+        """Serve a request whose head the connection had before; return False if it had not."""
+        found = known.find(bytes(self.server.buffer[:nbytes]))
+        if found is None:
+            return False
+        self.server.idle.pop(self, None)
+        self._serve(found[0], found[1], keeps_alive=True)
+        return True
+
+    def _learn(self, data: bytes) -> None:
+        request, self._learnt = self._learnt, None
+        if request is not None and self._known is not None and self._reads == _IDLE:
+            self._known.learn(data, request)
 
     def _go_on(self) -> None:
         """Read on after the head of a request that offered another protocol.
@@ -413,7 +446,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._head_bytes = 0
         self._target = b""
         self._headers = []
-        self._request = self._body = self._chunks = self._refusal = None
+        self._request = self._body = self._chunks = self._refusal = self._learnt = None
         self._body_bytes = self._length = 0
 
     def on_url(self, url: bytes) -> None:
@@ -564,6 +597,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self._refusal is not None:
             self._submit(request, self._refusal, keeps_alive)
             return
+        if keeps_alive:
+            if self._known is None:
+                self._known = KnownHeads()  # from the second request on
+            elif self._known.learns:
+                self._learnt = request
         body = b"" if self._body is None else self._body
         if self._chunks is not None:
             body = b"".join(self._chunks)
@@ -715,7 +753,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if not self._is_discarding or not transport.can_write_eof():
             transport.close()
         else:
-            transport.write_eof()  # `tick` closes what the client does not
+            try:
+                transport.write_eof()  # `tick` closes what the client does not
+            except OSError:  # the client has reset the connection
+                transport.abort()
 
     def _log_access(self) -> None:
         if self._logged is not None:

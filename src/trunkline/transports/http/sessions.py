@@ -141,11 +141,15 @@ class HttpSession:
         """Send the answer to a POST."""
         self._sent += len(frame)
         route.answer(frame, error)
+        if error is not None and route.session_id is not None:
+            self.on_end()  # `initialize` has failed: the client has no session
 
     def settled(self, route: Exchange) -> None:
         """End a POST that is not answered, or was."""
         if not route.is_done:
             route.settle()
+            if route.session_id is not None:
+                self.on_end()  # as above
 
     async def close(self) -> None:
         """End every exchange."""
@@ -219,8 +223,9 @@ class HttpSession:
     def client_gone(self, exchange: Exchange) -> None:
         """Keep a stream that can be resumed; what it carries goes on in any case."""
         self.is_slow(exchange, False)
-        if exchange is self._listening and not exchange.stream:
-            exchange.close()
+        is_kept = exchange is self._listening and exchange.stream
+        if exchange.request.method == "GET" and not is_kept:
+            exchange.close()  # it cannot be resumed, or another stream was opened in its place
 
     def undeliverable(self, exchange: Exchange, frame: bytes) -> None:
         """Send what a client does not accept with an answer on the stream opened by GET."""
@@ -277,7 +282,7 @@ class SessionTable:
 
     def _evict(self) -> bool:
         for _, session in zip(range(_MAX_LOOKS), self._sessions.values(), strict=False):
-            if not session.exchanges:
+            if not session.is_busy:
                 self._end(session, "evicted")
                 return True
         return False

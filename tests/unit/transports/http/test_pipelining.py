@@ -159,6 +159,17 @@ def test_the_form_of_a_response_is_that_of_its_own_request() -> None:
     run(act)
 
 
+def test_a_client_that_resets_its_connection_after_nonsense_leaves_nothing() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        wire.transport.is_reset = True
+        await wire.feed(b"nonsense\r\n\r\n", turns=2)
+        assert [each.status for each in wire.responses()] == [400]
+        assert wire.transport.is_closed
+        assert wire.protocol not in stage.http.connections
+
+    run(act)
+
+
 def test_a_connection_that_serves_is_not_idle() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         await wire.feed(HEALTH + call("hold"), turns=5)

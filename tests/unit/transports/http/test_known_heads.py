@@ -1,0 +1,359 @@
+"""`KnownHeads`: a head that a connection repeats is not parsed again, and nothing else changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.fuzz_http import (
+    LIMITS,
+    META,
+    REVISION,
+    Response,
+    Scene,
+    Wire,
+    body_of,
+    plain,
+    scene,
+)
+from trunkline import HttpSettings
+from trunkline.spec.revisions import LATEST
+from trunkline.transports.http.admission import Admission
+from trunkline.transports.http.endpoint import Endpoint
+from trunkline.transports.http.known_heads import KnownHeads
+from trunkline.transports.http.request import HttpRequest
+from trunkline.transports.http.server import HttpServer
+
+LINES = (
+    f"MCP-Protocol-Version: {LATEST}\r\nMcp-Method: tools/call\r\nMcp-Name: inline\r\n"
+).encode()
+
+
+def call(text: str = "text", lines: bytes = LINES) -> bytes:
+    """A call of a tool that answers at once."""
+    params = {"name": "inline", "arguments": {"text": text}, "_meta": META}
+    return plain(body_of("tools/call", params, 1), lines)
+
+
+def parsed(wire: Wire) -> list[int]:
+    """Count, from now on, what is handed to the parser."""
+    counted: list[int] = []
+    parser = wire.protocol._parser
+
+    class Counting:
+        def feed_data(self, data: memoryview) -> None:
+            counted.append(len(data))
+            parser.feed_data(data)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(parser, name)
+
+    wire.protocol._parser = Counting()
+    return counted
+
+
+def run(act: Callable[[Scene, Wire], Awaitable[None]]) -> None:
+    stage = scene()
+
+    async def acted() -> None:
+        wire = Wire(stage.http)
+        try:
+            async with asyncio.timeout(10):
+                await act(stage, wire)
+        finally:
+            await wire.lose()
+
+    stage.runner.run(acted())
+    assert stage.faults == []
+
+
+async def answers(wire: Wire, *requests: bytes) -> list[Response]:
+    for each in requests:
+        await wire.feed(each, turns=5)
+    return wire.responses()
+
+
+# -- what is saved ---------------------------------------------------------------------------
+
+
+def test_a_head_is_parsed_twice_and_then_known_whatever_the_length_of_the_body() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        counted = parsed(wire)
+        found = await answers(wire, *(call("x" * size) for size in (1, 5, 5, 80, 1000, 5)))
+        assert [each.status for each in found] == [200] * 6
+        assert len(counted) == 2
+        for response, size in zip(found, (1, 5, 5, 80, 1000, 5), strict=True):
+            assert b'"' + b"x" * size + b'"' in response.body
+
+    run(act)
+
+
+def test_several_heads_that_take_turns_are_known() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        kinds = [LINES + b"X-Kind: %d\r\n" % kind for kind in range(4)]
+        await answers(wire, *(call("a", each) for each in (kinds[0], *kinds)))
+        counted = parsed(wire)
+        await answers(wire, *(call("b", each) for each in kinds * 3))
+        assert counted == []
+
+    run(act)
+
+
+def test_a_client_whose_heads_differ_each_time_is_not_compared_any_more() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        for number in range(20):
+            await wire.feed(call("a", LINES + b"traceparent: 00-%032x\r\n" % number), turns=5)
+        known = wire.protocol._known
+        assert known is not None
+        assert not known
+        assert not known.learns
+        assert [each.status for each in wire.responses()] == [200] * 20
+
+    run(act)
+
+
+def test_a_connection_of_one_request_remembers_nothing() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await answers(wire, call())
+        assert not wire.protocol._known
+        assert wire.protocol._learnt is None
+
+    run(act)
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        for number in range(60):
+            lines = LINES + b"X-Kind: %d\r\n" % (number // 3)
+            await wire.feed(call("a", lines), turns=5)
+        known = wire.protocol._known
+        assert known is not None
+        assert 0 < len(known._heads) <= 4
+        long = LINES + b"X-Long: " + b"x" * 500 + b"\r\n" + b"X-Other: " + b"x" * 500 + b"\r\n"
+        heads = list(known._heads)
+        longer = long + long.replace(b"X-", b"Y-").replace(LINES, b"")
+        await answers(wire, *[call("a", longer)] * 3)
+        assert known._heads == heads
+
+    run(act)
+
+
+# -- what is unchanged -----------------------------------------------------------------------
+
+
+def test_a_known_request_has_its_own_content_length() -> None:
+    known = KnownHeads()
+    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nX-A: b\r\n\r\n"
+    headers = [(b"host", b"localhost"), (b"content-length", b"5"), (b"x-a", b"b")]
+    request = HttpRequest("POST", "/mcp", "", "1.1", headers, "::1", True, b"localhost")
+    known.learn(head % 5 + b"12345", request)
+    assert known.find(head % 5 + b"abcde") == (request, b"abcde")
+    found = known.find(head % 11 + b"hello world")
+    assert found is not None
+    other, body = found
+    assert body == b"hello world"
+    assert other.headers == [(b"host", b"localhost"), (b"content-length", b"11"), (b"x-a", b"b")]
+    assert request.headers[1] == (b"content-length", b"5")
+    for name in HttpRequest.__slots__:
+        if name != "headers":
+            assert getattr(other, name) == getattr(request, name)
+
+
+HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nX-A: b\r\n\r\n"
+
+
+def request_of(head: bytes) -> HttpRequest:
+    line, *lines = head.replace(b"\r\n", b"\n").strip(b"\n").split(b"\n")
+    pairs = [each.split(b": ", 1) for each in lines if b": " in each]
+    headers = [(name.lower(), value) for name, value in pairs]
+    method, path, version = line.decode().split()
+    return HttpRequest(method, path, "", version[5:], headers, "::1", False)
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (HEAD, b"1234"),
+        (HEAD, b"123456"),
+        (HEAD.replace(b"5", b"05"), b"12345"),
+        (HEAD.replace(b"5\r", b"5 \r"), b"12345"),
+        (HEAD.replace(b"POST", b"PUT"), b"12345"),
+        (HEAD.replace(b"1.1", b"1.0"), b"12345"),
+        (HEAD.replace(b"\r\nHost", b"\nHost"), b"12345"),
+        (HEAD.replace(b"X-A: b", b"X-A: b\r\n c"), b"12345"),
+        (HEAD.replace(b"X-A: b", b"X-A: \rb"), b"12345"),
+        (HEAD.replace(b"X-A", b"X-Content-Length"), b"12345"),
+        (HEAD.replace(b"X-A", b"Transfer-Encoding"), b"12345"),
+        (HEAD.replace(b"Content-Length: 5\r\n", b""), b"12345"),
+    ],
+)
+def test_a_head_whose_end_or_length_is_in_doubt_is_not_remembered(head: bytes, body: bytes) -> None:
+    known = KnownHeads()
+    known.learn(head + body, request_of(head))
+    assert not known
+    known.learn(HEAD + b"12345", request_of(HEAD))
+    assert known
+
+
+def test_a_head_that_differs_after_content_length_is_not_known() -> None:
+    known = KnownHeads()
+    known.learn(HEAD + b"12345", request_of(HEAD))
+    assert known.find(HEAD + b"12345") is not None
+    assert known.find(HEAD.replace(b"X-A: b", b"X-A: c") + b"12345") is None
+    assert known.find(HEAD.replace(b"X-A: b", b"X-B: b") + b"12345") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data + b"x",
+        lambda data: data[:-1],
+        lambda data: data.replace(b"Length: ", b"Length: 0"),
+        lambda data: data.replace(b"Length: ", b"Length: +"),
+        lambda data: data.replace(b"Length: ", b"Length:  "),
+        lambda data: data.replace(b"Length: ", b"Length: 5\r\nContent-Length: "),
+        lambda data: data.replace(b"\r\nHost", b"\r\nTransfer-Encoding: chunked\r\nHost"),
+        lambda data: data.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        lambda data: data.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"),
+        lambda data: data.replace(b"\r\n\r\n", b"\r\nX-Late: 1\r\n\r\n"),
+        lambda data: data.replace(b"\r\n\r\n", b"\n\n"),
+        lambda data: data.replace(b"\r\n", b"\n", 1),
+        lambda data: data.replace(b"Host: localhost", b"Host: evil.example"),
+        lambda data: data.replace(b"Host: localhost", b"Host: localhost\r\nHost: localhost"),
+        lambda data: data.replace(b"POST", b"post"),
+        lambda data: b"\r\n" + data,
+        lambda data: data + data,
+    ],
+)
+def test_what_differs_from_a_known_head_is_left_to_the_parser(
+    change: Callable[[bytes], bytes],
+) -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await answers(wire, call(), call(), call())
+        fresh = Wire(stage.http)
+        before = len(wire.responses())
+        changed = change(call())
+        counted = parsed(wire)
+        await wire.feed(changed, turns=5)
+        await fresh.feed(changed, turns=5)
+        assert counted == [len(changed)]
+        assert _told(wire.responses()[before:]) == _told(fresh.responses())
+        assert wire.transport.is_closed == fresh.transport.is_closed
+        await fresh.lose()
+
+    run(act)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_damaged_request_is_answered_as_on_a_connection_that_knows_nothing(
+    data: st.DataObject,
+) -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await answers(wire, call("a"), call("b"), call("c"))
+        fresh = Wire(stage.http)
+        before = len(wire.responses())
+        request = call("damaged")
+        start = data.draw(st.integers(0, len(request)))
+        end = data.draw(st.integers(start, min(len(request), start + 3)))
+        inside = data.draw(st.sampled_from([b"", b"0", b"1", b"\r\n", b"\n", b" ", b":", b"x"]))
+        damaged = request[:start] + inside + request[end:]
+        for each in (wire, fresh):
+            await each.feed(damaged, turns=5)
+        assert _told(wire.responses()[before:]) == _told(fresh.responses())
+        assert wire.transport.is_closed == fresh.transport.is_closed
+        assert wire.protocol._state == fresh.protocol._state
+        await fresh.lose()
+
+    run(act)
+
+
+def _told(responses: list[Response]) -> list[tuple[int, bytes, bool]]:
+    return [(each.status, each.body, each.closes) for each in responses]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Expect: 100-continue\r\n",
+        b"Upgrade: h2c\r\n",
+        b"Connection: upgrade\r\nUpgrade: websocket\r\n",
+        b"Content-Length:  1\r\n",
+    ],
+)
+def test_heads_that_change_how_a_message_is_read_are_not_remembered(line: bytes) -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await answers(wire, call("a", LINES + line), call("a", LINES + line))
+        assert not wire.protocol._known
+
+    run(act)
+
+
+def test_a_head_that_was_refused_is_refused_again() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await answers(wire, call(), call(), call())
+        # In two parts, so that nothing is learnt of the last request that was admitted.
+        await answers(wire, call("split", LINES + b"X-A: b\r\n")[:100])
+        await answers(wire, call("split", LINES + b"X-A: b\r\n")[100:])
+        ping = plain(b"", LINES + b"X-A: b\r\n").replace(b"localhost", b"evil.example")
+        known = list(wire.protocol._known._heads if wire.protocol._known else ())
+        found = await answers(wire, ping, ping, ping, call())
+        assert [each.status for each in found] == [200] * 4 + [421] * 3 + [200]
+        assert wire.protocol._known is not None
+        assert wire.protocol._known._heads == known
+
+    run(act)
+
+
+def test_a_session_that_has_ended_is_not_found_by_a_known_head() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        info = {"name": "test", "version": "1"}
+        params = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": info}
+        (opened,) = await answers(wire, plain(body_of("initialize", params, 1), b""))
+        id = opened.headers[b"mcp-session-id"]
+        lines = b"Mcp-Session-Id: %b\r\nMCP-Protocol-Version: %b\r\n" % (id, REVISION.encode())
+        ping = plain(body_of("ping", {}, 2), lines)
+        found = await answers(wire, ping, ping, ping)
+        assert [each.status for each in found] == [200] * 4
+        session = stage.endpoint.sessions.get(id.decode(), None, 0)
+        assert session is not None
+        stage.endpoint.sessions.discard(session)
+        session.on_end()
+        counted = parsed(wire)
+        found = await answers(wire, ping)
+        assert found[-1].status == 404
+        assert counted == []
+
+    run(act)
+
+
+def test_principal_and_rate_are_checked_for_each_request() -> None:
+    stage = scene()
+
+    async def act() -> None:
+        asked: list[HttpRequest] = []
+
+        def principal(request: HttpRequest) -> str:
+            asked.append(request)
+            if len(asked) == 4:
+                raise PermissionError
+            return "someone"
+
+        http = HttpSettings(principal=principal, rate=0.001, burst=4)
+        admission = Admission(http, [("127.0.0.1", 8000)])
+        endpoint = Endpoint(stage.service, admission, http, LIMITS, "/mcp", lambda: 0.0)
+        server = HttpServer(endpoint, LIMITS, 4096)
+        wire = Wire(server)
+        counted = parsed(wire)
+        found = await answers(wire, *[call()] * 6)
+        assert [each.status for each in found] == [200, 200, 200, 401, 200, 429]
+        assert len(asked) == 6
+        assert len(counted) == 2
+        await wire.lose()
+        await server.close(1)
+
+    stage.runner.run(act())
