@@ -22,10 +22,21 @@ if TYPE_CHECKING:
 
 __all__ = ["missing_attribute", "with_hints"]
 
-_HTTP = (
-    "HTTP is not served yet; run() serves standard streams, run('tcp://127.0.0.1:9000') a socket"
+_URL = "give the URL to serve: run('http://127.0.0.1:8000/mcp')"
+_ASGI = "use asgi(path='/mcp', hosts=[...]); it needs no lifespan events"
+_LISTEN = (
+    "`async with app.listen('http://127.0.0.1:8000/mcp') as listening: await listening.wait()`"
 )
-_AUTH = "authorization comes with HTTP, which is not served yet"
+_OLD_SSE = (
+    "use run('http://127.0.0.1:8000/mcp', http=HttpSettings(old_sse=True)), which serves /sse too"
+)
+_OLD_SSE_PATHS = "the paths are /sse and /messages, with http=HttpSettings(old_sse=True)"
+_HOSTS = "use http=HttpSettings(hosts=[...], origins=[...]); the check is always on"
+_AUTH = (
+    "authorization is not supported yet; HttpSettings(principal=...) names the caller of a request"
+)
+_AUTH_OF_ONE = "entries are the same for all callers; look at ctx.principal in the handler"
+_AUTH_OF_CLIENT = "clients do not speak HTTP yet; Tls(cert=..., key=...) identifies them on sockets"
 _STDIO = "run() serves standard streams; in a running event loop, `await app.serve(StdioServer())`"
 _LISTS = "connect a client to look at a server: `Client(app)`"
 _TAGS = "tags are not supported; put them in meta="
@@ -44,7 +55,7 @@ SERVER_ATTRIBUTES: Hints = {
     "add_template": ("add_resource", "use add_resource(handler, uri), also for templates"),
     "add_transform": ("middleware", "use @app.middleware to change results"),
     "call_tool": ("", _LISTS),
-    "custom_route": ("", _HTTP),
+    "custom_route": ("asgi", "add asgi(...) to the routes of a web framework, beside your own"),
     "description": ("info", "use info.description"),
     "disable": ("remove_tool", _SWITCH),
     "enable": ("add_tool", _SWITCH),
@@ -57,7 +68,7 @@ SERVER_ATTRIBUTES: Hints = {
     "get_resource": ("", _LISTS),
     "get_resource_template": ("", _LISTS),
     "get_tool": ("", _LISTS),
-    "http_app": ("", _HTTP),
+    "http_app": ("asgi", _ASGI),
     "icons": ("info", "use info.icons"),
     "import_server": ("mount", "use mount(other, prefix=...)"),
     "lifespan": ("state", "give Server(lifespan=...); what it yields is ctx.state"),
@@ -69,14 +80,14 @@ SERVER_ATTRIBUTES: Hints = {
     "read_resource": ("", _LISTS),
     "render_prompt": ("", _LISTS),
     "run_async": ("serve", _STDIO),
-    "run_http_async": ("", _HTTP),
-    "run_sse_async": ("", _HTTP),
+    "run_http_async": ("listen", _LISTEN),
+    "run_sse_async": ("listen", _OLD_SSE.replace("run(", "listen(")),
     "run_stdio_async": ("serve", _STDIO),
-    "run_streamable_http_async": ("", _HTTP),
-    "session_manager": ("", _HTTP),
+    "run_streamable_http_async": ("listen", _LISTEN),
+    "session_manager": ("asgi", "sessions have no manager; run, listen and asgi keep them"),
     "settings": ("", "settings are arguments of Server(...)"),
-    "sse_app": ("", _HTTP),
-    "streamable_http_app": ("", _HTTP),
+    "sse_app": ("asgi", "use asgi(http=HttpSettings(old_sse=True)), which serves /sse too"),
+    "streamable_http_app": ("asgi", _ASGI),
     "title": ("info", "use info.title"),
     "version": ("info", "use info.version"),
     "website_url": ("info", "use info.website_url"),
@@ -92,13 +103,13 @@ SERVER_OPTIONS: Hints = {
     "debug": ("", "configure logging with the standard library; the logger is 'trunkline'"),
     "dependencies": ("", "declare dependencies in your project; a server installs nothing"),
     "experimental_capabilities": ("experimental", "use experimental="),
-    "host": ("", _HTTP),
+    "host": ("", _URL),
     "list_page_size": ("page_size", "use page_size="),
     "log_level": ("", "configure logging with the standard library; the logger is 'trunkline'"),
     "mask_error_details": ("", "errors are always masked; raise ToolError for a text to be sent"),
     "middleware": ("", "use @app.middleware on an async function"),
     "on_duplicate": ("", "a name that is taken raises ValueError; remove the other one first"),
-    "port": ("", _HTTP),
+    "port": ("", _URL),
     "providers": ("", "use mount(other, prefix=...) for the entries of another server"),
     "request_state_security": ("state_keys", "use state_keys="),
     "resource_security": ("", "template variables never match a slash unless they say so"),
@@ -116,7 +127,7 @@ SERVER_OPTIONS: Hints = {
 
 TOOL_OPTIONS: Hints = {
     "app": ("meta", "user interfaces of tools are declared in meta="),
-    "auth": ("", _AUTH),
+    "auth": ("", _AUTH_OF_ONE),
     "enabled": ("", _SWITCH),
     "fn": ("handler", "give the function first: add_tool(handler, name)"),
     "run_in_thread": (
@@ -133,14 +144,14 @@ TOOL_OPTIONS: Hints = {
 
 RESOURCE_OPTIONS: Hints = {
     "app": ("meta", "user interfaces are declared in meta="),
-    "auth": ("", _AUTH),
+    "auth": ("", _AUTH_OF_ONE),
     "security": ("unsafe", "values that lead out of a folder are refused unless unsafe=True"),
     "tags": ("meta", _TAGS),
     "version": ("meta", "versions of resources are not supported; put them in the URI or in meta="),
 }
 
 PROMPT_OPTIONS: Hints = {
-    "auth": ("", _AUTH),
+    "auth": ("", _AUTH_OF_ONE),
     "tags": ("meta", _TAGS),
     "version": ("meta", "versions of prompts are not supported; put them in the name or in meta="),
 }
@@ -152,25 +163,48 @@ MOUNT_OPTIONS: Hints = {
 }
 
 RUN_OPTIONS: Hints = {
-    "host": ("address", "give an address: run('tcp://127.0.0.1:9000')"),
+    "allowed_hosts": ("http", _HOSTS),
+    "allowed_origins": ("http", _HOSTS),
+    "event_store": ("", "Server(store=...) keeps the events of streams that clients resume"),
+    "host": ("address", _URL),
+    "host_origin_protection": ("http", _HOSTS),
+    "json_response": ("", "an answer is JSON unless something is sent before it"),
     "log_level": ("", "configure logging with the standard library; the logger is 'trunkline'"),
-    "path": ("", _HTTP),
-    "port": ("address", "give an address: run('tcp://127.0.0.1:9000')"),
+    "max_request_body_size": ("", "use Server(policy=...), whose limits have the size of messages"),
+    "max_sessions": ("limits", "use limits=HttpLimits(sessions=...)"),
+    "message_path": ("http", _OLD_SSE_PATHS),
+    "middleware": ("", "use asgi(...) inside the middleware of a web framework"),
+    "path": ("address", _URL),
+    "port": ("address", _URL),
+    "retry_interval": ("limits", "use limits=HttpLimits(retry_ms=...)"),
+    "session_idle_timeout": ("limits", "use limits=HttpLimits(session_idle=...)"),
     "show_banner": ("", "a banner is never printed"),
-    "stateless_http": ("", _HTTP),
-    "transport": ("address", "give an address: run('stdio'), which is run(), or run('tcp://...')"),
+    "sockets": ("", "use listen(address, sock=...)"),
+    "sse_path": ("http", _OLD_SSE_PATHS),
+    "stateless": ("", "2026-07-28 has no sessions; clients of earlier revisions have one each"),
+    "stateless_http": (
+        "",
+        "2026-07-28 has no sessions; clients of earlier revisions have one each",
+    ),
+    "streamable_http_path": ("address", _URL),
+    "transport": ("address", "give an address: run('stdio'), which is run(), or run('http://...')"),
+    "transport_security": ("http", _HOSTS),
+    "uvicorn_config": ("", "run asgi(...) with uvicorn yourself, or use limits=HttpLimits(...)"),
 }
 
-# The names of transports that `run` takes in `mcp` and FastMCP, and that are not served here.
-RUN_TRANSPORTS = {"http": _HTTP, "sse": _HTTP, "streamable-http": _HTTP}
+# The names of transports that `run` takes in `mcp` and FastMCP, which are not addresses.
+RUN_TRANSPORTS = {"http": _URL, "sse": _OLD_SSE, "streamable-http": _URL}
 
 CONTEXT_ATTRIBUTES: Hints = {
     "client_capabilities": ("client", "use ctx.client.supports('sampling')"),
     "client_extension_settings": ("extension", "use ctx.extension(id)"),
     "client_id": ("client", "use ctx.client.name, or ctx.principal for who was authenticated"),
     "client_supports_extension": ("extension", "use ctx.extension(id) is not None"),
-    "close_sse_stream": ("", _HTTP),
-    "close_standalone_sse_stream": ("", _HTTP),
+    "close_sse_stream": ("close_stream", "use ctx.close_stream()"),
+    "close_standalone_sse_stream": (
+        "close_stream",
+        "ctx.close_stream() closes the stream of the request; that of a GET stays open",
+    ),
     "delete_state": ("state", _STATE),
     "disable_components": ("", _SWITCH),
     "enable_components": ("", _SWITCH),
@@ -255,7 +289,7 @@ CLIENT_ATTRIBUTES: Hints = {
 }
 
 CLIENT_OPTIONS: Hints = {
-    "auth": ("", _AUTH),
+    "auth": ("", _AUTH_OF_CLIENT),
     "auto_initialize": ("", _AUTOMATIC),
     "client_info": ("name", "use name=, version= and title="),
     "elicitation_callback": ("on_elicit", "use on_elicit="),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from trunkline import Client, Context, Server, migration_hints
+from trunkline import Client, Context, HttpLimits, HttpSettings, Server, migration_hints
 from trunkline.migration_hints import missing_attribute, with_hints
 
 OPTIONS: list[tuple[Callable[..., Any], dict[str, tuple[str, str]]]] = [
@@ -124,8 +125,25 @@ def test_a_function_with_hints_is_called_with_what_it_takes() -> None:
 
 @pytest.mark.parametrize("transport", sorted(migration_hints.RUN_TRANSPORTS))
 def test_a_transport_of_another_library_is_explained(transport: str) -> None:
-    with pytest.raises(ValueError, match="HTTP is not served yet"):
+    with pytest.raises(ValueError, match=r"run\('http://127\.0\.0\.1:8000/mcp'") as caught:
         Server("a").run(transport)
+    assert str(caught.value).startswith(f"cannot run on {transport!r}: ")
+    assert ("old_sse=True" in str(caught.value)) is (transport == "sse")
+
+
+@pytest.mark.parametrize("settings", [HttpLimits, HttpSettings])
+def test_settings_of_http_that_advice_names_exist(settings: Any) -> None:
+    tables = (
+        migration_hints.SERVER_ATTRIBUTES,
+        migration_hints.SERVER_OPTIONS,
+        migration_hints.RUN_OPTIONS,
+        {name: ("", advice) for name, advice in migration_hints.RUN_TRANSPORTS.items()},
+    )
+    advice = " ".join(text for table in tables for _, text in table.values())
+    calls = re.findall(rf"{settings.__name__}\((.*?)\)", advice)
+    named = {name for call in calls for name in re.findall(r"(\w+)=", call)}
+    assert named
+    assert named <= set(settings.__struct_fields__)
 
 
 @pytest.mark.parametrize("words", [(), ("stdio",)])

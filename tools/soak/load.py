@@ -77,6 +77,7 @@ class Load:
         self._go = asyncio.Event()
         self._parked = 0
         self._all_parked = asyncio.Event()
+        self._stopping = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
 
     async def run(self) -> Report:
@@ -213,10 +214,19 @@ class Load:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 place = f"{Path(where.filename).name}:{where.lineno}"
                 self._tally.fail(f"{chosen}: {error!r} at {place}")
-            await asyncio.sleep(scene.rng.uniform(0, self.max_pause))
+            await self._wait(scene.rng.uniform(0, self.max_pause))
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait between two sessions, unless all are to end."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            pass
 
     async def _work(self, seconds: float) -> None:
         self._all_parked.clear()
+        self._stopping.clear()
         self._go.set()
         await asyncio.sleep(seconds)
 
@@ -225,6 +235,7 @@ class Load:
     ) -> tuple[Holding, Holding]:
         """Let all sessions end, and measure."""
         self._go.clear()
+        self._stopping.set()
         await self._all_parked.wait()
         return await self._server_holding(monitor, before), self._own_holding()
 

@@ -245,8 +245,13 @@ class Peer:
                     is_answered = False
             if self._incoming.find(fault.id) is not None:
                 fault.id = None
-        self._settle(fault.answer() if is_answered else None, route, slot, fault)
-        self._on_problem(fault, route)
+        answer = fault.answer() if is_answered else None
+        if answer is None:
+            # First: some transports settle with a status.
+            self._on_problem(fault, route)
+        self._settle(answer, route, slot, fault)
+        if answer is not None:
+            self._on_problem(fault, route)
 
     def _settle(
         self,

@@ -41,7 +41,6 @@ _END: Final = "?="
 HEADER_TYPES: Final = ("string", "integer", "boolean")
 MAX_HEADER_INTEGER: Final = 2**53 - 1
 
-_PLAIN: Final = re.compile(rb"[ -~]*")
 # At most 16 digits: more are beyond the limit, and converting them costs quadratic time.
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.0+)?", re.ASCII)
 # A token of HTTP.                                                   [RFC 9110, section 5.6.2]
@@ -97,7 +96,10 @@ def decode_header_text(value: str) -> str | None:
 
 def literal_value(raw: bytes) -> str | None:
     """Return the value of a header as text, or None if it has bytes other than 0x20 to 0x7E."""
-    return raw.decode("ascii") if _PLAIN.fullmatch(raw) else None
+    if not raw.isascii():
+        return None
+    text = raw.decode("ascii")
+    return text if text.isprintable() else None
 
 
 def decode_header_value(raw: bytes) -> str | None:

@@ -405,6 +405,8 @@ def begin_log(options: argparse.Namespace) -> None:
     is_configured = log.hasHandlers()
     if options.log is not None or not is_configured:
         log.setLevel((options.log or "warning").upper())
+    if options.access_log:
+        logging.getLogger("trunkline.access").setLevel(logging.INFO)
     if is_configured and not options.log_json:
         return
     handler = logging.StreamHandler()

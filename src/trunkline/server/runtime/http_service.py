@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
     from ...transports.base import Transport
+    from ...transports.http.old_sse import OldSseSession
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
     from ..core import ServerCore
@@ -68,8 +69,8 @@ _text: Final = Decoder(str).decode
 _any: Final = Decoder().decode
 
 
-class _HttpConnection(Connection):
-    """The connection of a session."""
+class _ServiceConnection(Connection):
+    """A connection that an `HttpService` ends."""
 
     __slots__ = ("service",)
 
@@ -80,6 +81,12 @@ class _HttpConnection(Connection):
 
     def _has_ended(self) -> None:
         self.service.finish(self)
+
+
+class _HttpConnection(_ServiceConnection):
+    """The connection of a session."""
+
+    __slots__ = ()
 
     def use_session(self, session: HandshakeSession) -> None:
         """Use a negotiated session, whose revision decides about its streams."""
@@ -115,8 +122,12 @@ class _HttpConnection(Connection):
         super()._lacks_meta(asked, rev)
 
     def _on_problem(self, problem: ProtocolProblem, route: Any) -> None:
-        if isinstance(problem, UnmatchedReplyEvent) and problem.why is not UnmatchedReply.LATE:
-            route.status = 400  # of a POST that is being read, and is not answered otherwise
+        if isinstance(problem, UnmatchedReplyEvent):
+            is_refused = problem.why is not UnmatchedReply.LATE
+        else:
+            is_refused = not problem.answerable
+        if is_refused:
+            route.settled_status = 400
         super()._on_problem(problem, route)
 
 
@@ -214,7 +225,7 @@ class HttpService:
         self.is_ready = True
         self._idle: list[_SingleConnection] = []
         self._clients: OrderedDict[str, _Client] = OrderedDict()
-        self._sessions: dict[HttpSession, Connection] = {}
+        self._sessions: dict[HttpSession | OldSseSession, Connection] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._store: Store | None = None
         largest = core.policy.limits.message_size("http")
@@ -226,13 +237,18 @@ class HttpService:
 
     def open_session(self, session: HttpSession) -> None:
         """Serve a new session."""
-        core = self._core
-        connection = _HttpConnection(core, session, self)
+        self._open(session, _HttpConnection(self._core, session, self))
+
+    def open_old_sse(self, session: OldSseSession) -> None:
+        """Serve a new session of HTTP+SSE, whose stream is like a socket."""
+        self._open(session, _ServiceConnection(self._core, session, self))
+
+    def _open(self, session: HttpSession | OldSseSession, connection: Connection) -> None:
         connection.principal = session.owner
         connection.log_limit = self._log_limit
         session.is_connected = True
         session.on_end = connection.end
-        core.connections.add(connection)
+        self._core.connections.add(connection)
         self._sessions[session] = connection
 
     def event_log(self, session_id: str) -> EventLog:
@@ -328,9 +344,8 @@ class HttpService:
         """Refuse new requests; running handlers may finish, unless `at_once`."""
         self.is_ready = False
         self._idle.clear()
-        ours = (_HttpConnection,)
         for connection in list(self._core.connections):
-            if isinstance(connection, ours):
+            if isinstance(connection, _ServiceConnection):
                 connection.stop(at_once=at_once)
 
     async def close(self) -> None:

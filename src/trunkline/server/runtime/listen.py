@@ -41,12 +41,22 @@ def listen(
     http: HttpSettings | None,
     sock: socket.socket | Sequence[socket.socket] | None,
 ) -> HttpListener | ServerListener:
-    """Return the listener for an address; see `Server.listen`."""
+    """Return the listener for an address; see `Server.listen`.
+
+    Raises:
+        ImportError: HTTP needs the extra `http`.
+    """
     address = address_of(given)
     if isinstance(address, Http):
         # Imported here, as below: a server has one of the two.
         from ...transports.http.settings import HttpLimits, HttpSettings
-        from .http_listener import HttpListener
+
+        try:
+            from .http_listener import HttpListener
+        except ModuleNotFoundError as error:
+            if error.name != "httptools":
+                raise
+            raise ImportError("HTTP needs httptools: pip install trunkline[http]") from None
 
         if limits is not None and not isinstance(limits, HttpLimits):
             raise TypeError("the limits of an HTTP listener are HttpLimits")

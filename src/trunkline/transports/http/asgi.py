@@ -75,6 +75,14 @@ class AsgiRequest(HttpRequest):
 
     scope: Scope
 
+    @property
+    def mount(self) -> str:
+        """What precedes `path` in the URL: where the application is mounted in another one."""
+        path: str = self.scope["path"]
+        root: str = self.scope.get("root_path", "").rstrip("/")
+        # A proxy may have cut it off before.
+        return path.removesuffix(self.path) if path.startswith(root) else root
+
 
 class AsgiResponder:
     """The response to one request, until the HTTP server has taken all of it."""
@@ -411,9 +419,13 @@ class AsgiServer:
 
     def _log_access(self, scope: Scope, status: int, began: float) -> None:
         peer = scope.get("client")
+        client = peer[0] if peer else ""
+        request = self._read_head(scope)[0]
+        if not isinstance(request, Refusal):
+            client = self.endpoint.admission.client_of(request)
         _access.info(
             "%s %s %s %d %.1f ms",
-            peer[0] if peer else "unix",
+            client or "unix",
             show(scope["method"]),
             show(scope["path"]),
             status,

@@ -140,17 +140,20 @@ _ACCEPTED: Final[dict[bytes, tuple[bool, bool]]] = {}
 
 
 def _accepted(accept: bytes) -> tuple[bool, bool]:
-    types = set()
+    ranges: dict[bytes, bool] = {}
     for part in accept.lower().split(b","):
-        kind, _, parameters = part.partition(b";")
-        quality = parameters.replace(b" ", b"").partition(b"q=")[2].partition(b";")[0]
-        if quality.rstrip(b"0") not in (b"0.", b"") or not quality:
-            types.add(kind.strip())
-    is_any = b"*/*" in types
-    return (
-        is_any or JSON in types or b"application/*" in types,
-        is_any or EVENT_STREAM in types or b"text/*" in types,
-    )
+        kind, *parameters = part.replace(b" ", b"").replace(b"\t", b"").split(b";")
+        quality = next((each[2:] for each in parameters if each[:2] == b"q="), b"1")
+        ranges[kind] = bool(quality.strip(b"0."))
+    return _allows(ranges, JSON), _allows(ranges, EVENT_STREAM)
+
+
+def _allows(ranges: dict[bytes, bool], kind: bytes) -> bool:
+    """Return what the most specific range says about a type.     [RFC 9110, section 12.5.1]"""
+    for each in (kind, kind.partition(b"/")[0] + b"/*", b"*/*"):
+        if each in ranges:
+            return ranges[each]
+    return False
 
 
 def event_of(frame: bytes, id: bytes | None = None) -> bytes:
@@ -178,6 +181,7 @@ class Exchange:
         "request",
         "responder",
         "session_id",
+        "settled_status",
         "status",
         "status_of",
         "stream",
@@ -204,6 +208,8 @@ class Exchange:
         self.session_id: bytes | None = None
         # The status of the answer if it was decided before, else 0.
         self.status = 0
+        # The status of a POST that carries no request.
+        self.settled_status = 202
         # Whether the POST is being read: what is settled meanwhile carried no request.
         self.is_receiving = False
         # Of a stream that can be resumed: its number, and that of its last event.
@@ -275,7 +281,7 @@ class Exchange:
         """End an exchange without an answer: it carried no request, or they were cancelled."""
         if self._state == _OPEN and self.responder is not None:
             if self.is_receiving:
-                self.responder.respond(self.status or 202, b"", self.extra_headers)
+                self.responder.respond(self.settled_status, b"", self.extra_headers)
             elif self.accepts_events:
                 self.responder.respond(200, b"", STREAM_HEADERS + self.extra_headers)
             else:

@@ -1,13 +1,16 @@
 """Memo of the request heads of one connection: a head that came before is not parsed again.
 
 A client that keeps its connection alive repeats the head of its requests, byte for byte but for
-the number in Content-Length. `KnownHeads` compares what was read with heads that the parser and
-the admission accepted on this connection before, and returns the request that was made of it.
+the number in Content-Length and the values of some headers, as that of `traceparent`. `KnownHeads`
+compares what was read with heads that the parser and the admission accepted on this connection
+before, and returns the request that was made of it, with these values replaced.
 
 The rules that live here, and only here:
 
 * Nothing is accepted that the parser would not accept: a head is compared whole, and the message
   has to end where the read data ends. Otherwise the parser decides.
+* A value that may differ belongs to a header that decides nothing before the body is read, and
+  has printable ASCII alone.                        [RFC 9110, section 5.5]
 * A head is remembered if its end and its length are beyond doubt: every line ends with CR LF,
   there is one Content-Length and it equals the rest of the data, and no header changes how the
   message is read or what follows it.               [RFC 9112, sections 2.2, 6.3]
@@ -19,24 +22,59 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from .request import HttpRequest
 
-__all__ = ["MAX_KNOWN_BYTES", "KnownHeads"]
+__all__ = ["MAX_HEAD_BYTES", "MAX_KNOWN_BYTES", "MAX_VALUE_BYTES", "KnownHeads"]
 
 # Data up to this size is compared; in larger messages the head is a small part of the work.
 MAX_KNOWN_BYTES: Final = 16 * 1024
 # The longest head that is remembered, and how many: a client can make each connection hold them.
-_MAX_HEAD_BYTES: Final = 2048
+MAX_HEAD_BYTES: Final = 2048
 _MAX_HEADS: Final = 4
 # Heads that are remembered in a row without being seen again.
 _MAX_ATTEMPTS: Final = 8
 
-_LENGTH: Final = re.compile(rb"\r\ncontent-length: ?(\d+)\r\n", re.IGNORECASE)
+# The longest value that may differ from the one before.
+MAX_VALUE_BYTES: Final = 256
+
+_LENGTH: Final = b"content-length"
+# Blanks at the ends are not part of a value.
+_plain: Final = re.compile(rb"[!-~](?:[ -~]{0,%d}[!-~])?" % (MAX_VALUE_BYTES - 2)).fullmatch
 # Headers that change how a message is read, or what follows it.
 _EXCLUDED: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"trailer", b"te"))
+# Headers whose values differ from request to request. `Mcp-Method` and `Mcp-Name` are compared with
+# each body; the server does not read the others.
+_VARYING: Final = frozenset(
+    (
+        _LENGTH,
+        b"mcp-method",
+        b"mcp-name",
+        b"traceparent",
+        b"tracestate",
+        b"baggage",
+        b"b3",
+        b"x-b3-traceid",
+        b"x-b3-spanid",
+        b"x-b3-parentspanid",
+        b"x-request-id",
+        b"x-correlation-id",
+    )
+)
+
+
+class _Head(NamedTuple):
+    """A head, cut before and after each value that may differ."""
+
+    # What precedes each value, and the place of its header in the request.
+    parts: tuple[tuple[bytes, int], ...]
+    # What follows the last one, to the end of the head.
+    end: bytes
+    # The place of Content-Length among the parts.
+    length: int
+    request: HttpRequest
 
 
 class KnownHeads:
@@ -45,9 +83,7 @@ class KnownHeads:
     __slots__ = ("_attempts", "_heads")
 
     def __init__(self) -> None:
-        # What precedes and follows the number in Content-Length, the request, and the place of
-        # that header in it.
-        self._heads: list[tuple[bytes, bytes, HttpRequest, int]] = []
+        self._heads: list[_Head] = []
         self._attempts = _MAX_ATTEMPTS
 
     def __bool__(self) -> bool:
@@ -61,17 +97,29 @@ class KnownHeads:
 
     def find(self, data: bytes) -> tuple[HttpRequest, bytes] | None:
         """Return the request in `data` and its body, if its head is known; else None."""
-        for before, after, request, place in self._heads:
+        for parts, end, length, request in self._heads:
+            if len(parts) > 1:
+                found = _find(data, parts, end, length, request)
+                if found is not None:
+                    self._attempts = _MAX_ATTEMPTS
+                    return found
+                continue
+            # The same, where Content-Length alone may differ.
+            before, place = parts[0]
             if data.startswith(before):
-                end = data.find(b"\r\n", len(before))
-                if data.startswith(after, end):
-                    body = data[end + len(after) :]
-                    length = b"%d" % len(body)
-                    if data[len(before) : end] != length:
+                start = len(before)
+                at = data.find(b"\r\n", start)
+                if data.startswith(end, at):
+                    body = data[at + len(end) :]
+                    size = b"%d" % len(body)
+                    if data[start:at] != size:
                         return None
                     self._attempts = _MAX_ATTEMPTS
-                    if request.headers[place][1] != length:
-                        request = request.with_header(place, length)
+                    headers = request.headers
+                    if headers[place][1] != size:
+                        headers = headers.copy()
+                        headers[place] = (_LENGTH, size)
+                        request = request.with_headers(headers)
                     return request, body
         return None
 
@@ -81,23 +129,80 @@ class KnownHeads:
         if not self._attempts:
             self._heads.clear()
             return
-        end = data.find(b"\r\n\r\n") + 4
-        head = data[:end]
-        lines = head.count(b"\n")
-        found = _LENGTH.search(head)
-        if (
-            found is None
-            or end > _MAX_HEAD_BYTES
-            or found[1] != b"%d" % (len(data) - end)
-            or head.lower().count(b"content-length") != 1
-            or not lines == head.count(b"\r") == head.count(b"\r\n") == len(request.headers) + 2
-            or request.method != "POST"
-            or request.http_version != "1.1"
-        ):
-            return
-        names = [name for name, _ in request.headers]
-        if not _EXCLUDED.isdisjoint(names):
-            return
-        start, stop = found.span(1)
-        known = (head[:start], head[stop:], request, names.index(b"content-length"))
-        self._heads = [known, *self._heads[: _MAX_HEADS - 1]]
+        size = data.find(b"\r\n\r\n") + 4
+        head = _cut(data[:size], len(data) - size, request)
+        if head is not None:
+            self._heads = [head, *self._heads[: _MAX_HEADS - 1]]
+
+
+def _find(
+    data: bytes,
+    parts: tuple[tuple[bytes, int], ...],
+    end: bytes,
+    length: int,
+    request: HttpRequest,
+) -> tuple[HttpRequest, bytes] | None:
+    """Return the request in `data` and its body, if it has this head."""
+    at, values = 0, []
+    for before, _ in parts:
+        if not data.startswith(before, at):
+            return None
+        start = at + len(before)
+        at = data.find(b"\r\n", start)
+        values.append(data[start:at])
+    if not data.startswith(end, at):
+        return None
+    at += len(end)
+    body = data[at:]
+    if values[length] != b"%d" % len(body) or at > MAX_HEAD_BYTES:
+        return None
+    known = _with_values(request, parts, values)
+    return None if known is None else (known, body)
+
+
+def _with_values(
+    request: HttpRequest, parts: tuple[tuple[bytes, int], ...], values: list[bytes]
+) -> HttpRequest | None:
+    """Return the request with these values, or None if the parser has to decide on one."""
+    headers = request.headers
+    changed = None
+    for (_, place), value in zip(parts, values, strict=True):
+        name, former = headers[place]
+        if value != former:
+            if _plain(value) is None:
+                return None
+            if changed is None:
+                changed = headers.copy()
+            changed[place] = (name, value)
+    return request if changed is None else request.with_headers(changed)
+
+
+def _cut(head: bytes, length: int, request: HttpRequest) -> _Head | None:
+    """Return what is remembered of a head, or None if its end or its length is in doubt."""
+    headers = request.headers
+    names = [name for name, _ in headers]
+    if (
+        len(head) > MAX_HEAD_BYTES
+        or request.method != "POST"
+        or request.http_version != "1.1"
+        or names.count(_LENGTH) != 1
+        or headers[names.index(_LENGTH)][1] != b"%d" % length
+        or not _EXCLUDED.isdisjoint(names)
+        or not head.count(b"\r") == head.count(b"\n") == head.count(b"\r\n")
+    ):
+        return None
+    _, *lines = head[:-4].split(b"\r\n")
+    if len(lines) != len(headers):
+        return None
+    parts: list[tuple[bytes, int]] = []
+    at, begun = head.index(b"\r\n") + 2, 0
+    for place, (line, (name, value)) in enumerate(zip(lines, headers, strict=True)):
+        if name in _VARYING:
+            start = at + len(name) + 2
+            if line[: len(name)].lower() + line[len(name) :] != name + b": " + value:
+                return None
+            parts.append((head[begun:start], place))
+            begun = start + len(value)
+        at += len(line) + 2
+    places = [place for _, place in parts]
+    return _Head(tuple(parts), head[begun:], places.index(names.index(_LENGTH)), request)

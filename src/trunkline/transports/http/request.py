@@ -112,6 +112,11 @@ class HttpRequest:
         self.protocol_version = protocol_version
         self.last_event_id = last_event_id
 
+    @property
+    def mount(self) -> str:
+        """What precedes `path` in the URL: where the application is mounted in another one."""
+        return ""
+
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of a header, or None; `name` is in lower case."""
         for each, value in self.headers:
@@ -123,10 +128,8 @@ class HttpRequest:
         """Return every value of a header, in order; `name` is in lower case."""
         return [value for each, value in self.headers if each == name]
 
-    def with_header(self, place: int, value: bytes) -> HttpRequest:
-        """Return the same request with another value of the header at a place in `headers`."""
-        headers = self.headers.copy()
-        headers[place] = (headers[place][0], value)
+    def with_headers(self, headers: list[tuple[bytes, bytes]]) -> HttpRequest:
+        """Return the request with other headers, of which those with an attribute are the same."""
         return HttpRequest(
             self.method,
             self.path,

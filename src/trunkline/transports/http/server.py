@@ -33,8 +33,8 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
-from .exchange import Exchange
-from .known_heads import MAX_KNOWN_BYTES, KnownHeads
+from .exchange import JSON_HEADERS, Exchange
+from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
@@ -93,8 +93,11 @@ class HttpServer:
         self.endpoint = endpoint
         self.limits = limits
         self.message_size = message_size
-        # Messages up to this size are compared with those before.
+        # Requests up to this size are compared with those before. Where the limits on
+        # headers are below what a known head may have, each is parsed.
         self.known_bytes = min(MAX_KNOWN_BYTES, message_size or MAX_KNOWN_BYTES)
+        if limits.header_bytes < MAX_HEAD_BYTES or limits.header_line_bytes < MAX_VALUE_BYTES:
+            self.known_bytes = 0
         self.is_secure = is_secure
         self.access_log = access_log
         self.loop = asyncio.get_running_loop()
@@ -106,7 +109,7 @@ class HttpServer:
         self.refused = 0
         self.dropped = 0
         self.now = self.loop.time()
-        self.head = b""
+        self.head = self.json_head = b""
         self._set_date()
         self._closed: asyncio.Future[None] | None = None
         self._ticks = 0
@@ -180,6 +183,9 @@ class HttpServer:
 
     def _set_date(self) -> None:
         self.head = b"\r\ndate: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+        # All of the most frequent response up to its length.
+        lines = [*(b"%b: %b" % each for each in JSON_HEADERS), b"content-length: "]
+        self.json_head = b"HTTP/1.1 200 OK" + self.head + b"\r\n".join(lines)
 
 
 class HttpProtocol(asyncio.BufferedProtocol):
@@ -533,10 +539,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _refuse(self, refusal: Refusal) -> None:
         """Answer a request by its head, in its turn.
 
-        The connection is closed after that if the head cannot be used, or a body follows it.
+        The connection is closed after that if a body follows, or what the client takes for a
+        tunnel.
         """
         self._refusal = refusal
-        if self._request is None or _has_body(self._headers):
+        if _has_body(self._headers) or self._parser.get_method() == b"CONNECT":
             self._is_discarding = True
             self._submit(self._refused_request(), refusal, keeps_alive=False)
 
@@ -663,6 +670,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if transport is None or self._state != _SERVING:
             return
         self._status = status
+        is_plain = headers is JSON_HEADERS and status == 200
+        if is_plain and self._keeps_alive and not self._serves_head:
+            transport.write(b"%b%d\r\n\r\n%b" % (self.server.json_head, len(body), body))
+            self._end_response()
+            return
         length = b"" if status == 204 else b"content-length: %d\r\n" % len(body)
         ending = b"\r\n" if self._keeps_alive else b"connection: close\r\n\r\n"
         lines = b"".join([b"%b: %b\r\n" % each for each in headers]) if headers else b""
@@ -763,9 +775,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
             request, began = self._logged
             self._logged = None
             milliseconds = (self.server.loop.time() - began) * 1000
+            client = self.server.endpoint.admission.client_of(request)
             _access.info(
                 "%s %s %s %d %.1f ms",
-                self._peer or "unix",
+                client or self._peer or "unix",
                 request.method,
                 show(request.path),
                 self._status,

@@ -127,14 +127,16 @@ def test_linger_changes_nothing_else_of_the_limits() -> None:
 def fresh_log() -> Iterator[tuple[logging.Logger, logging.Logger]]:
     """Give the root of all logs and that of the library, as in a program that has just started."""
     # Not a fixture: those of a test that runs are put there after its fixtures.
-    logs = (logging.getLogger(), logging.getLogger("trunkline"))
+    names = (None, "trunkline", "trunkline.access")
+    logs = [logging.getLogger(name) for name in names]
     before = [(log.handlers[:], log.level, log.propagate) for log in logs]
     for log in logs:
         log.handlers[:] = []
     logs[0].setLevel(logging.WARNING)
-    logs[1].setLevel(logging.NOTSET)
+    for log in logs[1:]:
+        log.setLevel(logging.NOTSET)
     try:
-        yield logs
+        yield logs[0], logs[1]
     finally:
         for log, (handlers, level, propagates) in zip(logs, before, strict=True):
             log.handlers[:] = handlers
@@ -150,6 +152,18 @@ def test_the_log_begins_at_warning_or_where_it_is_told_to() -> None:
         begin_log(options("--log", "DEBUG"))
         assert log.level == logging.DEBUG
         assert len(log.handlers) == 1
+
+
+def test_the_access_log_is_printed_whatever_the_level_of_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fresh_log():
+        begin_log(options("--http", "0"))
+        logging.getLogger("trunkline.access").info("not asked for")
+        begin_log(options("--http", "0", "--access-log", "--log", "error"))
+        logging.getLogger("trunkline.access").info("127.0.0.1 GET /mcp 405")
+        logging.getLogger("trunkline.http").warning("of another logger")
+    assert capsys.readouterr().err == "INFO trunkline.access: 127.0.0.1 GET /mcp 405\n"
 
 
 def test_a_log_that_the_file_has_set_up_stays() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.fuzz.fuzz_http import (
     LIMITS,
@@ -92,6 +93,29 @@ def test_a_head_is_parsed_twice_and_then_known_whatever_the_length_of_the_body()
     run(act)
 
 
+def test_a_head_is_known_whatever_its_trace_context_and_its_tool_are() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        counted = parsed(wire)
+        for number, tool in enumerate(["inline", "inline", "echo", "missing", "inline"] * 2):
+            lines = LINES.replace(b"inline", tool.encode())
+            lines += b"traceparent: 00-%032x-%016x-01\r\nX-Request-Id: %d\r\n" % (
+                number,
+                number,
+                number,
+            )
+            params = {"name": tool, "arguments": {"text": f"text {number}"}, "_meta": META}
+            await wire.feed(plain(body_of("tools/call", params, 1), lines), turns=5)
+        found = wire.responses()
+        assert [each.status for each in found] == [200] * 10
+        assert len(counted) == 2
+        assert b"text 9" in found[-1].body
+        # The headers of each request are its own: those before named another tool.
+        await wire.feed(call("a", LINES.replace(b"inline", b"echo") + lines[len(LINES) :]), turns=5)
+        assert wire.responses()[-1].status == 400
+
+    run(act)
+
+
 def test_several_heads_that_take_turns_are_known() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         kinds = [LINES + b"X-Kind: %d\r\n" % kind for kind in range(4)]
@@ -106,7 +130,7 @@ def test_several_heads_that_take_turns_are_known() -> None:
 def test_a_client_whose_heads_differ_each_time_is_not_compared_any_more() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         for number in range(20):
-            await wire.feed(call("a", LINES + b"traceparent: 00-%032x\r\n" % number), turns=5)
+            await wire.feed(call("a", LINES + b"X-Kind: %d\r\n" % number), turns=5)
         known = wire.protocol._known
         assert known is not None
         assert not known
@@ -163,6 +187,60 @@ def test_a_known_request_has_its_own_content_length() -> None:
             assert getattr(other, name) == getattr(request, name)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [b"", b" a", b"a ", b"a\tb", b"a\x00b", b"a\x7fb", b"a\x80b", b"a\rb", b"a\nb", b"x" * 257],
+)
+def test_a_value_that_the_parser_has_to_decide_on_is_left_to_it(value: bytes) -> None:
+    head = b"POST / HTTP/1.1\r\ntraceparent: %b\r\nContent-Length: 2\r\n\r\n"
+    known = KnownHeads()
+    known.learn(head % b"00" + b"{}", request_of(head % b"00"))
+    assert known.find(head % b"00-aa bb" + b"{}") is not None
+    assert known.find(head % value + b"{}") is None
+
+
+def test_values_together_do_not_make_a_head_longer_than_any_that_is_remembered() -> None:
+    lines = b"".join(b"b3: %(v)b\r\n" for _ in range(20))
+    head = b"POST / HTTP/1.1\r\n" + lines + b"Content-Length: 2\r\n\r\n"
+    known = KnownHeads()
+    known.learn(head % {b"v": b"1"} + b"{}", request_of(head % {b"v": b"1"}))
+    assert known.find(head % {b"v": b"x" * 80} + b"{}") is not None
+    assert known.find(head % {b"v": b"x" * 120} + b"{}") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(b"Host", b"Origin", b"Content-Type", b"Accept", b"Mcp-Session-Id", b"Authorization"),
+        *(b"MCP-Protocol-Version", b"Last-Event-ID", b"Connection", b"Forwarded", b"Cookie"),
+        *(b"X-Forwarded-For", b"X-Forwarded-Host", b"X-Forwarded-Proto", b"Transfer-Encoding"),
+    ],
+)
+def test_a_header_that_decides_something_is_compared_whole(name: bytes) -> None:
+    head = b"POST / HTTP/1.1\r\n%b: %b\r\nContent-Length: 2\r\n\r\n"
+    known = KnownHeads()
+    known.learn(head % (name, b"a") + b"{}", request_of(head % (name, b"a")))
+    assert known.find(head % (name, b"b") + b"{}") is None
+
+
+def test_limits_on_headers_below_those_of_known_heads_are_kept() -> None:
+    stage = scene()
+
+    async def act() -> None:
+        limits = replace(LIMITS, header_line_bytes=200)
+        server = HttpServer(stage.endpoint, limits, 4096)
+        wire = Wire(server)
+        lines = LINES + b"traceparent: %b\r\n"
+        found = await answers(
+            wire, *(call("a", lines % (b"x" * size)) for size in (1, 1, 1, 199, 201))
+        )
+        assert [each.status for each in found] == [200, 200, 200, 200, 431]
+        await wire.lose()
+        await server.close(1)
+
+    stage.runner.run(act())
+
+
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nX-A: b\r\n\r\n"
 
 
@@ -186,7 +264,7 @@ def request_of(head: bytes) -> HttpRequest:
         (HEAD.replace(b"\r\nHost", b"\nHost"), b"12345"),
         (HEAD.replace(b"X-A: b", b"X-A: b\r\n c"), b"12345"),
         (HEAD.replace(b"X-A: b", b"X-A: \rb"), b"12345"),
-        (HEAD.replace(b"X-A", b"X-Content-Length"), b"12345"),
+        (HEAD.replace(b"X-A: b", b"Content-Length: 5"), b"12345"),
         (HEAD.replace(b"X-A", b"Transfer-Encoding"), b"12345"),
         (HEAD.replace(b"Content-Length: 5\r\n", b""), b"12345"),
     ],
@@ -297,12 +375,12 @@ def test_a_head_that_was_refused_is_refused_again() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         await answers(wire, call(), call(), call())
         # In two parts, so that nothing is learnt of the last request that was admitted.
-        await answers(wire, call("split", LINES + b"X-A: b\r\n")[:100])
-        await answers(wire, call("split", LINES + b"X-A: b\r\n")[100:])
-        ping = plain(b"", LINES + b"X-A: b\r\n").replace(b"localhost", b"evil.example")
+        empty = plain(b"", LINES)
+        await answers(wire, empty[:100], empty[100:])
+        ping = empty.replace(b"localhost", b"evil.example")
         known = list(wire.protocol._known._heads if wire.protocol._known else ())
         found = await answers(wire, ping, ping, ping, call())
-        assert [each.status for each in found] == [200] * 4 + [421] * 3 + [200]
+        assert [each.status for each in found] == [200] * 3 + [400] + [421] * 3 + [200]
         assert wire.protocol._known is not None
         assert wire.protocol._known._heads == known
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.fuzz.fuzz_http import INFO, REVISION, Scene, Wire, body_of, opened, plain, scene
+from tests.fuzz.fuzz_http import INFO, LIMITS, REVISION, Scene, Wire, body_of, opened, plain, scene
 from trunkline import HttpLimits
 from trunkline.transports.http.sessions import HttpSession, SessionTable
 
@@ -79,6 +79,31 @@ def test_a_stream_that_another_has_replaced_is_forgotten_with_its_client() -> No
         await wires[2].lose()
         assert len(session.exchanges) == 1
         assert not session.is_busy
+
+    run(act)
+
+
+def test_a_session_is_idle_from_the_end_of_its_last_request() -> None:
+    async def act(stage: Scene) -> None:
+        id = await opened(stage)
+        wire = Wire(stage.http)
+        await wire.feed(
+            plain(
+                body_of("tools/call", {"name": "hold", "arguments": {"text": ""}}, 1),
+                b"Mcp-Session-Id: %b\r\n" % id,
+            ),
+            turns=2,
+        )
+        session, idle = only_session(stage), LIMITS.session_idle
+        began = session.used
+        stage.endpoint.reap(began + 3 * idle)
+        stage.released.set()
+        while session.is_busy:
+            await asyncio.sleep(0)
+        stage.endpoint.reap(began + 4 * idle - 1)
+        assert only_session(stage) is session
+        stage.endpoint.reap(began + 4 * idle + 1)
+        assert not len(stage.endpoint.sessions)
 
     run(act)
 
