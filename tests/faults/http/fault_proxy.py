@@ -40,10 +40,10 @@ class _Link:
         self._proxy = proxy
         self._client = client
         self._server = server
-        self._is_damaged = False
 
     async def pump(self, reader: asyncio.StreamReader, to: Direction) -> None:
         writer = self._server if to == "request" else self._client
+        is_damaged = False
         try:
             while data := await reader.read(65536):
                 fault = self._proxy.fault
@@ -52,17 +52,17 @@ class _Link:
                     if room <= len(data):
                         await self._damage(fault, data, room, writer)
                         if fault.kind != "duplicate":
+                            is_damaged = True
                             return
                         continue
                     fault.passed += len(data)
                 writer.write(data)
                 await writer.drain()
-            if writer.can_write_eof() and not self._is_damaged:
-                writer.write_eof()
+            writer.write_eof()
         except (ConnectionError, RuntimeError):
             pass  # the other side has gone
         finally:
-            if not self._is_damaged:
+            if not is_damaged:
                 writer.close()
 
     async def _damage(
@@ -75,7 +75,6 @@ class _Link:
         if fault.kind == "duplicate":
             writer.write(data[room:] + data)
             return
-        self._is_damaged = True
         if fault.kind == "half-close":
             writer.write_eof()
         elif fault.kind == "stall":
