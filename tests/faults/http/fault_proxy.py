@@ -59,7 +59,7 @@ class _Link:
                 writer.write(data)
                 await writer.drain()
             writer.write_eof()
-        except (ConnectionError, RuntimeError):
+        except (OSError, RuntimeError):
             pass  # the other side has gone
         finally:
             if not is_damaged:
