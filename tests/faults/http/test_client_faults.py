@@ -1,0 +1,100 @@
+"""A network that fails at any byte: no call hangs, none runs twice, each failure says what it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Final, get_args
+
+import pytest
+
+from tests.faults.http.fault_proxy import Direction, Fault, FaultProxy, Kind
+from trunkline import Client, Context, HttpLimits, Server
+from trunkline.errors import TrunklineError
+
+# For everything that could hang.
+_HANGS: Final = 20.0
+# The bytes of an exchange, with room: a request is about 500 bytes, a response 300.
+_LONGEST: Final = {"request": 640, "response": 420}
+_STEP: Final = 61  # of positions that a short run visits
+
+
+class Counted:
+    """A server that counts how often each call ran."""
+
+    def __init__(self) -> None:
+        self.runs: dict[int, int] = {}
+        self.app = Server("counted", version="1")
+
+        @self.app.tool
+        async def count(number: int) -> int:
+            self.runs[number] = self.runs.get(number, 0) + 1
+            return number
+
+        @self.app.tool
+        async def stream(number: int, context: Context) -> int:
+            self.runs[number] = self.runs.get(number, 0) + 1
+            await context.progress(1, 2)
+            await context.progress(2, 2)
+            return number
+
+    @asynccontextmanager
+    async def behind_proxy(self) -> AsyncIterator[FaultProxy]:
+        # Clients resume a stream at once.
+        limits = HttpLimits(retry_ms=1)
+        async with self.app.listen("http://127.0.0.1:0/mcp", limits=limits) as listening:
+            async with FaultProxy(listening.address.port).running() as proxy:
+                yield proxy
+
+
+def positions(direction: Direction, *, full: bool) -> Iterator[int]:
+    yield from range(0, _LONGEST[direction], 1 if full else _STEP)
+
+
+@pytest.mark.parametrize("tool", ["count", "stream"])
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("direction", get_args(Direction))
+@pytest.mark.parametrize("kind", ["reset", "close", "half-close"])
+def test_a_call_whose_connection_fails_at_any_byte_ends_and_runs_once_at_most(
+    kind: Kind, direction: Direction, revision: str, tool: str, request: pytest.FixtureRequest
+) -> None:
+    full = request.config.option.full
+
+    async def scene() -> None:
+        counted = Counted()
+        async with counted.behind_proxy() as proxy:
+            for number, at in enumerate(positions(direction, full=full)):
+                async with asyncio.timeout(_HANGS):
+                    await _call_once(proxy, counted, revision, tool, number, kind, direction, at)
+
+    asyncio.run(scene())
+
+
+async def _call_once(
+    proxy: FaultProxy,
+    counted: Counted,
+    revision: str,
+    tool: str,
+    number: int,
+    kind: Kind,
+    direction: Direction,
+    at: int,
+) -> None:
+    url = f"http://127.0.0.1:{proxy.port}/mcp"
+    proxy.fault = None
+    async with Client(url, revision=revision, timeout=5) as client:
+        # On a new connection, whose first exchange it is, or on one that was used before.
+        proxy.fault = Fault(kind, direction, at)
+        try:
+            result = await client.call_tool(tool, {"number": number}, on_progress=lambda *_: None)
+        except TrunklineError as error:
+            assert str(error)
+        else:
+            assert result.value == number
+        assert counted.runs.get(number, 0) <= 1
+        proxy.fault = None
+        # The client has recovered.
+        again = await client.call_tool("count", {"number": 10_000 + number})
+        assert again.value == 10_000 + number
+        assert counted.runs[10_000 + number] == 1
