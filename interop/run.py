@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, NamedTuple, TextIO
 from .checks import Check, Place, describe
 from .differences import DIFFERENCES, difference
 from .exchanges import PARTS, Exchange, exchanges
+from .http import node
 from .http.process import ended, free_port, served
 from .http.relay import Relay
 from .recordings import (
@@ -108,8 +109,12 @@ async def _talk_by_http(
     exchange: Exchange, path: Path, log: TextIO, outcomes: list[Outcome]
 ) -> None:
     port, printed = free_port(), path.with_suffix(".server.log")
-    command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
-    async with served(command, port, printed) as process:
+    if exchange.listener == "node":
+        command, environment = node.command(*exchange.server, str(port)), node.environment()
+    else:
+        command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
+        environment = None
+    async with served(command, port, printed, environment) as process:
         async with Relay(port, path) as relay:
             place = Place(path, url=f"http://127.0.0.1:{relay}/mcp")
             await _talk(exchange, place, log, outcomes)

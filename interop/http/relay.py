@@ -191,7 +191,11 @@ class _Responses(_Message):
                 fields.setdefault(name, []).append(value.removeprefix(" ") if colon else "")
         if not fields:
             return  # a comment that keeps the connection open
-        event = {name: fields[name][-1] for name in ("id", "event") if name in fields}
+        event: dict[str, Any] = {
+            name: fields[name][-1] for name in ("id", "event") if name in fields
+        }
+        if "retry" in fields:
+            event["retry"] = int(fields["retry"][-1])
         data = "\n".join(fields.get("data", []))
         raw = {"raw": data} if data else {}
         self.relay.record("server", self.asked[0], event=event, **self._http, **raw)
