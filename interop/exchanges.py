@@ -17,6 +17,7 @@ from trunkline.spec.revisions import (
 )
 
 from . import (
+    fastmcp_client,
     official_client,
     official_client_asked,
     official_client_tasks,
@@ -44,6 +45,8 @@ PARTS: Final = {
     "I": "over HTTP: our client, and the official low-level Server",
     "J": "over HTTP: our client, and the TypeScript SDK",
     "K": "over HTTP: the client of the TypeScript SDK, and our server",
+    "L": "over HTTP: our client, and FastMCP",
+    "M": "over HTTP: the client of FastMCP, and our server",
 }
 # Revisions with sessions over HTTP.
 SESSIONS: Final = (V2025_03_26, V2025_06_18, V2025_11_25)
@@ -203,7 +206,20 @@ def _over_http() -> list[Exchange]:
         _typescript("pinned", V2026_07_28, V2026_07_28),
         _typescript("auto>2025", "auto", V2025_06_18, V2025_06_18),
     ]
-    return found
+    ours = partial(_ours, "L", "fastmcp", ("interop.fastmcp_server",), checks=checks)
+    for title, pinned in (("auto", None), (V2025_11_25, V2025_11_25)):
+        exchange = ours(title, pinned, pinned or V2026_07_28)
+        found.append(exchange._replace(listener="python"))
+    return [*found, _fastmcp("legacy", V2025_11_25), _fastmcp("auto", V2026_07_28)]
+
+
+def _fastmcp(mode: str, revision: str) -> Exchange:
+    def opened(place: Place, _: TextIO) -> AbstractAsyncContextManager[Any]:
+        return fastmcp_client.opened(place, mode)
+
+    server, checks = ("interop.our_server",), fastmcp_client.CHECKS
+    exchange = Exchange("M", mode, "fastmcp client", "server", server, opened, checks, revision)
+    return exchange._replace(listener="python")
 
 
 def _typescript(title: str, mode: str, revision: str, *offered: str) -> Exchange:
