@@ -89,6 +89,7 @@ class Talk:
     def __init__(
         self, place: Place, revision: str | None, probe_timeout: float, answers: bool
     ) -> None:
+        self.place = place
         self.recording = place.recording
         self.logs: list[Any] = []
         self.lists: list[str] = []
