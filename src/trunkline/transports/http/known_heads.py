@@ -76,6 +76,9 @@ class _Head(NamedTuple):
     length: int
     request: HttpRequest
 
+    def __repr__(self) -> str:
+        return f"_Head({self.request!r})"  # the others have values of headers
+
 
 class KnownHeads:
     """The heads that one connection has repeated."""
