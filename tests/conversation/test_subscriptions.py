@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conversation.rules import rule
+from tests.conversation.rules import STREAMABLE, rule
 from tests.conversation.talking import PREFIX, Raw, Talk
 from trunkline.spec.revisions import V2025_11_25, V2026_07_28
 
@@ -87,11 +87,11 @@ async def test_a_server_that_ends_answers_its_streams(talk: Talk) -> None:
     raw = await talk.line()
     id, _ = await listen(raw, toolsListChanged=True)
     await raw.call("grow", kind="tool", names=["last"])
-    if talk.transport == "http":
+    if talk.transport in STREAMABLE:
         await raw.wire.end_server()
     else:
         await raw.wire.close()
-    if talk.transport in ("stdio", "http"):  # elsewhere no client is left that could be answered
+    if talk.transport in ("stdio", *STREAMABLE):  # else no client is left that could be answered
         result = (await raw.reply(id))["result"]
         assert result["_meta"][KEY] == id
         assert result["resultType"] == "complete"

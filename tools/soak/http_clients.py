@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from tools.soak.http_wire import HttpWire, Register, Response
-from tools.soak.server import SESSION_IDLE_S
+from tools.soak.server import SESSION_IDLE_S, TASK_TTL_S
 from tools.soak.wire import ANSWER_TIMEOUT_S, Tally
 from trunkline.spec.revisions import LATEST, REVISIONS
 from trunkline.transports.addresses import Http
@@ -423,6 +423,43 @@ async def asked_in_a_result(client: HttpClient, number: int) -> None:
     client.checked(number, await client.request(again, "tools/call", params))
 
 
+async def tasks(scene: HttpScene) -> None:
+    """A call goes on as a task, whose result another connection fetches; another is cancelled."""
+    async with client_of(scene, _WITH_POLLING) as client:
+        begun = asyncio.get_running_loop().time()
+        task = await begun_task(client, 0.05)
+        await client.disconnect()
+        result = await client.request(client.new(runs=False), "tasks/result", {"taskId": task})
+        has_expired = asyncio.get_running_loop().time() - begun > TASK_TTL_S
+        content = result.get("content", [{}])
+        scene.check(content[0].get("text") == "worked" or has_expired, f"a task has {result}")
+        await begun_task(client, 0.5)
+        other = await begun_task(client, 3600)
+        await client.request(client.new(runs=False), "tasks/cancel", {"taskId": other})
+
+
+async def begun_task(client: HttpClient, seconds: float) -> str:
+    """Begin a task; return its id."""
+    params = {"name": "works", "arguments": {"seconds": seconds}, "task": {}}
+    result = await client.request(client.new(runs=False), "tools/call", params)
+    client.scene.tally.calls += 1
+    task: str = result.get("task", {}).get("taskId", "")
+    client.scene.check(bool(task), f"not a task: {result}")
+    return task
+
+
+async def unread(scene: HttpScene) -> None:
+    """A client that asks for much and reads nothing."""
+    async with client_of(scene, REVISIONS) as client:
+        wire = await client.wire()
+        for _ in range(5):
+            params = {"name": "large", "arguments": {"size": 1_000_000}}
+            wire.send(client.encoded(client.message(client.new(runs=False), "tools/call", params)))
+        await asyncio.sleep(0.2)
+        client.abandon()
+        await client.disconnect(resets=True)
+
+
 async def listening(scene: HttpScene) -> None:
     """A stream of changes, and a change."""
     async with client_of(scene, REVISIONS) as client:
@@ -521,7 +558,7 @@ async def garbage(scene: HttpScene) -> None:
 
 # By name, and how many run at once: 200 clients.
 CONVERSATIONS: Final[dict[str, tuple[Conversation, int]]] = {
-    "calls": (caller, 60),
+    "calls": (caller, 52),
     "pipelined": (pipelined, 15),
     "lists": (lists, 10),
     "streamed": (streamed, 25),
@@ -530,5 +567,7 @@ CONVERSATIONS: Final[dict[str, tuple[Conversation, int]]] = {
     "asked": (asked, 15),
     "listening": (listening, 10),
     "dropped": (dropped, 20),
+    "tasks": (tasks, 5),
+    "unread": (unread, 3),
     "garbage": (garbage, 5),
 }

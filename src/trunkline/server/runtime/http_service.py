@@ -18,6 +18,7 @@ import hashlib
 import logging
 from collections import OrderedDict
 from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
     from ...transports.base import Transport
+    from ...transports.http.old_sse import OldSseSession
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
     from ..core import ServerCore
@@ -68,8 +70,8 @@ _text: Final = Decoder(str).decode
 _any: Final = Decoder().decode
 
 
-class _HttpConnection(Connection):
-    """The connection of a session."""
+class _ServiceConnection(Connection):
+    """A connection that an `HttpService` ends."""
 
     __slots__ = ("service",)
 
@@ -80,6 +82,12 @@ class _HttpConnection(Connection):
 
     def _has_ended(self) -> None:
         self.service.finish(self)
+
+
+class _HttpConnection(_ServiceConnection):
+    """The connection of a session."""
+
+    __slots__ = ()
 
     def use_session(self, session: HandshakeSession) -> None:
         """Use a negotiated session, whose revision decides about its streams."""
@@ -94,7 +102,9 @@ class _HttpConnection(Connection):
             return self._rev  # the negotiated one, whose requests have no such headers
         fault = self._header_fault(asked, version)
         if fault is not None:
-            policy = self.core.newest_revision.policy
+            policy, revision = self.core.newest_revision.policy, self.core.newest_revision.revision
+            if asked.slot is None:  # the status of a batch is that of all its requests
+                asked.route.status = http_status(ErrorKind.HEADER_MISMATCH, revision)
             self.refuse(asked, policy, ErrorKind.HEADER_MISMATCH, f"Header mismatch: {fault}")
             return None
         return super()._stateless(asked, caller)
@@ -135,6 +145,13 @@ class _SingleConnection(_HttpConnection):
     def client_key(self) -> str | None:
         """The client of the request."""
         return self.client.key
+
+    def principal_of(self, asked: IncomingRequest) -> str | None:
+        """Return the client that sent a request, also when the connection serves the next one.
+
+        A task, or what a handler has left behind, outlives its request.
+        """
+        return self.principal if asked.route is None else asked.route.principal
 
     @property
     def is_free(self) -> bool:
@@ -218,7 +235,7 @@ class HttpService:
         self.is_ready = True
         self._idle: list[_SingleConnection] = []
         self._clients: OrderedDict[str, _Client] = OrderedDict()
-        self._sessions: dict[HttpSession, Connection] = {}
+        self._sessions: dict[HttpSession | OldSseSession, Connection] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._store: Store | None = None
         largest = core.policy.limits.message_size("http")
@@ -230,13 +247,18 @@ class HttpService:
 
     def open_session(self, session: HttpSession) -> None:
         """Serve a new session."""
-        core = self._core
-        connection = _HttpConnection(core, session, self)
+        self._open(session, _HttpConnection(self._core, session, self))
+
+    def open_old_sse(self, session: OldSseSession) -> None:
+        """Serve a new session of HTTP+SSE, whose stream is like a socket."""
+        self._open(session, _ServiceConnection(self._core, session, self))
+
+    def _open(self, session: HttpSession | OldSseSession, connection: Connection) -> None:
         connection.principal = session.owner
         connection.log_limit = self._log_limit
         session.is_connected = True
         session.on_end = connection.end
-        core.connections.add(connection)
+        self._core.connections.add(connection)
         self._sessions[session] = connection
 
     def event_log(self, session_id: str) -> EventLog:
@@ -294,13 +316,14 @@ class HttpService:
 
     def _release(self, connection: _SingleConnection) -> None:
         self._core.connections.discard(connection)
+        # The table of subscriptions would keep a connection that is not used again.
+        self._core.streams.leave(connection)
         connection.client.in_flight -= 1
         if len(self._idle) < _MAX_IDLE and not connection.runner.is_stopping:
             self._idle.append(connection)
 
     def _new_client(self, key: str) -> _Client:
-        if len(self._clients) >= _MAX_CLIENTS:
-            oldest = next(iter(self._clients))
+        for oldest in list(islice(self._clients, max(0, len(self._clients) - _MAX_CLIENTS + 1))):
             if self._clients[oldest].in_flight:
                 self._clients.move_to_end(oldest)
             else:
@@ -332,9 +355,8 @@ class HttpService:
         """Refuse new requests; running handlers may finish, unless `at_once`."""
         self.is_ready = False
         self._idle.clear()
-        ours = (_HttpConnection,)
         for connection in list(self._core.connections):
-            if isinstance(connection, ours):
+            if isinstance(connection, _ServiceConnection):
                 connection.stop(at_once=at_once)
 
     async def close(self) -> None:

@@ -75,6 +75,14 @@ class AsgiRequest(HttpRequest):
 
     scope: Scope
 
+    @property
+    def mount(self) -> str:
+        """What precedes `path` in the URL: where the application is mounted in another one."""
+        path: str = self.scope["path"]
+        root: str = self.scope.get("root_path", "").rstrip("/")
+        # A proxy may have cut it off before.
+        return path.removesuffix(self.path) if path.startswith(root) else root
+
 
 class AsgiResponder:
     """The response to one request, until the HTTP server has taken all of it."""
@@ -350,10 +358,11 @@ class AsgiServer:
         return below
 
     def _refusal(self, request: HttpRequest) -> Refusal | None:
-        if self.is_stopping and request.path not in (HEALTH_PATH, READY_PATH):
-            return _STOPPING
-        if len(self.active) > self.limits.requests:
-            return _BUSY
+        if request.path not in (HEALTH_PATH, READY_PATH):
+            if self.is_stopping:
+                return _STOPPING
+            if len(self.active) > self.limits.requests:
+                return _BUSY
         refusal = self.endpoint.admit(request)
         if refusal is not None and refusal.status == 421 and self.on_wrong_host is not None:
             self.on_wrong_host(show((request.host or b"").decode("latin-1")))

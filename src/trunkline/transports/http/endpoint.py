@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .admission import Admission
     from .event_log import EventLog
     from .exchange import Headers, Responder
+    from .old_sse import OldSse, OldSseSession
     from .request import HttpRequest
     from .sessions import HttpSession
     from .settings import HttpLimits, HttpSettings
@@ -59,6 +60,7 @@ READY_PATH: Final = "/readyz"
 # JSON-RPC "invalid request": the code of an error that has no code of its own.
 _INVALID_REQUEST: Final = -32600
 _JSON_TYPE: Final = b"application/json"
+_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
 
 
 class Service(Protocol):
@@ -71,6 +73,10 @@ class Service(Protocol):
 
     def open_session(self, session: HttpSession) -> None:
         """Serve a new session; it sets the callbacks of the session."""
+        ...
+
+    def open_old_sse(self, session: OldSseSession) -> None:
+        """Serve a new session of HTTP+SSE; it sets the callbacks of the session."""
         ...
 
     def single(self, client: str, principal: str | None) -> SingleRequest | None:
@@ -142,6 +148,12 @@ class Endpoint:
         }
         if path != "/" and not path.endswith("/"):
             self._routes[f"{path}/"] = self._mcp
+        self._old_sse: OldSse | None = None
+        if settings.old_sse:
+            from .old_sse import OldSse  # here: most servers do not offer it
+
+            self._old_sse = OldSse(self, clock)
+            self._routes |= dict.fromkeys(self._old_sse.paths, self._older)
         self._tasks: set[asyncio.Task[None]] = set()
         # One object for all sessions.
         self._make_log = service.event_log
@@ -165,10 +177,12 @@ class Endpoint:
         refusal = self.admission.check(request)
         if refusal is not None:
             return refusal
-        if request.method == "POST":
-            return self._admit_post(request)
         if request.method == "OPTIONS" and self._has_cors:
             return None
+        if self._old_sse is not None and request.path in self._old_sse.paths:
+            return self._old_sse.admit(request)
+        if request.method == "POST":
+            return self._admit_post(request)
         if not self._allows(request):
             allowed = b"POST, GET, DELETE" if self.service.handshake else b"POST"
             return Refusal(405, "Method not allowed", ((b"allow", allowed),))
@@ -179,10 +193,17 @@ class Endpoint:
             return False
         return bool(self.service.handshake) and request.method in ("GET", "DELETE")
 
-    def _admit_post(self, request: HttpRequest) -> Refusal | None:
+    def check_content_type(self, request: HttpRequest) -> Refusal | None:
+        """Refuse a body that is not JSON."""
         kind = request.content_type
         if kind != _JSON_TYPE and not _is_json(kind):
             return Refusal(415, "Content-Type must be application/json")
+        return None
+
+    def _admit_post(self, request: HttpRequest) -> Refusal | None:
+        refusal = self.check_content_type(request)
+        if refusal is not None:
+            return refusal
         if not any(accepted_types(request.accept)):
             return Refusal(406, "Accept must allow application/json or text/event-stream")
         return None
@@ -214,15 +235,28 @@ class Endpoint:
         text = b"ok\n" if is_ready else b"unavailable\n"
         responder.respond(200 if is_ready else 503, text, ((b"content-type", b"text/plain"),))
 
+    def cors(self, request: HttpRequest) -> Headers:
+        """Return the CORS headers of a response; none if CORS is off."""
+        return self.admission.cors(request) if self._has_cors else ()
+
     def _mcp(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         if request.method == "OPTIONS":
-            preflight = self.admission.preflight(request)
-            if preflight is None:
-                self.refuse(responder, Refusal(403, "Not an allowed origin"), request)
-            else:
-                responder.respond(preflight[0], b"", preflight[1])
-            return
-        self.identify(request, body, responder, self._dispatch)
+            self._preflight(request, responder)
+        else:
+            self.identify(request, body, responder, self._dispatch)
+
+    def _older(self, request: HttpRequest, body: Any, responder: Responder) -> None:
+        if request.method == "OPTIONS":
+            self._preflight(request, responder)
+        elif self._old_sse is not None:
+            self._old_sse.handle(request, body, responder)
+
+    def _preflight(self, request: HttpRequest, responder: Responder) -> None:
+        preflight = self.admission.preflight(request)
+        if preflight is None:
+            self.refuse(responder, Refusal(403, "Not an allowed origin"), request)
+        else:
+            responder.respond(preflight[0], b"", preflight[1])
 
     def identify(
         self,
@@ -287,7 +321,9 @@ class Endpoint:
         client: str,
     ) -> None:
         service, version, id = self.service, request.protocol_version, request.session_id
-        if request.method != "POST":
+        if not service.is_ready:
+            self.refuse(responder, _STOPPING, request)
+        elif request.method != "POST":
             self._session_request(request, responder, principal)
         elif version is not None and version not in service.handshake:
             self._single(request, body, responder, principal, client)
@@ -327,6 +363,7 @@ class Endpoint:
             return
         status = self.service.per_request_status
         exchange = Exchange(request, responder, carrier, status, self._clock())
+        exchange.principal = principal
         if self._has_cors:
             exchange.extra_headers = self.admission.cors(request)
         responder.exchange = carrier.exchange = exchange
@@ -423,6 +460,8 @@ class Endpoint:
     def reap(self, now: float) -> None:
         """End expired sessions."""
         self.sessions.reap(now)
+        if self._old_sse is not None:
+            self._old_sse.reap(now, self.limits.session_lifetime)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

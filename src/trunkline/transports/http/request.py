@@ -112,6 +112,11 @@ class HttpRequest:
         self.protocol_version = protocol_version
         self.last_event_id = last_event_id
 
+    @property
+    def mount(self) -> str:
+        """What precedes `path` in the URL: where the application is mounted in another one."""
+        return ""
+
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of a header, or None; `name` is in lower case."""
         for each, value in self.headers:

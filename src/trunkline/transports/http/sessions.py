@@ -239,6 +239,8 @@ class SessionTable:
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
         self._sessions: dict[str, HttpSession] = {}
+        # Sessions that are kept elsewhere, and count as well.
+        self._reserved = 0
         # By cause: sessions that were ended here.
         self.ended: dict[str, int] = {"idle": 0, "lifetime": 0, "evicted": 0}
 
@@ -250,12 +252,26 @@ class SessionTable:
 
     def new(self, owner: str | None, now: float) -> HttpSession | None:
         """Return a new session, perhaps in place of the idlest one; None if all are in use."""
-        if len(self._sessions) >= self._limits.sessions and not self._evict():
+        if not self._has_room():
             return None
         id = secrets.token_urlsafe(_ID_BYTES)
         session = HttpSession(id, owner, now, self._limits.retry_ms)
         self._sessions[id] = session
         return session
+
+    def reserve(self) -> bool:
+        """Count a session that is kept elsewhere; return False if all are in use."""
+        if not self._has_room():
+            return False
+        self._reserved += 1
+        return True
+
+    def release(self) -> None:
+        """Note that a session that is kept elsewhere has ended."""
+        self._reserved -= 1
+
+    def _has_room(self) -> bool:
+        return len(self._sessions) + self._reserved < self._limits.sessions or self._evict()
 
     def get(self, id: str, owner: str | None, now: float) -> HttpSession | None:
         """Return the session of a principal, and note its use; None if it has none of that id."""
