@@ -24,7 +24,6 @@ import asyncio
 import logging
 import time
 from collections import deque
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,6 +71,12 @@ _REASONS[413] = b"Content Too Large"
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 
 _BUSY: Final = Refusal(503, "Too many requests at once", ((b"retry-after", b"1"),))
+
+_DAYS: Final = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
+_MONTHS: Final = (
+    *(b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun"),
+    *(b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"),
+)
 
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
@@ -194,7 +199,7 @@ class HttpServer:
         self.endpoint.reap(now)
 
     def _set_date(self) -> None:
-        self.head = b"\r\ndate: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+        self.head = b"\r\ndate: " + http_date(time.time()) + b"\r\n"
         # All of the most frequent response up to its length.
         lines = [*(b"%b: %b" % each for each in JSON_HEADERS), b"content-length: "]
         self.json_head = b"HTTP/1.1 200 OK" + self.head + b"\r\n".join(lines)
@@ -391,7 +396,6 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 if known and self._serve_known(known, nbytes):
                     return
                 learns = known.learns
-            self._begin_to_read()
         if self._reads != _IDLE:
             self._head_bytes += nbytes
         data = self.server.buffer[:nbytes]
@@ -455,15 +459,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
         reader.has_head = True
 
-    def _begin_to_read(self) -> None:
-        self._state = _HEAD
-        self._since = self.server.loop.time()
-        self.server.idle.pop(self, None)
-
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin a request; empty lines before it are none of it.     [RFC 9112, section 2.2]"""
         if self._state == _IDLE:
-            self._begin_to_read()
+            self._state = _HEAD
+            self._since = self.server.loop.time()
+            self.server.idle.pop(self, None)
         self._reads = _HEAD
         self._head_bytes = 0
         self._target = b""
@@ -836,6 +837,14 @@ class _BodyReader:
         """Decide on the request by its head."""
         if self.has_head:
             self._protocol.on_headers_complete()
+
+
+def http_date(seconds: float) -> bytes:
+    """Return a time since the epoch as a header has it."""
+    # Written here: `email.utils` would do it, and loads 15 modules.
+    year, month, day, hour, minute, second, weekday, *_ = time.gmtime(seconds)
+    date = b"%b, %02d %b %04d" % (_DAYS[weekday], day, _MONTHS[month - 1], year)
+    return b"%b %02d:%02d:%02d GMT" % (date, hour, minute, second)
 
 
 def _unknown_request(method: str = "") -> HttpRequest:
