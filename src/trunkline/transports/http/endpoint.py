@@ -60,6 +60,7 @@ READY_PATH: Final = "/readyz"
 # JSON-RPC "invalid request": the code of an error that has no code of its own.
 _INVALID_REQUEST: Final = -32600
 _JSON_TYPE: Final = b"application/json"
+_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
 
 
 class Service(Protocol):
@@ -320,7 +321,9 @@ class Endpoint:
         client: str,
     ) -> None:
         service, version, id = self.service, request.protocol_version, request.session_id
-        if request.method != "POST":
+        if not service.is_ready:
+            self.refuse(responder, _STOPPING, request)
+        elif request.method != "POST":
             self._session_request(request, responder, principal)
         elif version is not None and version not in service.handshake:
             self._single(request, body, responder, principal, client)
@@ -360,6 +363,7 @@ class Endpoint:
             return
         status = self.service.per_request_status
         exchange = Exchange(request, responder, carrier, status, self._clock())
+        exchange.principal = principal
         if self._has_cors:
             exchange.extra_headers = self.admission.cors(request)
         responder.exchange = carrier.exchange = exchange

@@ -13,8 +13,8 @@ The rules that live here, and only here:
   disagree on where a message ends are a way around a proxy.        [RFC 9112, sections 5, 6.3]
 * The head of a request, its body, an idle connection and a client that does not read each have a
   timeout. When all connections are in use, the longest idle one gives way; without one, the new
-  connection is answered 503 and closed. So is a request beyond `HttpLimits.requests`, on a
-  connection that stays open.
+  connection is answered 503 and closed. So is a request beyond `HttpLimits.requests`, except those
+  for health checks; its connection stays open.
 * A target in absolute form counts as its Host header does.         [RFC 9112, section 3.2.2]
 """
 
@@ -25,7 +25,7 @@ import logging
 import time
 from collections import deque
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httptools
 
@@ -39,11 +39,11 @@ from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, Known
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
-    from .endpoint import Endpoint
-    from .exchange import Headers
+    from .admission import Admission
+    from .exchange import Headers, Responder
     from .settings import HttpLimits
 
-__all__ = ["HttpServer"]
+__all__ = ["ConnectionCounters", "HttpServer", "Routes"]
 
 _log: Final = logging.getLogger("trunkline.http")
 _access: Final = logging.getLogger("trunkline.access")
@@ -86,18 +86,50 @@ _CLOSING: Final = 4
 _NEXT: Final = 5  # a response has ended, and a request that waits is about to be served
 
 
+class Routes(Protocol):
+    """What a listener serves: an `Endpoint`, or less."""
+
+    @property
+    def admission(self) -> Admission:
+        """The gate of the listener."""
+        ...
+
+    def admit(self, request: HttpRequest) -> Refusal | None:
+        """Decide on a request by its head; None lets it in."""
+        ...
+
+    def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
+        """Serve a request that was admitted; it is answered through the responder."""
+        ...
+
+    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
+        """Answer a request with an HTTP error."""
+        ...
+
+    def reap(self, now: float) -> None:
+        """End what has expired; called every second."""
+        ...
+
+
+class ConnectionCounters(Protocol):
+    """Counts connections that were refused, and idle ones that gave way to others."""
+
+    refused_connections: int
+    dropped_connections: int
+
+
 class HttpServer:
     """The connections of one listener."""
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Routes,
         limits: HttpLimits,
         message_size: int | None,
         *,
         is_secure: bool = False,
         access_log: bool = False,
-        server_name: bytes = b"trunkline",
+        counters: ConnectionCounters | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.limits = limits
@@ -117,8 +149,7 @@ class HttpServer:
         self.is_stopping = False
         # A connection has one request at a time: more of them than connections do not exist.
         self.is_limited = limits.requests < limits.connections
-        self.refused = 0
-        self.dropped = 0
+        self._counters = counters
         self.now = self.loop.time()
         self.head = self.json_head = b""
         self._set_date()
@@ -140,9 +171,10 @@ class HttpServer:
         if len(self.connections) >= self.limits.connections:
             oldest = next(iter(self.idle), None)
             if oldest is None:
-                self.refused += 1
+                if self._counters is not None:
+                    self._counters.refused_connections += 1
                 return False
-            self.dropped += 1
+            self._count_dropped()
             oldest.drop()
         self.connections[connection] = None
         return True
@@ -156,9 +188,13 @@ class HttpServer:
         """Close some idle connections, because descriptors ran out; return False without any."""
         oldest = [each for each, _ in zip(self.idle, range(_MADE_ROOM), strict=False)]
         for each in oldest:
-            self.dropped += 1
+            self._count_dropped()
             each.abort()
         return bool(oldest)
+
+    def _count_dropped(self) -> None:
+        if self._counters is not None:
+            self._counters.dropped_connections += 1
 
     def forget(self, connection: HttpProtocol) -> None:
         """Forget a closed connection."""
