@@ -20,6 +20,7 @@ from trunkline import Context, HttpSettings, Server
 # How server and framework are named to processes that granian starts.
 SERVER = "TRUNKLINE_ASGI_SERVER"
 MOUNT = "TRUNKLINE_ASGI_MOUNT"
+SETTINGS = HttpSettings(old_sse=True)
 
 
 def say(text: str) -> None:
@@ -67,14 +68,14 @@ def new_server() -> Server:
 
 
 def plain() -> Any:
-    return new_server().asgi(path="/api/mcp")
+    return new_server().asgi(path="/api/mcp", http=SETTINGS)
 
 
 def starlette() -> Any:
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    app = new_server().asgi(path="/mcp", http=HttpSettings(old_sse=True))
+    app = new_server().asgi(path="/mcp", http=SETTINGS)
     routes = [Mount("/api", app=app)]
     if os.environ[SERVER] != "granian":
         return Starlette(routes=routes)
@@ -92,7 +93,7 @@ def fastapi() -> Any:
     from fastapi import FastAPI
 
     app = FastAPI()
-    app.mount("/", new_server().asgi(path="/api/mcp"))
+    app.mount("/", new_server().asgi(path="/api/mcp", http=SETTINGS))
     return app
 
 
@@ -101,7 +102,7 @@ def django() -> Any:
     from django.core.asgi import get_asgi_application
 
     settings.configure(SECRET_KEY="x", ROOT_URLCONF=[], ALLOWED_HOSTS=["localhost"])
-    pages, mcp = get_asgi_application(), new_server().asgi(path="/api/mcp")
+    pages, mcp = get_asgi_application(), new_server().asgi(path="/api/mcp", http=SETTINGS)
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"].startswith("/api/"):

@@ -235,6 +235,18 @@ def test_a_mounted_server_does_what_it_does_on_its_own_socket(host: Host) -> Non
     leaving.close()
     host.expect("cancelled")
 
+    # The older transport: answers come on the stream that named the address of the POSTs.
+    older = host.connect()
+    older.request("GET", "/api/sse", headers=given)
+    response = older.getresponse()
+    assert response.readline() == b"event: endpoint\n"
+    uri = response.readline().decode().removeprefix("data: ").strip()
+    assert uri.startswith("/api/messages?session_id=")
+    ping = post(first, {"id": 5, "method": "ping"}, uri)
+    assert (ping.status, ping.read()) == (202, b"")
+    assert next(events(response)) == {"jsonrpc": "2.0", "id": 5, "result": {}}
+    older.close()
+
     # Sessions end by DELETE; names of other hosts are refused.
     first.request(
         "DELETE", PATH, headers={"Host": "localhost", "Mcp-Session-Id": ours["Mcp_Session_Id"]}

@@ -328,20 +328,20 @@ class Endpoint:
         elif version is not None and version not in service.handshake:
             self._single(request, body, responder, principal, client)
         elif id is not None:
-            session = self.sessions.get(id.decode("latin-1"), principal, self._clock())
+            now = self._clock()
+            session = self.sessions.get(id.decode("latin-1"), principal, now)
             if session is None:
                 self.refuse(responder, Refusal(404, "Session not found"), request)
             else:
-                exchange = self._exchange(request, responder, session)
-                _receive(session, body, exchange)
+                _receive(session, body, self._exchange(request, responder, session, now))
         else:
             self._open(request, body, responder, principal, client)
 
     def _exchange(
-        self, request: HttpRequest, responder: Responder, session: HttpSession
+        self, request: HttpRequest, responder: Responder, session: HttpSession, now: float
     ) -> Exchange:
         status = self.service.handshake_status
-        exchange = Exchange(request, responder, session, status, self._clock())
+        exchange = Exchange(request, responder, session, status, now)
         if self._has_cors:
             exchange.extra_headers = self.admission.cors(request)
         responder.exchange = exchange
@@ -386,14 +386,15 @@ class Endpoint:
             else:
                 self._single(request, body, responder, principal, client)
             return
-        session = self.sessions.new(principal, self._clock())
+        now = self._clock()
+        session = self.sessions.new(principal, now)
         if session is None:
             headers: Headers = ((b"retry-after", b"10"),)
             self.refuse(responder, Refusal(503, "Too many sessions", headers), request)
             return
         session.make_log = self._make_log
         self.service.open_session(session)
-        exchange = self._exchange(request, responder, session)
+        exchange = self._exchange(request, responder, session, now)
         exchange.session_id = session.id.encode()
         _receive(session, body, exchange)
 

@@ -54,7 +54,7 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     # such as "10.0.0.0/8", and "unix" for those that connect to a Unix socket. They have to
     # overwrite these headers, or append to them.
     trusted_proxies: Sequence[str] = ()
-    # Serve HTTP+SSE of 2024-11-05 too, at /sse and /messages.
+    # Serve HTTP+SSE of 2024-11-05 too, at /sse and /messages beside the path of MCP.
     old_sse: bool = False
     # Returns the caller of a request, or None; PermissionError is answered with 401.
     principal: PrincipalHook | None = None
