@@ -485,10 +485,12 @@ async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[i
         return None
     before = -1
     while True:
-        events = await session.log.read(stream, after)
         exchange = session.find(stream)
+        events = await session.log.read(stream, after)
         if events is None:
             return None
+        if exchange is not None and exchange.is_done:
+            continue  # it ended while the store was read, and its last event is kept now
         if exchange is None:
             return events or None
         if after + len(events) == exchange.last_event:

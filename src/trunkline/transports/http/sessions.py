@@ -10,7 +10,8 @@ The rules that live here, and only here:
   that opened it, and does not exist for others.    [MCP 2025-11-25, basic/transports]
 * A message is sent on one stream, never on two.         [MCP 2025-11-25, basic/transports]
 * A session ends by DELETE, when it was idle for `session_idle` seconds, after `session_lifetime`
-  seconds, or when too many are open and it is the idlest. One with an open exchange is not idle.
+  seconds, or when too many are open and it is the idlest. One with a client that waits for a
+  response is not idle.
 """
 
 from __future__ import annotations
