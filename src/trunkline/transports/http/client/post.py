@@ -234,7 +234,7 @@ class Post:
         status = self._status
         if self._reader is not None:
             self._stream_ended()
-        elif status == 200 and self._kind == _JSON:
+        elif status == 200 and self._kind == _JSON and self.ids:
             self._take_json()
         elif status in (202, 204) or (status == 200 and not self.ids):
             self._accepted()
