@@ -37,7 +37,7 @@ __all__ = ["HttpSession", "SessionTable"]
 # Random bytes of a session id.
 _ID_BYTES: Final = 32
 # Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
-_MAX_LOOKS: Final = 64
+_MAX_LOOKS: Final = 2048
 # Characters of the name of a session in logs.
 _SHOWN: Final = 8
 
@@ -300,10 +300,13 @@ class SessionTable:
                 self._end(session, "idle")
 
     def _evict(self) -> bool:
-        for _, session in zip(range(_MAX_LOOKS), self._sessions.values(), strict=False):
+        for _ in range(min(_MAX_LOOKS, len(self._sessions))):
+            session = next(iter(self._sessions.values()))
             if not session.is_busy:
                 self._end(session, "evicted")
                 return True
+            # It is used: others are idler, and are looked at first from now on.
+            self._sessions[session.id] = self._sessions.pop(session.id)
         return False
 
     def _end(self, session: HttpSession, cause: str) -> None:
