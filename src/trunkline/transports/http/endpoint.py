@@ -411,6 +411,11 @@ class Endpoint:
     def _session_request(
         self, request: HttpRequest, responder: Responder, principal: str | None
     ) -> None:
+        version = request.protocol_version
+        if version is not None and version not in self.service.handshake:
+            refusal = Refusal(400, "MCP-Protocol-Version names no revision that is served")
+            self.refuse(responder, refusal, request)
+            return
         if request.session_id is None:
             self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
             return
