@@ -76,6 +76,10 @@ class _Head(NamedTuple):
     length: int
     request: HttpRequest
 
+    def __repr__(self) -> str:
+        # Without the text, which has tokens and session ids.
+        return f"<_Head, {len(self.parts)} values vary>"
+
 
 class KnownHeads:
     """The heads that one connection has repeated."""
