@@ -496,12 +496,11 @@ async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[i
         return None
     before = -1
     while True:
+        # Before the log is read: it may end meanwhile, and its last event was not read then.
         exchange = session.find(stream)
         events = await session.log.read(stream, after)
         if events is None:
             return None
-        if exchange is not None and exchange.is_done:
-            continue  # it ended while the store was read, and its last event is kept now
         if exchange is None:
             return events or None
         if after + len(events) == exchange.last_event:
