@@ -143,6 +143,10 @@ class Endpoint:
         self.sessions = SessionTable(limits)
         self._clock = clock
         self._has_cors = bool(settings.cors)
+        # Whether a client is more than the address of its connection.
+        self._identifies = bool(
+            settings.principal is not None or settings.rate is not None or settings.trusted_proxies
+        )
         self._routes: dict[str, Callable[[HttpRequest, Any, Responder], None]] = {
             path: self._mcp,
             HEALTH_PATH: self._health,
@@ -244,8 +248,10 @@ class Endpoint:
     def _mcp(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         if request.method == "OPTIONS":
             self._preflight(request, responder)
-        else:
+        elif self._identifies:
             self.identify(request, body, responder, self._dispatch)
+        else:
+            self._dispatch(request, body, responder, None, request.client)
 
     def _older(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         if request.method == "OPTIONS":
@@ -490,12 +496,11 @@ async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[i
         return None
     before = -1
     while True:
+        # Before the log is read: it may end meanwhile, and its last event was not read then.
         exchange = session.find(stream)
         events = await session.log.read(stream, after)
         if events is None:
             return None
-        if exchange is not None and exchange.is_done:
-            continue  # it ended while the store was read, and its last event is kept now
         if exchange is None:
             return events or None
         if after + len(events) == exchange.last_event:

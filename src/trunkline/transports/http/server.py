@@ -367,6 +367,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self.server.forget(self)
         if exchange is not None:
             exchange.disconnected()
+        if self._logged is not None:
+            self._log_access()
         self._parser = None
 
     def eof_received(self) -> bool:
