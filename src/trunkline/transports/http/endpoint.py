@@ -143,6 +143,10 @@ class Endpoint:
         self.sessions = SessionTable(limits)
         self._clock = clock
         self._has_cors = bool(settings.cors)
+        # Whether a client is more than the address of its connection.
+        self._identifies = bool(
+            settings.principal is not None or settings.rate is not None or settings.trusted_proxies
+        )
         self._routes: dict[str, Callable[[HttpRequest, Any, Responder], None]] = {
             path: self._mcp,
             HEALTH_PATH: self._health,
@@ -244,8 +248,10 @@ class Endpoint:
     def _mcp(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         if request.method == "OPTIONS":
             self._preflight(request, responder)
-        else:
+        elif self._identifies:
             self.identify(request, body, responder, self._dispatch)
+        else:
+            self._dispatch(request, body, responder, None, request.client)
 
     def _older(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         if request.method == "OPTIONS":
@@ -405,6 +411,11 @@ class Endpoint:
     def _session_request(
         self, request: HttpRequest, responder: Responder, principal: str | None
     ) -> None:
+        version = request.protocol_version
+        if version is not None and version not in self.service.handshake:
+            refusal = Refusal(400, "MCP-Protocol-Version names no revision that is served")
+            self.refuse(responder, refusal, request)
+            return
         if request.session_id is None:
             self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
             return

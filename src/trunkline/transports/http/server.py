@@ -25,6 +25,7 @@ import logging
 import time
 from collections import deque
 from http import HTTPStatus
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httptools
@@ -174,13 +175,13 @@ class HttpServer:
     def admit(self, connection: HttpProtocol) -> bool:
         """Count a new connection, perhaps in place of an idle one; return False if that fails."""
         if len(self.connections) >= self.limits.connections:
-            oldest = next(iter(self.idle), None) or self._slowest()
-            if oldest is None:
+            oldest = list(islice(self.idle, 1)) or self._slow(1)
+            if not oldest:
                 if self._counters is not None:
                     self._counters.refused_connections += 1
                 return False
             self._count_dropped()
-            oldest.drop()
+            oldest[0].drop()
         self.connections[connection] = None
         return True
 
@@ -189,17 +190,20 @@ class HttpServer:
         active = len(self.connections) - len(self.idle)
         return active > self.limits.requests and request.path not in (HEALTH_PATH, READY_PATH)
 
-    def _slowest(self) -> HttpProtocol | None:
-        """Return the connection that has sent a request for longest; None if all are quick."""
-        found = [each for each in self.connections if each.is_reading_request]
-        oldest = min(found, key=HttpProtocol.began, default=None)
-        if oldest is None or self.loop.time() - oldest.began() < _SLOW_REQUEST_S:
-            return None
-        return oldest
+    def _slow(self, most: int) -> list[HttpProtocol]:
+        """Return connections that have been sending one request for long, the longest first."""
+        since = self.loop.time() - _SLOW_REQUEST_S
+        found = [
+            each for each in self.connections if each.is_reading_request and each.began() <= since
+        ]
+        return sorted(found, key=HttpProtocol.began)[:most]
 
     def make_room(self) -> bool:
-        """Close some idle connections, because descriptors ran out; return False without any."""
-        oldest = [each for each, _ in zip(self.idle, range(_MADE_ROOM), strict=False)]
+        """Close some connections, because descriptors ran out; return False without any.
+
+        They are idle, or have been sending one request for long.
+        """
+        oldest = list(islice(self.idle, _MADE_ROOM)) or self._slow(_MADE_ROOM)
         for each in oldest:
             self._count_dropped()
             each.abort()
@@ -363,6 +367,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self.server.forget(self)
         if exchange is not None:
             exchange.disconnected()
+        if self._logged is not None:
+            self._log_access()
         self._parser = None
 
     def eof_received(self) -> bool:
