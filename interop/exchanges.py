@@ -191,6 +191,9 @@ def _over_http() -> list[Exchange]:
     found.append(ours("busy", V2025_11_25, V2025_11_25, checks=busy))
     found.append(ours("busy auto", None, V2026_07_28, checks=busy))
     found.append(ours("mute auto", None, V2026_07_28, checks=mute, answers=False))
+    for way in ("json", "stateless"):
+        exchange = ours(way, V2025_11_25, V2025_11_25, checks=our_client_short.PLAIN_CHECKS)
+        found.append(exchange._replace(server=("interop.official_server", way)))
     ours = partial(_ours, "I", "low-level HTTP", ("interop.official_low_server",))
     found.append(ours("auto", None, V2026_07_28))
     found.append(ours(V2025_11_25, V2025_11_25, V2025_11_25))
@@ -200,6 +203,9 @@ def _over_http() -> list[Exchange]:
     for title, pinned in (("auto", None), *((each, each) for each in SESSIONS)):
         exchange = ours(title, pinned, pinned or V2026_07_28, checks=checks)
         found.append(exchange._replace(listener="node"))
+    plain = our_client_short.PLAIN_CHECKS
+    alone = ours("stateless", V2025_11_25, V2025_11_25, checks=plain)
+    found.append(alone._replace(server=("server.mjs", "stateless"), listener="node"))
     found += [
         _typescript("legacy", "legacy", V2025_11_25),
         _typescript("auto", "auto", V2026_07_28),

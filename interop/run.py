@@ -112,7 +112,8 @@ async def _talk_by_http(
 ) -> None:
     port, printed = free_port(), path.with_suffix(".server.log")
     if exchange.listener == "node":
-        command, environment = node.command(*exchange.server, str(port)), node.environment()
+        script, *rest = exchange.server
+        command, environment = node.command(script, str(port), *rest), node.environment()
     else:
         command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
         environment = None

@@ -2,7 +2,8 @@
 
     python -m interop.http.serve PORT MODULE [ARGUMENT ...]
 
-Each app is served as its library has it: with its own HTTP server, or under uvicorn.
+Each app is served as its library has it: with its own HTTP server, or under uvicorn. The official
+server can be "stateless", without sessions, or answer with "json" and no streams.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def main() -> None:
     if name == "interop.our_server":
         module.app.run(f"http://{HOST}:{port}/mcp")
     elif name == "interop.official_server":
-        module.app.run("streamable-http", host=HOST, port=int(port))
+        options = {"json_response": "json" in rest, "stateless_http": "stateless" in rest}
+        module.app.run("streamable-http", host=HOST, port=int(port), **options)
     else:
         import uvicorn
 
