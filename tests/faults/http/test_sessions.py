@@ -13,6 +13,7 @@ import pytest
 
 from tests.faults.http.serving import (
     SESSION,
+    TICK,
     Response,
     Served,
     Session,
@@ -609,40 +610,63 @@ def test_session_ids_are_not_in_logs(caplog: pytest.LogCaptureFixture) -> None:
         assert session.id not in repr(session.served.http.connections)
 
 
+def aged(served: Served, *sessions: Session, began: float = 0.0) -> None:
+    """Have sessions used an hour ago, or begun so many seconds ago; then let the server look."""
+
+    def age() -> float:
+        ids = {each.id for each in sessions}
+        for found in served.http.endpoint.sessions:
+            if found.id in ids:
+                found.used -= 3600.0
+                found.began -= began
+        return served.http.now
+
+    looked(served, served.on_loop(age))
+
+
+def looked(served: Served, since: float) -> None:
+    """Wait until the server has looked at its sessions some times."""
+    served.until(lambda: served.http.now > since + 3 * TICK)
+
+
 def test_idle_sessions_end_and_busy_ones_do_not() -> None:
-    with serving(limits=HttpLimits(session_idle=0.3)) as served:
+    with serving() as served:
         idle, busy = Session(served), Session(served)
         with served.connect() as wire:
             wire.send(busy.get(wire))
             wire.start()
-            served.until(lambda: len(served.http.endpoint.sessions) == 1)
+            aged(served, idle, busy)
+            assert served.on_loop(lambda: len(served.http.endpoint.sessions)) == 1
             assert idle.ask(MISSING).status == 404
             assert busy.call("echo", text="x").status == 200
             assert wire.event() is not None
-        served.until(lambda: len(served.http.endpoint.sessions) == 0)
+        served.until(lambda: not served.http.connections)
+        aged(served, busy)
         assert busy.ask(MISSING).status == 404
 
 
 def test_a_session_is_not_idle_since_before_its_last_stream_ended() -> None:
     """A client that listened for long and lost its connection can return."""
-    with serving(limits=HttpLimits(session_idle=1.0)) as served:
+    with serving() as served:
         session = Session(served)
         with served.connect() as wire:
             wire.send(session.get(wire))
             wire.start()
             last = (wire.event() or {})["id"]
-            threading.Event().wait(1.5)
-        threading.Event().wait(0.2)  # some looks at what is idle
+            aged(served, session)
+        served.until(lambda: not served.http.connections)
+        looked(served, served.on_loop(lambda: served.http.now))
         with session.resume(last) as wire:
             assert wire.start().status == 200
 
 
 def test_a_session_ends_after_its_lifetime_though_it_is_used() -> None:
-    with serving(limits=HttpLimits(session_lifetime=0.3)) as served:
+    with serving() as served:
         session = Session(served)
         with served.connect() as wire:
             wire.send(session.get(wire))
             wire.start()
+            aged(served, session, began=86_400.0)
             while wire.event() is not None:
                 pass  # the stream ends with the session
         assert session.ask(MISSING).status == 404
