@@ -37,7 +37,7 @@ class ProxyAddress(NamedTuple):
     authorization: str | None = None
 
     def __repr__(self) -> str:
-        return f"ProxyAddress({redact(self.host)!r}, {self.port})"
+        return f"ProxyAddress({redact(self.host)!r}, {redact(str(self.port))})"
 
 
 def proxy_for(
