@@ -1,4 +1,4 @@
-"""Costs that can be limited without a clock: calls, turns of the event loop, modules and bytes.
+"""Costs that can be limited without a clock: calls, system calls, modules, bytes and others.
 
     python -m bench.limits
 
@@ -9,6 +9,7 @@ the limit given here, so a change that makes the hot path longer is noticed.
 from __future__ import annotations
 
 import asyncio
+import selectors
 import subprocess
 import sys
 import tracemalloc
@@ -16,7 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, NamedTuple
 
 from bench.fanout import Crowd
-from bench.servers import ours
+from bench.servers import http_load, ours
 from bench.servers.deaf import Deaf
 from trunkline import Client, memory_pair
 from trunkline.jsonrpc import (
@@ -54,11 +55,29 @@ async def hold(text: str) -> str:
     return text
 app.run()
 """
+# The same server over HTTP, with a client that sends one request.
+_HTTP_PROGRAM: Final = """
+import asyncio
+from trunkline import Server
+app = Server("limits")
+@app.tool
+async def hold(text: str) -> str:
+    return text
+async def main():
+    async with app.listen("http://127.0.0.1:0/mcp") as listening:
+        port = listening.address.port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(REQUEST)
+        assert b" 200 " in await reader.readuntil()
+        writer.close()
+asyncio.run(main())
+"""
 # The same server, called from a terminal.
 _CALL: Final = (
     *("-m", "trunkline", "call", "hold", "text=hi", "--"),
     *(sys.executable, "-S", "-c", _PROGRAM),
 )
+_ACCEPT: Final = "application/json, text/event-stream"
 _CONVERSATION: Final = b"\n".join((*OPENING, HOLD % 1, b""))
 
 
@@ -165,6 +184,182 @@ def ticks_to_tell(count: int = 1000) -> int:
         counted = await ticks(crowd.tell())
         await crowd.leave()
         return counted
+
+    return asyncio.run(run())
+
+
+# --- HTTP
+
+
+class _Counts:
+    """What a server asks of the system: receives, sends, and what its selector does."""
+
+    def __init__(self) -> None:
+        self.receives = self.sends = self.selects = 0
+
+    def total(self) -> int:
+        """Return all of them."""
+        return self.receives + self.sends + self.selects
+
+
+class _Selector(selectors.DefaultSelector):
+    """Counts each call that is one of the system."""
+
+    def __init__(self, counts: _Counts) -> None:
+        super().__init__()
+        self._counts = counts
+
+    def select(self, timeout: float | None = None) -> Any:
+        self._counts.selects += 1
+        return super().select(timeout)
+
+    def register(self, *given: Any) -> Any:
+        self._counts.selects += 1
+        return super().register(*given)
+
+    def unregister(self, *given: Any) -> Any:
+        self._counts.selects += 1
+        return super().unregister(*given)
+
+    def modify(self, *given: Any) -> Any:
+        self._counts.selects += 1
+        return super().modify(*given)
+
+
+class _Socket:
+    """The socket of an accepted connection, with what it receives and sends counted."""
+
+    def __init__(self, sock: Any, counts: _Counts) -> None:
+        self._sock = sock
+        self._counts = counts
+
+    def recv_into(self, *given: Any) -> int:
+        self._counts.receives += 1
+        return int(self._sock.recv_into(*given))
+
+    def send(self, *given: Any) -> int:
+        self._counts.sends += 1
+        return int(self._sock.send(*given))
+
+    def __getattr__(self, name: str) -> Any:
+        # Any other way to receive or send would not be counted.
+        if name.startswith(("recv", "send")):
+            raise AttributeError(name)
+        return getattr(self._sock, name)
+
+
+def http_system_calls(of: Callable[[_Counts], int], revision: str, requests: int = 50) -> int:
+    """Return how many system calls a server makes for each request on one connection.
+
+    The client is in a thread and sends a request when the answer before was read. Once a second
+    a timer of the server ends a `select`, which the division drops.
+    """
+    counts = _Counts()
+    loop = asyncio.SelectorEventLoop(_Selector(counts))
+
+    async def run() -> int:
+        async with ours.make("echo").listen("http://127.0.0.1:0/mcp") as listening:
+            pool = http_load.Pool(listening.address.port, revision, _ACCEPT, "echo")
+            await loop.run_in_executor(None, pool.open, 1)
+            (served,) = listening._http.connections
+            transport = served._transport
+            transport._sock = _Socket(transport._sock, counts)
+            pool.connections[0].socket.setblocking(True)
+            spent: list[int] = []
+            done = asyncio.Event()
+
+            def call() -> None:
+                connection = pool.connections[0]
+                for number in range(requests + 2):
+                    connection.ask(connection.requests[number % 8].whole)
+                    # The server has begun to wait again by the time of the next answer.
+                    spent.append(of(counts))
+                loop.call_soon_threadsafe(done.set)
+
+            calling = loop.run_in_executor(None, call)
+            await done.wait()
+            await calling
+            pool.connections[0].socket.close()
+            return (spent[-1] - spent[1]) // requests
+
+    try:
+        return loop.run_until_complete(run())
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+class _Wire:
+    """A connection of an HTTP server without a socket."""
+
+    def __init__(self, http: Any) -> None:
+        self._protocol = http.protocol()
+        self._written: list[bytes] = []
+        self._protocol.connection_made(self)
+
+    def get_extra_info(self, _name: str) -> tuple[str, int]:
+        return "127.0.0.1", 40_000
+
+    def set_write_buffer_limits(self, **_limits: int) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: bytes) -> None:
+        self._written.append(data)
+
+    def close(self) -> None:
+        self._protocol.connection_lost(None)
+
+    async def ask(self, data: bytes) -> tuple[bytes, bytes]:
+        """Have a request served; return head and body of its answer."""
+        self._protocol.get_buffer(-1)[: len(data)] = data
+        self._protocol.buffer_updated(len(data))
+        while not self._written:
+            await asyncio.sleep(0)
+        head, _, body = self._written.pop().partition(b"\r\n\r\n")
+        return head, body
+
+
+def http_calls(revision: str, *, is_known: bool = True) -> int:
+    """Return how many Python and C calls a server makes for one call of a tool over HTTP.
+
+    Those of the event loop are among them, those of sockets are not. Without `is_known` the
+    head of the request differs from those before it.
+    """
+
+    async def run() -> int:
+        async with ours.make("echo").listen("http://127.0.0.1:0/mcp") as listening:
+            pool = http_load.Pool(listening.address.port, revision, _ACCEPT, "echo")
+            wire = _Wire(listening._http)
+            session = None
+            if revision == http_load.HANDSHAKE:
+                head, _ = await wire.ask(http_load.post(pool.fixed, OPENING[0]))
+                line = next(each for each in head.split(b"\r\n") if each.startswith(b"mcp-sess"))
+                session = line.partition(b": ")[2].decode()
+                headers = [*pool.fixed, *pool.state(session)]
+                await wire.ask(http_load.post(headers, OPENING[1]))
+            for number in range(4):
+                await wire.ask(pool.request(number + 1, number, session).whole)
+            last = pool.request(9, 5, session)
+            if not is_known:
+                last = last._replace(whole=last.whole.replace(b"\r\n", b"\r\nX-New: 1\r\n", 1))
+            counted = 0
+
+            def note(_frame: object, event: str, _argument: object) -> None:
+                nonlocal counted
+                counted += event in ("call", "c_call")
+
+            sys.setprofile(note)
+            try:
+                head, body = await wire.ask(last.whole)
+            finally:
+                sys.setprofile(None)
+            wire.close()
+            if last.text not in body:
+                raise RuntimeError(f"a server answered {head + body!r}")
+            return counted - 2
 
     return asyncio.run(run())
 
@@ -311,6 +506,12 @@ def limits() -> list[Limit]:
         _between("call a tool with structured output", "2025-11-25", 220, "structured"),
         _ticks("turns of the loop for it, 2025-11-25", "2025-11-25", 3),
         _ticks("turns of the loop for it, 2026-07-28", "2026-07-28", 3),
+        _http_calls("call a tool over HTTP, 2025-11-25", "2025-11-25", 150),
+        _http_calls("call a tool over HTTP, 2026-07-28", "2026-07-28", 210),
+        _http_calls("the same with another head", "2025-11-25", 300, is_known=False),
+        _system_calls("receives for a request over HTTP", lambda counts: counts.receives, 1),
+        _system_calls("sends for a request over HTTP", lambda counts: counts.sends, 1),
+        _system_calls("system calls for a request over HTTP", _Counts.total, 5),
         _to_tell("tell 100 of a change, 2025-11-25", "2025-11-25", 270),
         _to_tell("tell 100 of a change, 2026-07-28", "2026-07-28", 270),
         Limit("turns of the loop to tell 1000", ticks_to_tell, 12, "turns"),
@@ -318,6 +519,7 @@ def limits() -> list[Limit]:
         _modules("import Server", ("-c", "from trunkline import Server"), 240),
         _modules("import Client", ("-c", "from trunkline import Client"), 200),
         _modules("serve a client on stdio", ("-c", _PROGRAM), 260, _CONVERSATION),
+        _modules("serve a client over HTTP", ("-c", _http_program()), 290),
         _modules("trunkline --version", ("-m", "trunkline", "--version"), 32),
         _modules("trunkline call", _CALL, 235),
         Limit("an outgoing request that awaits its reply", bytes_per_pending, 200, "bytes"),
@@ -336,6 +538,23 @@ def _between(name: str, revision: str, most: int, tool: str = "echo") -> Limit:
 
 def _to_tell(name: str, revision: str, most: int) -> Limit:
     return Limit(name, lambda: calls_to_tell(revision), most, "calls")
+
+
+def _http_calls(name: str, revision: str, most: int, *, is_known: bool = True) -> Limit:
+    return Limit(name, lambda: http_calls(revision, is_known=is_known), most, "calls")
+
+
+def _system_calls(name: str, of: Callable[[_Counts], int], most: int) -> Limit:
+    # Both eras, and the worse of them.
+    revisions = (http_load.HANDSHAKE, http_load.PER_REQUEST)
+    return Limit(name, lambda: max(http_system_calls(of, each) for each in revisions), most, "")
+
+
+def _http_program() -> str:
+    """Return a program that serves one request over HTTP."""
+    pool = http_load.Pool(0, http_load.PER_REQUEST, _ACCEPT, "hold")
+    request = pool.request(1, 0, None).whole.replace(b"127.0.0.1:0", b"localhost")
+    return _HTTP_PROGRAM.replace("REQUEST", repr(request))
 
 
 def _ticks(name: str, revision: str, most: int) -> Limit:

@@ -91,7 +91,7 @@ class Pool:
     def __init__(self, port: int, revision: str, accept: str, tool: str) -> None:
         self._address = ("127.0.0.1", port)
         self._revision = revision
-        self._fixed = [
+        self.fixed = [
             ("Host", f"127.0.0.1:{port}"),
             ("User-Agent", "load/1.0"),
             ("Accept", accept),
@@ -109,7 +109,7 @@ class Pool:
             connection = Connection(self._address)
             session = self.open_session(connection) if self._revision == HANDSHAKE else None
             connection.requests = [
-                self._request(number * _VARIANTS + variant + 1_000_000, variant, session)
+                self.request(number * _VARIANTS + variant + 1_000_000, variant, session)
                 for variant in range(_VARIANTS)
             ]
             for request in connection.requests:
@@ -118,17 +118,17 @@ class Pool:
         for connection in self.connections:
             connection.socket.setblocking(False)
 
-    def open_session(self, connection: Connection) -> str:
-        """Shake hands; return the id of the session."""
+    def open_session(self, connection: Any) -> str:
+        """Shake hands over what can `ask`; return the id of the session."""
         params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": _CLIENT}
         message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-        head, body = connection.ask(_post(self._fixed, json.dumps(message).encode()))
+        head, body = connection.ask(post(self.fixed, json.dumps(message).encode()))
         if b'"protocolVersion":"%b"' % HANDSHAKE.encode() not in body:
             raise SystemExit(f"a server answered initialize with {head + body!r:.300}")
         lines = [line.partition(":") for line in head.decode("latin-1").split("\r\n")]
         session = next(value.strip() for name, _, value in lines if name.lower() == _SESSION)
         note = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
-        head, body = connection.ask(_post([*self._fixed, *self._state(session)], note))
+        head, body = connection.ask(post([*self.fixed, *self.state(session)], note))
         if b" 202 " not in head[:20]:
             raise SystemExit(f"a server answered initialized with {head + body!r:.300}")
         return session
@@ -193,7 +193,8 @@ class Pool:
         if connection.socket.send(data) != len(data):
             raise SystemExit("a server does not read")
 
-    def _state(self, session: str | None) -> list[tuple[str, str]]:
+    def state(self, session: str | None) -> list[tuple[str, str]]:
+        """Return the headers that name the session, or those of a single request."""
         if session is not None:
             return [("Mcp-Session-Id", session), ("MCP-Protocol-Version", HANDSHAKE)]
         return [
@@ -202,7 +203,8 @@ class Pool:
             ("Mcp-Name", self._tool),
         ]
 
-    def _request(self, id: int, variant: int, session: str | None) -> Request:
+    def request(self, id: int, variant: int, session: str | None) -> Request:
+        """Return a call of the tool; `variant` decides the length of its text."""
         text = f"text {id} " + "x" * (variant * 7)
         params: dict[str, Any] = {"name": self._tool, "arguments": {"text": text}}
         meta = dict(_META) if session is None else {}
@@ -212,10 +214,10 @@ class Pool:
             params["_meta"] = meta
         message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
         body = json.dumps(message, separators=(",", ":")).encode()
-        headers = [*self._fixed, *self._state(session)]
-        marked = _post([*headers, ("traceparent", "@")], body)
+        headers = [*self.fixed, *self.state(session)]
+        marked = post([*headers, ("traceparent", "@")], body)
         head, _, rest = marked.partition(b"@")
-        return Request(head, rest, _post(headers, body), b'"id":%d' % id, b'"%b"' % text.encode())
+        return Request(head, rest, post(headers, body), b'"id":%d' % id, b'"%b"' % text.encode())
 
     def _check(self, request: Request, head: bytes, body: bytes) -> None:
         if b"text/event-stream" in head:
@@ -257,7 +259,8 @@ def _dechunked(body: bytes) -> bytes:
         body = body[length + 2 :]
 
 
-def _post(headers: list[tuple[str, str]], body: bytes) -> bytes:
+def post(headers: list[tuple[str, str]], body: bytes) -> bytes:
+    """Return a request."""
     lines = [f"{name}: {value}\r\n" for name, value in headers]
     lines.append(f"Content-Length: {len(body)}\r\n\r\n")
     return ("POST /mcp HTTP/1.1\r\n" + "".join(lines)).encode() + body

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from bench.limits import Limit, calls, limits, modules, ticks
+from bench.limits import Limit, calls, http_system_calls, limits, modules, ticks
+from bench.servers import ours
+from bench.servers.http_load import Connection, is_complete
+from trunkline.transports.http.server import HttpProtocol
 
 
 @pytest.mark.parametrize("limit", limits(), ids=lambda limit: limit.name)
@@ -47,3 +51,35 @@ def test_the_meter_counts_turns_of_the_loop() -> None:
         return await ticks(three_times())
 
     assert asyncio.run(count()) == 3
+
+
+def test_the_meter_counts_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = HttpProtocol.respond
+
+    def respond(self: HttpProtocol, status: int, body: bytes, headers: Any = ()) -> None:
+        self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        whole(self, status, body, headers)
+
+    monkeypatch.setattr(HttpProtocol, "respond", respond)
+    monkeypatch.setattr(Connection, "ask", _ask_twice)
+    assert http_system_calls(lambda counts: counts.sends, "2025-11-25") == 2
+
+
+def _ask_twice(self: Connection, data: bytes) -> tuple[bytes, bytes]:
+    """Read past the interim response."""
+    self.socket.sendall(data)
+    found = b""
+    while not is_complete(found):
+        found = (found + self.socket.recv(65536)).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
+    head, _, body = found.partition(b"\r\n\r\n")
+    return head, body
+
+
+def test_the_meter_counts_turns_of_the_selector(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def echo(text: str) -> str:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return text
+
+    monkeypatch.setattr(ours, "echo", echo)
+    assert http_system_calls(lambda counts: counts.selects, "2025-11-25") >= 11

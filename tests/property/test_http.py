@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tests.fuzz.fuzz_http import (
     META,
     SESSION,
     Choices,
+    Protocol,
     Sent,
     Wire,
     body_of,
@@ -69,21 +70,39 @@ def test_any_script_holds(script: bytes) -> None:
 def test_valid_requests_get_the_same_responses_wherever_they_are_cut(
     scripts: list[bytes], data: st.DataObject, turns: int
 ) -> None:
-    sent = [request(Choices(each), number + 1) for number, each in enumerate(scripts)]
+    sent = [request(Choices(each), number + 1) for number, each in enumerate(scripts * 2)]
     sent = owed_of(sent)
     size = sum(len(each.data) for each in sent)
     cuts = data.draw(st.lists(st.integers(1, max(1, size + 50)), max_size=12, unique=True))
     whole, _ = answered(sent, [], 0)
-    split, count = answered(sent, sorted(cuts), turns)
+    split, protocol = answered(sent, sorted(cuts), turns)
     assert [shown(each) for each in split] == [shown(each) for each in whole]
-    assert len(whole) == len(sent) == count
+    assert len(whole) == len(sent) == len(protocol.methods)
+    # One read for each, so that heads that are repeated are not parsed again.
+    ends = list(accumulate(len(each.data.replace(SESSION, ID)) for each in sent))
+    one_by_one, _ = answered(sent, ends[:-1], 8)
+    assert [shown(each) for each in one_by_one] == [shown(each) for each in whole]
 
 
-def answered(sent: list[Sent], cuts: list[int], turns: int) -> tuple[list[Response], int]:
-    """Return the responses to requests that are read in pieces, and how many were served."""
+# As long as the id of a session.
+ID = b"x" * 43
+
+
+def test_a_head_that_is_repeated_is_not_parsed_again() -> None:
+    choices = bytes([0, 1, 0, 0, 0, 0, 1])
+    sent = [request(Choices(choices), number + 1) for number in range(6)]
+    size = len(sent[0].data)
+    responses, protocol = answered(sent, [size * number for number in range(1, 6)], 8)
+    assert [each.status for each in responses] == [200] * 6
+    assert len(protocol.methods) == 6
+    assert protocol.known == 4
+
+
+def answered(sent: list[Sent], cuts: list[int], turns: int) -> tuple[list[Response], Protocol]:
+    """Return the responses to requests that are read in pieces, and what has read them."""
     stage = scene()
 
-    async def exchanged() -> tuple[list[Response], int]:
+    async def exchanged() -> tuple[list[Response], Protocol]:
         alone = asyncio.all_tasks()
         stage.released = asyncio.Event()
         stage.released.set()
@@ -99,7 +118,7 @@ def answered(sent: list[Sent], cuts: list[int], turns: int) -> tuple[list[Respon
                     await asyncio.sleep(0)
             for _ in range(5):
                 await asyncio.sleep(0)
-            return wire.responses(), len(wire.protocol.methods)
+            return wire.responses(), wire.protocol
         finally:
             await ended(stage, alone)
 

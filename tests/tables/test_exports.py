@@ -22,8 +22,9 @@ EXPORTS = {
         SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
     """,
     "trunkline.server": """
-        AcceptedElicitation CacheHint ChoiceTitles ClientRequest Context DeclinedElicitation
-        ElicitationResult Extension InvalidClientResponse InvalidRequestState JsonFormatter
+        AcceptedElicitation AsgiApp CacheHint ChoiceTitles ClientRequest Context
+        DeclinedElicitation ElicitationResult Extension HttpListener InvalidClientResponse
+        InvalidRequestState JsonFormatter
         METRICS_CONTENT_TYPE MissingCapability ParamHeader ReplayMismatch RequestStateTooLarge
         RoundTripLimitExceeded Server ServerLimits ServerListener ServerStats SocketLimits
         TaskSettings ToolOutput

@@ -68,7 +68,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "dispatch": {"handlers", "registry"},
         "client_requests": {"handlers", "registry", "dispatch"},
         "subscriptions": {"handlers", "registry", "dispatch"},
-        "runtime": {"handlers", "registry", "dispatch"},
+        "runtime": {"handlers", "registry", "dispatch", "observability"},
         "observability": {"handlers", "registry", "dispatch"},
         "tasks": {
             *("handlers", "registry", "dispatch", "client_requests", "subscriptions", "runtime"),

@@ -25,6 +25,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "handlers.output": "ToolOutput",
         "observability.json_log": "JsonFormatter",
         "observability.prometheus": "CONTENT_TYPE=METRICS_CONTENT_TYPE",
+        "runtime.asgi": "AsgiApp",
+        "runtime.http_listener": "HttpListener",
         "runtime.listener": "ServerListener",
         "settings": "CacheHint ServerLimits SocketLimits TaskSettings",
         "stats": "ServerStats",

@@ -17,6 +17,8 @@ from .handlers.arguments import ParamHeader as ParamHeader
 from .handlers.output import ToolOutput as ToolOutput
 from .observability.json_log import JsonFormatter as JsonFormatter
 from .observability.prometheus import CONTENT_TYPE as METRICS_CONTENT_TYPE
+from .runtime.asgi import AsgiApp as AsgiApp
+from .runtime.http_listener import HttpListener as HttpListener
 from .runtime.listener import ServerListener as ServerListener
 from .settings import CacheHint as CacheHint
 from .settings import ServerLimits as ServerLimits
@@ -27,6 +29,7 @@ from .stats import ServerStats as ServerStats
 
 __all__ = [
     "AcceptedElicitation",
+    "AsgiApp",
     "CacheHint",
     "ChoiceTitles",
     "ClientRequest",
@@ -34,6 +37,7 @@ __all__ = [
     "DeclinedElicitation",
     "ElicitationResult",
     "Extension",
+    "HttpListener",
     "InvalidClientResponse",
     "InvalidRequestState",
     "JsonFormatter",

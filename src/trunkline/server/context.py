@@ -185,7 +185,7 @@ class Context(Struct, eq=False):
     @property
     def principal(self) -> str | None:
         """The authenticated principal; None without authentication."""
-        return self._connection.principal
+        return self._connection.principal_of(self._asked)
 
     @property
     def tenant(self) -> str | None:

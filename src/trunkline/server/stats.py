@@ -37,6 +37,8 @@ class ServerStats(Struct, frozen=True, kw_only=True):
     threads_waiting: int
     # Open `subscriptions/listen` requests.
     streams: int
+    # Open sessions over HTTP.
+    sessions: int
     # Since the server was made. By the limit that was exceeded, such as "connection_bytes".
     refused: dict[str, int]
     dropped_answers: int
@@ -111,6 +113,7 @@ def stats_of(core: ServerCore) -> ServerStats:
         threads_busy=threads.busy,
         threads_waiting=threads.waiting,
         streams=core.streams.open_streams,
+        sessions=sum(getattr(each, "sessions", 0) for each in list(core.listeners)),
         refused=dict(counters.refused),
         dropped_answers=counters.dropped_answers,
         dropped_notifications=counters.dropped_notifications,

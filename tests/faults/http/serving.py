@@ -143,6 +143,7 @@ class Wire:
         self.sock = socket.socket()
         if buffer is not None:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.settimeout(WAIT)
         self.sock.connect(("127.0.0.1", port))
         self.received = b""
@@ -166,7 +167,6 @@ class Wire:
         if at_a_time is None:
             self.sock.sendall(data)
             return
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for start in range(0, len(data), at_a_time):
             self.sock.sendall(data[start : start + at_a_time])
 

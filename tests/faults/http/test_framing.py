@@ -148,6 +148,47 @@ def test_an_ambiguous_request_is_refused_and_nothing_after_it_is_served(
 
 
 @pytest.mark.parametrize("case", AMBIGUOUS)
+def test_an_ambiguous_request_is_refused_after_many_that_are_not(served: Served, case: str) -> None:
+    """The server compares heads with those that the connection had before."""
+    key = f"smuggled after many by {case}"
+    with served.connect() as wire:
+        for n in range(4):
+            text = body(f"c{n}")
+            assert wire.ask(post(length(text), text)).status == 200
+        wire.try_send(AMBIGUOUS[case].replace(b"%%%", NAMES[case].upper()))
+        wire.try_send(smuggled(wire, key))
+        first = wire.response()
+        assert first.status in (400, 405, 421, 431, 501, 505), first
+        assert wire.is_closed
+    was_served = {NAMES[case].decode().upper(), key}
+    assert served.on_loop(lambda: was_served.isdisjoint(served.journal.begun))
+
+
+def test_a_head_that_was_repeated_does_not_decide_where_the_body_ends(served: Served) -> None:
+    with served.connect() as wire:
+        text, key = body("repeated"), "after a repeated head"
+        whole = post(length(text), text)
+        for _ in range(4):
+            assert wire.ask(whole).status == 200
+        # Two in one segment, one in two, and one with a longer body than it has.
+        wire.send(whole + whole)
+        assert [wire.response().status for _ in range(2)] == [200, 200]
+        wire.send(whole[:-10])
+        served.on_loop(lambda: None)
+        wire.send(whole[-10:])
+        assert wire.response().status == 200
+        wire.send(whole + smuggled(wire, key))
+        assert text_of(wire.response().json) == "repeated"
+        assert text_of(wire.response().json) == key
+        for wrong in ("0", "00" + str(len(text)), f"{len(text)}, {len(text)}", f"+{len(text)}"):
+            with served.connect() as other:
+                for _ in range(3):
+                    assert other.ask(whole).status == 200
+                other.send(post(f"Content-Length: {wrong}\r\n", text))
+                assert other.response().status == (200 if wrong.startswith("00") else 400)
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
 def test_an_ambiguous_request_behind_another_is_not_served(served: Served, case: str) -> None:
     key = f"smuggled behind another by {case}"
     with served.connect() as wire:

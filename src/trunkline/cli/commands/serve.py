@@ -318,8 +318,13 @@ def run(options: argparse.Namespace) -> int:
     target = parse_app_target(options.target)
     if options.reload_dir and not options.reload:
         raise UsageError("--reload-dir needs --reload")
-    if options.workers is not None and options.workers > 1 and options.reload:
+    has_workers = options.workers is not None and options.workers > 1
+    if has_workers and options.reload:
         raise UsageError("--workers and --reload do not go together")
+    if options.metrics is not None and (has_workers or options.reload):
+        # Each process would need the port for itself, and knows only its own requests.
+        other = "--workers" if has_workers else "--reload"
+        raise UsageError(f"--metrics and {other} do not go together")
     if options.reload:
         # Imported here: only development needs it.
         from ..reload.supervisor import run_reloading

@@ -1,8 +1,8 @@
 """Byte budgets: how much a connection, and the server, may hold for clients at one time.
 
 A `ByteBudget` counts bytes. That of a connection has that of the server as its parent, so what
-one connection holds counts for both. Nothing here knows of connections: a budget may as well
-belong to a session or to a principal.
+one connection holds counts for both. Connections that serve one client have that of the client
+in between.
 
 The rules that live here, and only here:
 
@@ -59,6 +59,18 @@ class ByteBudget:
     def release(self, size: int) -> None:
         """Count bytes that are not held any more."""
         self.charge(-size)
+
+    def has_shared_room(self, size: int, overall: ByteBudget) -> bool:
+        """Return True if so many more bytes fit the budgets between this and that of the server.
+
+        One of which nothing is used has room for any size.
+        """
+        above = self.parent
+        while above is not None and above is not overall:
+            if above.used and above.used + size > above.limit:
+                return False
+            above = above.parent
+        return True
 
 
 def connection_bytes(limits: ServerLimits, largest: int | None) -> int:

@@ -175,6 +175,10 @@ class Connection:
         """What tells the clients apart that this connection serves; None if it serves one."""
         return None
 
+    def principal_of(self, asked: IncomingRequest) -> str | None:
+        """Return the authenticated client that sent a request."""
+        return self.principal
+
     # -- opening and closing -----------------------------------------------------------------
 
     async def run(self) -> None:

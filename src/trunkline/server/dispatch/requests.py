@@ -9,9 +9,10 @@ The rules that live here, and only here:
   dropped.                                  [MCP 2025-11-25, basic/utilities/cancellation]
 * The number of running handlers is bounded; further requests wait in order, and too many of
   those close the connection. A cancelled request does not count.
-* What a connection holds is bounded in bytes, and so is what the server holds; a request beyond
-  that is refused before it is decoded. A connection without other requests is not refused for
-  its own bytes, so that one message of any permitted size always fits.
+* What a connection holds is bounded in bytes, and so is what a client with several connections
+  and what the server hold; a request beyond that is refused before it is decoded. A connection
+  without other requests, or a client that holds nothing, is not refused for its own bytes, so
+  that one message of any permitted size always fits.
 * No handler starts while the client does not read. A large result of a handler is dropped, and
   an error sent in its place, if the client has a whole budget of unread answers.
 * A handler keeps its decoded arguments, not the frame they came in, unless the frame is small or
@@ -505,6 +506,8 @@ class RequestRunner:
         if unread.bytes:
             unread.weigh()
         if budget.used + size > budget.limit and (self.running or self.waiting or self._turns):
+            return "connection_bytes"
+        if budget.parent is not overall and not budget.has_shared_room(size, overall):
             return "connection_bytes"
         if overall.used + size > overall.limit and self._core.in_flight:
             return "server_bytes"

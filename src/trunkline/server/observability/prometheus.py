@@ -68,6 +68,7 @@ ROWS: Final = (
     _Row("threads_busy", "threads_busy", "Threads that run a handler."),
     _Row("threads_waiting", "threads_waiting", "Calls that wait for a thread."),
     _Row("streams", "streams", "Open subscriptions/listen requests."),
+    _Row("sessions", "sessions", "Open sessions over HTTP."),
     _Row("refused", "requests_refused_total", "Refused requests, by the limit reached.", "limit"),
     _Row("dropped_answers", "answers_dropped_total", "Results dropped as unread."),
     _Row(

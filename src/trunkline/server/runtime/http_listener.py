@@ -7,7 +7,7 @@ The rules that live here, and only here:
 
 * The lifespan lasts as long as the listener.
 * Shutdown is ordered: stop accepting, answer `subscriptions/listen`, finish running requests, close
-  the connections, exit the lifespan.
+  the connections, then the listener of metrics, exit the lifespan.
 * A server that other machines can reach without authentication logs a warning.
 """
 
@@ -34,6 +34,7 @@ from .http_service import HttpService
 if TYPE_CHECKING:
     from ...transports.http.settings import HttpLimits, HttpSettings
     from ..core import ServerCore
+    from .metrics_listener import MetricsListener
 
 __all__ = ["HttpListener"]
 
@@ -77,6 +78,8 @@ class HttpListener:
         # Connections whose TLS handshake is not finished, oldest first.
         self._accepting: dict[asyncio.Task[Any], None] = {}
         self._http: HttpServer | None = None
+        self._endpoint: Endpoint | None = None
+        self._metrics: MetricsListener | None = None
         self._service: HttpService | None = None
 
     def __repr__(self) -> str:
@@ -95,7 +98,12 @@ class HttpListener:
     @property
     def sessions(self) -> int:
         """The number of open sessions."""
-        return 0 if self._http is None else len(self._http.endpoint.sessions)
+        return 0 if self._endpoint is None else len(self._endpoint.sessions)
+
+    @property
+    def metrics_address(self) -> Http | None:
+        """The address of the metrics, if `HttpSettings.metrics` is set; port 0 is replaced."""
+        return None if self._metrics is None else self._metrics.address
 
     async def __aenter__(self) -> Self:
         """Enter the lifespan and start to listen.
@@ -110,12 +118,16 @@ class HttpListener:
         self._stopping = asyncio.Event()
         async with AsyncExitStack() as opening:
             await opening.enter_async_context(self._app.opened())
-            await self._listen()
+            if self._settings.metrics is not None:
+                await self._open_metrics(self._settings.metrics, opening)
+            await self._listen(opening)
             opening.callback(self._listener.close)
             self._app.listeners.add(self)
             opening.callback(self._app.listeners.discard, self)
             self._open = opening.pop_all()
         _log.info("listening on %s", self.address)
+        if self._metrics is not None:
+            _log.info("metrics are at %s", self._metrics.address)
         if self._settings.principal is None and is_exposed(self._address):
             _log.warning(
                 "%s accepts requests of other machines without authentication", self.address
@@ -154,6 +166,8 @@ class HttpListener:
         self._stop(at_once=False)
         if self._service is not None:
             await self._service.close()
+        for each in list(self._accepting):
+            each.cancel()  # its handshake would outlast the server
         if self._http is not None:
             await self._http.close(_FLUSH_TIMEOUT_S)
         opened, self._open = self._open, AsyncExitStack()
@@ -175,16 +189,29 @@ class HttpListener:
         bound = [] if is_unix else [(address.host, address.port)]
         return Admission(self._settings, bound, is_unix=is_unix, is_secure=bool(address.tls))
 
-    async def _listen(self) -> None:
+    async def _open_metrics(self, where: str, opening: AsyncExitStack) -> None:
+        # Imported here: most servers have none.
+        from .metrics_listener import MetricsListener
+
+        self._metrics = MetricsListener(self._app, where)
+        # Closed after the connections: the end of a server can be watched.
+        opening.push_async_callback(self._metrics.close)
+        await self._metrics.open()
+
+    async def _listen(self, opening: AsyncExitStack) -> None:
         loop, limits, app = asyncio.get_running_loop(), self._limits, self._app
         await self._listener.open()
         where = self._listener.address
         if isinstance(where, Tcp):
             self._address = replace(self._address, port=where.port)
         address = self._address
-        service = self._service = HttpService(app, limits, LogLimit(loop, is_shared=True))
+        log_limit = LogLimit(loop, is_shared=True)
+        opening.callback(log_limit.end)
+        service = self._service = HttpService(app, limits, log_limit)
         admission = self._admission(address)
-        endpoint = Endpoint(service, admission, self._settings, limits, address.path, loop.time)
+        endpoint = self._endpoint = Endpoint(
+            service, admission, self._settings, limits, address.path, loop.time
+        )
         service.on_session_end = endpoint.sessions.discard
         self._http = HttpServer(
             endpoint,
@@ -192,6 +219,7 @@ class HttpListener:
             app.policy.limits.message_size("http"),
             is_secure=bool(address.tls),
             access_log=self._settings.access_log,
+            counters=app.counters,
         )
 
     def _take(self, sock: socket.socket) -> None:

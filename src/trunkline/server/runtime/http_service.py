@@ -18,6 +18,7 @@ import hashlib
 import logging
 from collections import OrderedDict
 from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
@@ -101,7 +102,9 @@ class _HttpConnection(_ServiceConnection):
             return self._rev  # the negotiated one, whose requests have no such headers
         fault = self._header_fault(asked, version)
         if fault is not None:
-            policy = self.core.newest_revision.policy
+            policy, revision = self.core.newest_revision.policy, self.core.newest_revision.revision
+            if asked.slot is None:  # the status of a batch is that of all its requests
+                asked.route.status = http_status(ErrorKind.HEADER_MISMATCH, revision)
             self.refuse(asked, policy, ErrorKind.HEADER_MISMATCH, f"Header mismatch: {fault}")
             return None
         return super()._stateless(asked, caller)
@@ -142,6 +145,13 @@ class _SingleConnection(_HttpConnection):
     def client_key(self) -> str | None:
         """The client of the request."""
         return self.client.key
+
+    def principal_of(self, asked: IncomingRequest) -> str | None:
+        """Return the client that sent a request, also when the connection serves the next one.
+
+        A task, or what a handler has left behind, outlives its request.
+        """
+        return self.principal if asked.route is None else asked.route.principal
 
     @property
     def is_free(self) -> bool:
@@ -306,13 +316,14 @@ class HttpService:
 
     def _release(self, connection: _SingleConnection) -> None:
         self._core.connections.discard(connection)
+        # The table of subscriptions would keep a connection that is not used again.
+        self._core.streams.leave(connection)
         connection.client.in_flight -= 1
         if len(self._idle) < _MAX_IDLE and not connection.runner.is_stopping:
             self._idle.append(connection)
 
     def _new_client(self, key: str) -> _Client:
-        if len(self._clients) >= _MAX_CLIENTS:
-            oldest = next(iter(self._clients))
+        for oldest in list(islice(self._clients, max(0, len(self._clients) - _MAX_CLIENTS + 1))):
             if self._clients[oldest].in_flight:
                 self._clients.move_to_end(oldest)
             else:

@@ -15,7 +15,8 @@ The rules that live here, and only here:
 * A session has no stream to end, and a dropped notification would leave it outdated without a
   sign. A session that reads too slowly therefore gets its changes later, each once, when it has
   read what it was sent before.
-* Subscriptions use at most half of the budget of their connection, so that requests have room.
+* Subscriptions use at most half of the budget of their connection, so that requests have room,
+  and are not accepted beyond the budget of a client with several connections.
 * A listen request has no handler and no asyncio task, and does not count as a running request.
 
 Everything here belongs to the event loop, except `list_changed`, `resource_updated` and
@@ -178,11 +179,14 @@ class SubscriptionRegistry:
         """Return which limit subscriptions to these URIs and tasks exceed, or None if they fit."""
         entry, limits = self._connections.get(connection), self._app.limits
         count, weighs = (0, 0) if entry is None else (entry.named, entry.bytes)
+        size = sum(map(_weight, named))
         if is_stream and entry is not None and len(entry.streams) >= limits.streams:
             limit, text = "streams", f"No more than {limits.streams} streams at once"
         elif count + len(named) > limits.subscriptions:
             limit, text = "subscriptions", f"No more than {limits.subscriptions} subscriptions"
-        elif weighs + sum(map(_weight, named)) > connection.budget.limit // 2:
+        elif weighs + size > connection.budget.limit // 2 or not connection.budget.has_shared_room(
+            size, self._app.budget
+        ):
             limit, text = "connection_bytes", "No room for the URIs of so many subscriptions"
         else:
             return None

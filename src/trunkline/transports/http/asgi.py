@@ -358,10 +358,11 @@ class AsgiServer:
         return below
 
     def _refusal(self, request: HttpRequest) -> Refusal | None:
-        if self.is_stopping and request.path not in (HEALTH_PATH, READY_PATH):
-            return _STOPPING
-        if len(self.active) > self.limits.requests:
-            return _BUSY
+        if request.path not in (HEALTH_PATH, READY_PATH):
+            if self.is_stopping:
+                return _STOPPING
+            if len(self.active) > self.limits.requests:
+                return _BUSY
         refusal = self.endpoint.admit(request)
         if refusal is not None and refusal.status == 421 and self.on_wrong_host is not None:
             self.on_wrong_host(show((request.host or b"").decode("latin-1")))

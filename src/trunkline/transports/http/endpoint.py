@@ -60,6 +60,7 @@ READY_PATH: Final = "/readyz"
 # JSON-RPC "invalid request": the code of an error that has no code of its own.
 _INVALID_REQUEST: Final = -32600
 _JSON_TYPE: Final = b"application/json"
+_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
 
 
 class Service(Protocol):
@@ -320,25 +321,27 @@ class Endpoint:
         client: str,
     ) -> None:
         service, version, id = self.service, request.protocol_version, request.session_id
-        if request.method != "POST":
+        if not service.is_ready:
+            self.refuse(responder, _STOPPING, request)
+        elif request.method != "POST":
             self._session_request(request, responder, principal)
         elif version is not None and version not in service.handshake:
             self._single(request, body, responder, principal, client)
         elif id is not None:
-            session = self.sessions.get(id.decode("latin-1"), principal, self._clock())
+            now = self._clock()
+            session = self.sessions.get(id.decode("latin-1"), principal, now)
             if session is None:
                 self.refuse(responder, Refusal(404, "Session not found"), request)
             else:
-                exchange = self._exchange(request, responder, session)
-                _receive(session, body, exchange)
+                _receive(session, body, self._exchange(request, responder, session, now))
         else:
             self._open(request, body, responder, principal, client)
 
     def _exchange(
-        self, request: HttpRequest, responder: Responder, session: HttpSession
+        self, request: HttpRequest, responder: Responder, session: HttpSession, now: float
     ) -> Exchange:
         status = self.service.handshake_status
-        exchange = Exchange(request, responder, session, status, self._clock())
+        exchange = Exchange(request, responder, session, status, now)
         if self._has_cors:
             exchange.extra_headers = self.admission.cors(request)
         responder.exchange = exchange
@@ -360,6 +363,7 @@ class Endpoint:
             return
         status = self.service.per_request_status
         exchange = Exchange(request, responder, carrier, status, self._clock())
+        exchange.principal = principal
         if self._has_cors:
             exchange.extra_headers = self.admission.cors(request)
         responder.exchange = carrier.exchange = exchange
@@ -382,14 +386,15 @@ class Endpoint:
             else:
                 self._single(request, body, responder, principal, client)
             return
-        session = self.sessions.new(principal, self._clock())
+        now = self._clock()
+        session = self.sessions.new(principal, now)
         if session is None:
             headers: Headers = ((b"retry-after", b"10"),)
             self.refuse(responder, Refusal(503, "Too many sessions", headers), request)
             return
         session.make_log = self._make_log
         self.service.open_session(session)
-        exchange = self._exchange(request, responder, session)
+        exchange = self._exchange(request, responder, session, now)
         exchange.session_id = session.id.encode()
         _receive(session, body, exchange)
 

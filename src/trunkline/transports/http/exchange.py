@@ -178,6 +178,7 @@ class Exchange:
         "extra_headers",
         "is_receiving",
         "last_event",
+        "principal",
         "request",
         "responder",
         "session_id",
@@ -202,6 +203,8 @@ class Exchange:
         self.status_of = status_of
         self.accepts_json, self.accepts_events = accepted_types(request.accept)
         self.began = now
+        # The authenticated client of a single request. A session has one of its own.
+        self.principal: str | None = None
         # Sent with the response, whatever its form.
         self.extra_headers: Headers = ()
         # Of a session that this POST opens; sent if it succeeds.

@@ -13,7 +13,8 @@ The rules that live here, and only here:
   disagree on where a message ends are a way around a proxy.        [RFC 9112, sections 5, 6.3]
 * The head of a request, its body, an idle connection and a client that does not read each have a
   timeout. When all connections are in use, the longest idle one gives way; without one, the new
-  connection is answered 503 and closed.
+  connection is answered 503 and closed. So is a request beyond `HttpLimits.requests`, except those
+  for health checks; its connection stays open.
 * A target in absolute form counts as its Host header does.         [RFC 9112, section 3.2.2]
 """
 
@@ -23,9 +24,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httptools
 
@@ -33,16 +33,17 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
 from .admission import Refusal
+from .endpoint import HEALTH_PATH, READY_PATH
 from .exchange import JSON_HEADERS, Exchange
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
-    from .endpoint import Endpoint
-    from .exchange import Headers
+    from .admission import Admission
+    from .exchange import Headers, Responder
     from .settings import HttpLimits
 
-__all__ = ["HttpServer"]
+__all__ = ["ConnectionCounters", "HttpServer", "Routes"]
 
 _log: Final = logging.getLogger("trunkline.http")
 _access: Final = logging.getLogger("trunkline.access")
@@ -69,12 +70,52 @@ _REASONS[413] = b"Content Too Large"
 
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 
+_DAYS: Final = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
+_MONTHS: Final = (
+    *(b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun"),
+    *(b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"),
+)
+_BUSY: Final = Refusal(503, "Too many requests at once", ((b"retry-after", b"1"),))
+
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
 _HEAD: Final = 1
 _BODY: Final = 2
 _SERVING: Final = 3
 _CLOSING: Final = 4
+_NEXT: Final = 5  # a response has ended, and a request that waits is about to be served
+
+
+class Routes(Protocol):
+    """What a listener serves: an `Endpoint`, or less."""
+
+    @property
+    def admission(self) -> Admission:
+        """The gate of the listener."""
+        ...
+
+    def admit(self, request: HttpRequest) -> Refusal | None:
+        """Decide on a request by its head; None lets it in."""
+        ...
+
+    def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
+        """Serve a request that was admitted; it is answered through the responder."""
+        ...
+
+    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
+        """Answer a request with an HTTP error."""
+        ...
+
+    def reap(self, now: float) -> None:
+        """End what has expired; called every second."""
+        ...
+
+
+class ConnectionCounters(Protocol):
+    """Counts connections that were refused, and idle ones that gave way to others."""
+
+    refused_connections: int
+    dropped_connections: int
 
 
 class HttpServer:
@@ -82,13 +123,13 @@ class HttpServer:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Routes,
         limits: HttpLimits,
         message_size: int | None,
         *,
         is_secure: bool = False,
         access_log: bool = False,
-        server_name: bytes = b"trunkline",
+        counters: ConnectionCounters | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.limits = limits
@@ -106,8 +147,9 @@ class HttpServer:
         # Those between two requests, the longest idle first.
         self.idle: dict[HttpProtocol, None] = {}
         self.is_stopping = False
-        self.refused = 0
-        self.dropped = 0
+        # A connection has one request at a time: more of them than connections do not exist.
+        self.is_limited = limits.requests < limits.connections
+        self._counters = counters
         self.now = self.loop.time()
         self.head = self.json_head = b""
         self._set_date()
@@ -129,20 +171,30 @@ class HttpServer:
         if len(self.connections) >= self.limits.connections:
             oldest = next(iter(self.idle), None)
             if oldest is None:
-                self.refused += 1
+                if self._counters is not None:
+                    self._counters.refused_connections += 1
                 return False
-            self.dropped += 1
+            self._count_dropped()
             oldest.drop()
         self.connections[connection] = None
         return True
+
+    def is_busy_for(self, request: HttpRequest) -> bool:
+        """Return True if too many connections have a request, and this is not a health check."""
+        active = len(self.connections) - len(self.idle)
+        return active > self.limits.requests and request.path not in (HEALTH_PATH, READY_PATH)
 
     def make_room(self) -> bool:
         """Close some idle connections, because descriptors ran out; return False without any."""
         oldest = [each for each, _ in zip(self.idle, range(_MADE_ROOM), strict=False)]
         for each in oldest:
-            self.dropped += 1
+            self._count_dropped()
             each.abort()
         return bool(oldest)
+
+    def _count_dropped(self) -> None:
+        if self._counters is not None:
+            self._counters.dropped_connections += 1
 
     def forget(self, connection: HttpProtocol) -> None:
         """Forget a closed connection."""
@@ -182,7 +234,7 @@ class HttpServer:
         self.endpoint.reap(now)
 
     def _set_date(self) -> None:
-        self.head = b"\r\ndate: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+        self.head = b"\r\ndate: " + http_date(time.time()) + b"\r\n"
         # All of the most frequent response up to its length.
         lines = [*(b"%b: %b" % each for each in JSON_HEADERS), b"content-length: "]
         self.json_head = b"HTTP/1.1 200 OK" + self.head + b"\r\n".join(lines)
@@ -358,7 +410,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         elif self._state == _BODY:
             if waited >= limits.body_timeout:
                 self._answer_and_close(Refusal(408, "The request body took too long"))
-        elif waited >= _LINGER_S:
+        elif self._state == _CLOSING and waited >= _LINGER_S:
             self.abort()
 
     # -- reading -----------------------------------------------------------------------------
@@ -379,7 +431,6 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 if known and self._serve_known(known, nbytes):
                     return
                 learns = known.learns
-            self._begin_to_read()
         if self._reads != _IDLE:
             self._head_bytes += nbytes
         data = self.server.buffer[:nbytes]
@@ -404,6 +455,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._reject(Refusal(431, "The request head is too large"))
         if learns:
             self._learn(whole)
+        if self._state == _HEAD and self._reads == _IDLE:
+            # Empty lines alone, which some clients send after a body.  [RFC 9112, section 2.2]
+            self._state = _IDLE
+            self.server.idle[self] = None
 
     def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
         """Serve a request whose head the connection had before; return False if it had not."""
@@ -439,15 +494,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
         reader.has_head = True
 
-    def _begin_to_read(self) -> None:
-        self._state = _HEAD
-        self._since = self.server.loop.time()
-        self.server.idle.pop(self, None)
-
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin a request; empty lines before it are none of it.     [RFC 9112, section 2.2]"""
         if self._state == _IDLE:
-            self._begin_to_read()
+            self._state = _HEAD
+            self._since = self.server.loop.time()
+            self.server.idle.pop(self, None)
         self._reads = _HEAD
         self._head_bytes = 0
         self._target = b""
@@ -472,7 +524,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         self._reads = _BODY
         self._head_bytes = 0
-        if self._state != _SERVING:
+        if self._state < _SERVING:
             self._state = _BODY
             self._since = self.server.loop.time()
         refusal = self._read_head()
@@ -640,6 +692,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if server.access_log:
             self._logged = (request, server.loop.time())
         endpoint = server.endpoint
+        if server.is_limited and type(payload) is not Refusal and server.is_busy_for(request):
+            payload = _BUSY
         try:
             if type(payload) is Refusal:
                 endpoint.refuse(self, payload, request)
@@ -654,7 +708,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self.abort()
 
     def _serve_next(self) -> None:
-        if self._queue and self._state == _SERVING:
+        if self._queue and self._state == _NEXT:
             request, payload, keeps_alive = self._queue.popleft()
             self._serve(request, payload, keeps_alive)
         if not self._is_reading and len(self._queue) < _MAX_PIPELINED:
@@ -742,7 +796,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._close_in_order()
             return
         if self._queue:
-            # It goes on serving: what is read meanwhile waits behind these.
+            # What is read meanwhile waits behind these.
+            self._state = _NEXT
             self.server.loop.call_soon(self._serve_next)
             return
         # The next request may have been read in part.
@@ -817,6 +872,14 @@ class _BodyReader:
         """Decide on the request by its head."""
         if self.has_head:
             self._protocol.on_headers_complete()
+
+
+def http_date(seconds: float) -> bytes:
+    """Return a time since the epoch as a header has it."""
+    # Written here: `email.utils` would do it, and loads 15 modules.
+    year, month, day, hour, minute, second, weekday, *_ = time.gmtime(seconds)
+    date = b"%b, %02d %b %04d" % (_DAYS[weekday], day, _MONTHS[month - 1], year)
+    return b"%b %02d:%02d:%02d GMT" % (date, hour, minute, second)
 
 
 def _unknown_request(method: str = "") -> HttpRequest:

@@ -216,7 +216,8 @@ class HttpSession:
         self.exchanges.pop(exchange, None)
         if not self.exchanges:
             self.exchanges = {}  # one that was used takes 100 bytes more
-        self.is_slow(exchange, False)
+        if self._slow:
+            self.is_slow(exchange, False)
         if self._listening is exchange:
             self._listening = None
 

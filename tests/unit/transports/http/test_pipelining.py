@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
-from tests.fuzz.fuzz_http import LIMITS, Response, Scene, Wire, body_of, opened, plain, scene
+from tests.fuzz.fuzz_http import (
+    LIMITS,
+    MESSAGE_BYTES,
+    Response,
+    Scene,
+    Wire,
+    body_of,
+    opened,
+    plain,
+    scene,
+)
+from trunkline import HttpLimits
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.server import HttpProtocol
+from trunkline.transports.http.server import HttpProtocol, HttpServer
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 META = {
@@ -166,6 +178,65 @@ def test_a_client_that_resets_its_connection_after_nonsense_leaves_nothing() -> 
         assert [each.status for each in wire.responses()] == [400]
         assert wire.transport.is_closed
         assert wire.protocol not in stage.http.connections
+
+    run(act)
+
+
+def test_empty_lines_are_not_the_start_of_a_request() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        await wire.feed(HEALTH + b"\r\n")
+        await wire.feed(b"\r\n\r\n")
+        assert wire.protocol in stage.http.idle
+        wire.protocol.tick(stage.http.loop.time() + LIMITS.header_timeout + 1)
+        assert [each.status for each in wire.responses()] == [200]
+        await wire.feed(HEALTH[:10])
+        wire.protocol.tick(stage.http.loop.time() + LIMITS.header_timeout + 1)
+        assert [each.status for each in wire.responses()] == [200, 408]
+
+    run(act)
+
+
+def test_a_defect_after_a_response_does_not_answer_the_next_request(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        handle = stage.endpoint.handle
+
+        def fail_after(*given: Any) -> None:
+            handle(*given)
+            if given[0].path == "/healthz":
+                raise RuntimeError("a defect")
+
+        monkeypatch.setattr(stage.endpoint, "handle", fail_after)
+        await wire.feed(call("hold") + HEALTH + call("echo"), turns=5)
+        stage.released.set()
+        while not wire.transport.is_closed:
+            await asyncio.sleep(0)
+        assert [each.status for each in wire.responses()] == [200, 200]
+
+    run(act)
+    assert "a defect" in caplog.text
+
+
+def test_a_request_beyond_the_limit_is_answered_with_503() -> None:
+    async def act(stage: Scene, wire: Wire) -> None:
+        http = HttpServer(stage.endpoint, HttpLimits(requests=2), MESSAGE_BYTES)
+        wires = [Wire(http) for _ in range(4)]
+        for each in wires[:3]:
+            await each.feed(call("hold"), turns=5)
+        await wires[3].feed(HEALTH, turns=5)
+        found = [[each.status for each in wire.responses()] for wire in wires]
+        assert found == [[], [], [503], [200]]
+        (refused,) = wires[2].responses()
+        assert refused.headers[b"retry-after"] == b"1"
+        assert not refused.closes
+        stage.released.set()
+        await received(wires[0], 1)
+        await wires[2].feed(call("echo"))
+        assert [each.status for each in await received(wires[2], 2)] == [503, 200]
+        for each in wires:
+            await each.lose()
+        await http.close(0)
 
     run(act)
 

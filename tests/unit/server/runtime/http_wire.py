@@ -1,0 +1,121 @@
+"""A client of HTTP on a real socket: one connection, requests in order, responses in full."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from tests.fuzz.strict_http import Malformed, Response, read_responses
+from tests.unit.transports.http.plain import INFO, META, PER_REQUEST, WAIT, message
+
+__all__ = ["META", "HttpWire", "call", "fetch", "initialize"]
+
+
+class HttpWire:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._methods: list[str] = []
+        self._got = b""
+
+    @classmethod
+    async def open(cls, port: int, host: str = "127.0.0.1", **options: Any) -> HttpWire:
+        return cls(*await asyncio.open_connection(host, port, **options))
+
+    @classmethod
+    async def open_unix(cls, path: str) -> HttpWire:
+        return cls(*await asyncio.open_unix_connection(path))
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        host: str = "localhost",
+        **headers: str,
+    ) -> None:
+        self._methods.append(method)
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
+        if body is not None:
+            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self._writer.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))
+
+    async def answers(self, count: int) -> list[Response]:
+        """Return the responses so far, once so many are whole."""
+        async with asyncio.timeout(WAIT):
+            while True:
+                try:
+                    found = read_responses(self._got, self._methods, False)
+                except Malformed:
+                    found = []  # a part of one; at the end of the connection it is a fault
+                if len([each for each in found if each.is_whole]) >= count:
+                    return found
+                data = await self._reader.read(65536)
+                if not data:
+                    return read_responses(self._got, self._methods, True)
+                self._got += data
+
+    async def ask(
+        self, method: str, path: str, body: bytes | None = None, **given: str
+    ) -> Response:
+        self.send(method, path, body, **given)
+        return (await self.answers(len(self._methods)))[-1]
+
+    async def until(self, text: bytes) -> None:
+        """Read until a text has come."""
+        async with asyncio.timeout(WAIT):
+            while text not in self._got:
+                data = await self._reader.read(65536)
+                assert data, self._got
+                self._got += data
+
+    async def ended(self) -> bytes:
+        """Read to the end, and return everything."""
+        async with asyncio.timeout(WAIT):
+            try:
+                while data := await self._reader.read(65536):
+                    self._got += data
+            except ConnectionResetError:
+                pass
+        return self._got
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def fetch(
+    port: int, method: str, path: str, body: bytes | None = None, **given: str
+) -> Response:
+    """Return the response to one request, on a connection of its own."""
+    wire = await HttpWire.open(port)
+    try:
+        return await wire.ask(method, path, body, **given)
+    finally:
+        wire.close()
+
+
+def call(tool: str, id: Any = 1, **arguments: Any) -> dict[str, Any]:
+    """Return body and headers of a single request that calls a tool."""
+    params = {"name": tool, "arguments": arguments, "_meta": META}
+    return {
+        "body": message("tools/call", params, id),
+        "mcp_protocol_version": PER_REQUEST,
+        "mcp_method": "tools/call",
+        "mcp_name": tool,
+    }
+
+
+def initialize(revision: str = "2025-11-25") -> bytes:
+    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": INFO}
+    return message("initialize", params)
+
+
+def text_of(answered: Response) -> str:
+    """Return the text that a tool has answered with."""
+    found: str = json.loads(answered.body)["result"]["content"][0]["text"]
+    return found

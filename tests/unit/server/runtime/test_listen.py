@@ -1,0 +1,52 @@
+"""`Server.listen`: which listener an address gets, and what does not go with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trunkline import HttpLimits, HttpSettings, Server, SocketLimits
+from trunkline.server.runtime.http_listener import HttpListener
+from trunkline.server.runtime.listen import address_of
+from trunkline.server.runtime.listener import ServerListener
+from trunkline.transports.addresses import Http, Tcp, Unix
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ("http://127.0.0.1:8000/mcp", Http("127.0.0.1", 8000, "/mcp")),
+        ("http+unix:/run/x", Http(unix="/run/x")),
+        ("tcp://127.0.0.1:9000", Tcp("127.0.0.1", 9000)),
+        ("unix:/run/x", Unix("/run/x")),
+        (Tcp("127.0.0.1", 9000), Tcp("127.0.0.1", 9000)),
+    ],
+)
+def test_a_text_is_parsed_and_an_address_is_taken_as_it_is(given: Any, address: Any) -> None:
+    assert address_of(given) == address
+
+
+def test_what_is_not_an_address_is_refused() -> None:
+    with pytest.raises(TypeError, match="listens on an Http, a Tcp, a Unix or a text, not int"):
+        address_of(8000)
+    with pytest.raises(ValueError, match="ftp"):
+        address_of("ftp://127.0.0.1:21")
+
+
+def test_each_address_has_its_listener() -> None:
+    app = Server("listens")
+    assert isinstance(app.listen("http://127.0.0.1:0/mcp"), HttpListener)
+    assert isinstance(app.listen("http://127.0.0.1:0/mcp", limits=HttpLimits()), HttpListener)
+    assert isinstance(app.listen("tcp://127.0.0.1:0"), ServerListener)
+    assert isinstance(app.listen("tcp://127.0.0.1:0", limits=SocketLimits()), ServerListener)
+
+
+def test_limits_and_settings_of_the_other_kind_are_refused() -> None:
+    app: Any = Server("listens")
+    with pytest.raises(TypeError, match="the limits of an HTTP listener are HttpLimits"):
+        app.listen("http://127.0.0.1:0/mcp", limits=SocketLimits())
+    with pytest.raises(TypeError, match="the limits of a socket listener are SocketLimits"):
+        app.listen("tcp://127.0.0.1:0", limits=HttpLimits())
+    with pytest.raises(TypeError, match="HttpSettings are for http:// addresses, not for tcp://"):
+        app.listen("tcp://127.0.0.1:0", http=HttpSettings())

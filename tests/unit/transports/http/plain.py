@@ -1,0 +1,266 @@
+"""An HTTP endpoint without sockets: requests and responses are plain calls.
+
+`PlainResponder` is what the HTTP server would be, and fails a test that writes what is not one
+response. `serving` is a server behind an endpoint, with a clock that a test sets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from trunkline import HttpLimits, HttpSettings, Server
+from trunkline.server.dispatch.log_limit import LogLimit
+from trunkline.server.runtime.http_service import HttpService
+from trunkline.transports.http.admission import Admission, Refusal
+from trunkline.transports.http.endpoint import Endpoint
+from trunkline.transports.http.exchange import Exchange, Headers
+from trunkline.transports.http.request import HttpRequest
+
+PER_REQUEST: Final = "2026-07-28"
+SESSION: Final = "2025-11-25"
+INFO: Final = {"name": "tests", "version": "1"}
+META: Final = {
+    "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": INFO,
+}
+# Seconds after which a test that hangs is ended.
+WAIT: Final = 30.0
+
+
+class PlainResponder:
+    """One response, as it is written."""
+
+    def __init__(self) -> None:
+        self.exchange: Exchange | None = None
+        self.is_gone = False
+        self.unread = 0
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.body = b""
+        self.is_stream = False
+        self.is_over = False
+
+    def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
+        assert not self.status, "a response was begun before"
+        self._begin(status, headers)
+        self.body = body
+        self._end()
+
+    def start(self, headers: Headers) -> None:
+        assert not self.status, "a response was begun before"
+        self._begin(200, headers)
+        self.is_stream = True
+
+    def write(self, data: bytes) -> None:
+        assert self.is_stream, "there is no stream"
+        assert not self.is_over, "the stream has ended"
+        if not self.is_gone:
+            self.body += data
+
+    def end(self) -> None:
+        assert self.is_stream, "there is no stream"
+        assert not self.is_over, "the stream has ended"
+        self._end()
+
+    def hang_up(self) -> None:
+        """Close the connection, as a client does."""
+        self.is_gone = True
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            exchange.disconnected()
+
+    def _begin(self, status: int, headers: Headers) -> None:
+        self.status = status
+        for name, value in headers:
+            assert name.decode() not in self.headers, "a header is sent twice"
+            self.headers[name.decode()] = value.decode()
+
+    def _end(self) -> None:
+        self.is_over, self.exchange = True, None
+
+    # What a test asks
+
+    @property
+    def json(self) -> Any:
+        assert self.headers["content-type"] == "application/json"
+        return json.loads(self.body)
+
+    @property
+    def events(self) -> list[tuple[str, Any]]:
+        """The id of each event, and the message in it; of an empty event None."""
+        assert self.headers["content-type"] == "text/event-stream"
+        found = []
+        for block in self.body.decode().split("\n\n"):
+            lines = [
+                line.partition(": ") for line in block.split("\n") if line[:1] not in ("", ":")
+            ]
+            if lines:
+                assert {name for name, _, _ in lines} <= {"id", "retry", "data"}
+                fields = {name: value for name, _, value in lines}
+                data = fields["data"]
+                found.append((fields.get("id", ""), json.loads(data) if data else None))
+        return found
+
+    @property
+    def messages(self) -> list[Any]:
+        """What was received, in whatever form."""
+        if self.headers.get("content-type") == "application/json":
+            return [self.json]
+        return [message for _, message in self.events if message is not None]
+
+    async def over(self) -> PlainResponder:
+        """Wait for the end of the response."""
+        async with asyncio.timeout(WAIT):
+            while not self.is_over:
+                await asyncio.sleep(0)
+        return self
+
+    async def received(self, count: int) -> list[Any]:
+        """Wait for so many messages."""
+        async with asyncio.timeout(WAIT):
+            while not self.status or len(self.messages) < count:
+                await asyncio.sleep(0)
+        return self.messages
+
+
+def request(
+    method: str = "POST",
+    path: str = "/mcp",
+    *,
+    client: str = "127.0.0.1",
+    extra: dict[str, str] | None = None,
+    **known: str | None,
+) -> HttpRequest:
+    """Return a request; `known` are the headers that have an attribute."""
+    given = {
+        "host": "localhost",
+        "content_type": "application/json" if method == "POST" else None,
+        **known,
+    }
+    values = {name: value.encode() for name, value in given.items() if value is not None}
+    headers = [(name.encode(), value.encode()) for name, value in (extra or {}).items()]
+    return HttpRequest(method, path, "", "1.1", headers, client, False, **values)
+
+
+def message(method: str, params: dict[str, Any] | None = None, id: Any = 1) -> bytes:
+    """Return a request, or a notification without an id."""
+    named = {} if id is None else {"id": id}
+    given = {} if params is None else {"params": params}
+    return json.dumps({"jsonrpc": "2.0", **named, "method": method, **given}).encode()
+
+
+class Plain:
+    """A server behind an endpoint, and what clients do with it."""
+
+    def __init__(self, app: Server, settings: HttpSettings, limits: HttpLimits) -> None:
+        loop = asyncio.get_running_loop()
+        self.app = app
+        self.now = 1000.0
+        self.service = HttpService(app._core, limits, LogLimit(loop, is_shared=True))
+        admission = Admission(settings, [("127.0.0.1", 8000)])
+        self.endpoint = Endpoint(
+            self.service, admission, settings, limits, "/mcp", lambda: self.now
+        )
+        self.service.on_session_end = self.endpoint.sessions.discard
+        self.responders: list[PlainResponder] = []
+
+    def send(self, asked: HttpRequest, body: Any = b"") -> PlainResponder:
+        """Send a request as the HTTP server would."""
+        responder = PlainResponder()
+        self.responders.append(responder)
+        refusal = self.endpoint.admit(asked)
+        if refusal is None:
+            self.endpoint.handle(asked, body, responder)
+        else:
+            assert isinstance(refusal, Refusal)
+            self.endpoint.refuse(responder, refusal, asked)
+        return responder
+
+    def single(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        id: Any = 1,
+        meta: dict[str, Any] = META,
+        **headers: Any,
+    ) -> PlainResponder:
+        """Send a single request of 2026-07-28."""
+        params = params or {}
+        extra = {"mcp-method": method, **headers.pop("extra", {})}
+        name = params.get("name") or params.get("uri") or params.get("taskId")
+        if name is not None:
+            extra["mcp-name"] = name
+        known = {"protocol_version": PER_REQUEST, **headers}
+        asked = request(extra=extra, **known)
+        return self.send(asked, message(method, {**params, "_meta": meta}, id))
+
+    def call(self, tool: str, **given: Any) -> PlainResponder:
+        """Call a tool, by a single request."""
+        arguments = given.pop("arguments", {})
+        return self.single("tools/call", {"name": tool, "arguments": arguments}, **given)
+
+    def open(self, revision: str = SESSION, **headers: Any) -> Session:
+        """Open a session."""
+        params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": INFO}
+        opened = self.send(request(**headers), message("initialize", params))
+        assert opened.status == 200, opened.body
+        session = Session(self, opened, revision, headers)
+        assert session.tell("notifications/initialized").status == 202
+        return session
+
+
+class Session:
+    """A session of a client."""
+
+    def __init__(
+        self, plain: Plain, opened: PlainResponder, revision: str, headers: dict[str, Any]
+    ) -> None:
+        self.plain = plain
+        self.opened = opened
+        self.id = opened.headers["mcp-session-id"]
+        self.headers = {**headers, "session_id": self.id, "protocol_version": revision}
+        self.http = plain.endpoint.sessions._sessions[self.id]
+
+    def ask(
+        self, method: str, params: dict[str, Any] | None = None, *, id: Any = 2, **headers: Any
+    ) -> PlainResponder:
+        asked = request(**{**self.headers, **headers})
+        return self.plain.send(asked, message(method, params, id))
+
+    def call(self, tool: str, *, id: Any = 2, **given: Any) -> PlainResponder:
+        arguments, meta = given.pop("arguments", {}), given.pop("meta", None)
+        params = {"name": tool, "arguments": arguments, **({"_meta": meta} if meta else {})}
+        return self.ask("tools/call", params, id=id, **given)
+
+    def tell(self, method: str, params: dict[str, Any] | None = None) -> PlainResponder:
+        return self.ask(method, params, id=None)
+
+    def get(self, last_event_id: str | None = None, **headers: Any) -> PlainResponder:
+        known = {**self.headers, "last_event_id": last_event_id, **headers}
+        return self.plain.send(request("GET", **known))
+
+    def delete(self, **headers: Any) -> PlainResponder:
+        return self.plain.send(request("DELETE", **{**self.headers, **headers}))
+
+
+@asynccontextmanager
+async def serving(
+    app: Server, settings: HttpSettings | None = None, limits: HttpLimits | None = None
+) -> AsyncIterator[Plain]:
+    """Serve; at the end every response has ended and nothing is left."""
+    async with asyncio.timeout(WAIT), app._core.opened():
+        plain = Plain(app, settings or HttpSettings(), limits or HttpLimits())
+        yield plain
+        await plain.service.close()
+        assert all(each.is_over or each.is_gone for each in plain.responders)
+        assert not len(plain.endpoint.sessions)
+        core = app._core
+        assert (core.in_flight, core.budget.used, len(core.connections)) == (0, 0, 0)
+        for client in plain.service._clients.values():
+            assert (client.in_flight, client.budget.used) == (0, 0)
