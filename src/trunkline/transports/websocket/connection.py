@@ -5,8 +5,8 @@ an asyncio transport. The two sides differ in how a connection begins: `client` 
 
 The rules that live here, and only here:
 
-* A message is one text message; a binary one ends the connection with 1003, text that is not UTF-8
-  with 1007.                                                   [RFC 6455, sections 5.6 and 8.1]
+* A message is one text message. A binary one ends the connection with 1003; one that is not UTF-8
+  is delivered, so that it is answered, and ends it with 1007.  [RFC 6455, sections 5.6 and 8.1]
 * A message over the limit is delivered as an `Oversize`, so that it is answered, and the connection
   then ends with 1009: the rest of the message cannot be skipped in bounded time.
 * Fragments are joined, and bounded in number: empty ones take no room in the limit. Control frames
@@ -302,11 +302,10 @@ class WebSocketTransport(asyncio.BufferedProtocol):
             self._fail(CloseCode.POLICY_VIOLATION, "too many control frames")
 
     def _receive(self, message: bytes) -> None:
-        if not (message.isascii() or _is_utf8(message)):
-            self._fail(CloseCode.INVALID_DATA, "the text is not UTF-8")
-            return
         self.received += len(message) or 1
         self._deliver(message)
+        if not (message.isascii() or _is_utf8(message)):
+            self._fail(CloseCode.INVALID_DATA, "the text is not UTF-8")
 
     def _deliver(self, frame: Received, route: Any = None) -> None:
         if self._is_reported:
