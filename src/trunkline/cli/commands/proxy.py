@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ...redaction import show
 from ...spec.revisions import REVISIONS
 from ..command import UsageError
-from ..connect.target import ADDRESSES, FRAMINGS, add_env, check_tls, parse_target
+from ..connect.target import ADDRESSES, FRAMINGS, add_env, check_options, parse_target
 from ..output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _ends(options: argparse.Namespace) -> _Ends:
     source = _source(words[0], options) if words and words[0] != "stdio" else None
     if source is None and _source_tls(options):
         raise UsageError("the --source-tls-… options need a SOURCE of the form tls://HOST:PORT")
-    check_tls(options, options.target)
+    check_options(options, options.target)
     return _Ends(source, parse_target(options))
 
 
