@@ -112,9 +112,10 @@ limits: $(READY) ## Print the costs that are limited without a clock: calls, mod
 interop: $(INTEROP_READY) ## Talk to the official SDK over stdio, in both directions and both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 
-conformance: $(CONFORMANCE_READY) ## Run the official conformance suites against examples/everything_server.py
+conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --asgi
+	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --client
 
 docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.html
 	@rm -rf site

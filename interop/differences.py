@@ -21,6 +21,7 @@ CORE: Final = Window(V2025_11_25, V2026_07_28)
 # Reasons that several rows have.
 NO_SUBSCRIBE: Final = "it has no resources/subscribe"
 NO_END: Final = "it keeps its streams to itself, and gives no way to end one"
+DEFAULTS: Final = "over HTTP it declares what it derives, and takes no options for the rest"
 NO_TASKS: Final = "it has no tasks of 2025-11-25, and no place for them: extensions came later"
 
 
@@ -81,6 +82,12 @@ DIFFERENCES: Final = (
         ANY,
         "it answers code 0 with a handshake and -32603 without, where -32602 is asked for",
     ),
+    Difference("low-level HTTP", "that lists change is declared", HANDSHAKE, DEFAULTS),
+    Difference("low-level HTTP", "a task is followed", CORE, DEFAULTS),
+    Difference("low-level HTTP", "a task is cancelled", CORE, DEFAULTS),
+    Difference("low-level HTTP", "a task asks", CORE, DEFAULTS),
+    Difference("low-level HTTP", "tasks are listed", CORE, DEFAULTS),
+    Difference("low-level HTTP", "a task of nobody is refused", CORE, DEFAULTS),
 )
 
 

@@ -6,7 +6,6 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -36,7 +35,7 @@ from trunkline.spec.revisions import (
     Window,
 )
 
-from .checks import ANY, Checks, expect, raised, until
+from .checks import ANY, Checks, Place, expect, raised, until
 from .menu import (
     ANSWERS,
     DECLINE,
@@ -88,10 +87,9 @@ class Talk:
     """One connection: the client, what was heard on it, and what it was asked."""
 
     def __init__(
-        self, command: list[str], revision: str | None, probe_timeout: float, answers: bool
+        self, place: Place, revision: str | None, probe_timeout: float, answers: bool
     ) -> None:
-        # Of `tee`, which the command begins with.
-        self.recording = Path(command[3])
+        self.recording = place.recording
         self.logs: list[Any] = []
         self.lists: list[str] = []
         self.updated: list[str] = []
@@ -108,7 +106,7 @@ class Talk:
             "on_elicit_url": self.visit,
         }
         self.client = Client(
-            Stdio(command),
+            place.url or Stdio(list(place.command)),
             revision=revision,
             name="ours",
             timeout=5.0,
@@ -177,13 +175,13 @@ class Talk:
 
 @asynccontextmanager
 async def opened(
-    command: list[str], revision: str | None, probe_timeout: float, *, answers: bool = True
+    place: Place, revision: str | None, probe_timeout: float, *, answers: bool = True
 ) -> AsyncIterator[Talk]:
     """Open a connection, in a revision or in whichever is found.
 
     One that does not answer can be asked nothing, and says so.
     """
-    talk = Talk(command, revision, probe_timeout, answers)
+    talk = Talk(place, revision, probe_timeout, answers)
     async with talk.client:
         yield talk
 

@@ -82,7 +82,7 @@ def sent(path: Path, sender: str, method: str | None = None) -> list[dict[str, A
     found: list[dict[str, Any]] = []
     with path.open(encoding="utf-8") as lines:
         for entry in read_trace(lines):
-            if isinstance(entry, TraceEntry) and entry.sender == sender:
+            if isinstance(entry, TraceEntry) and entry.sender == sender and entry.raw:
                 message = json.loads(str(entry.raw))
                 if "method" in message and method in (None, message["method"]):
                     found.append(message)

@@ -18,11 +18,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TextIO
 
-from .checks import Check, describe
+from .checks import Check, Place, describe
 from .differences import DIFFERENCES, difference
 from .exchanges import PARTS, Exchange, exchanges
+from .http.process import ended, free_port, served
+from .http.relay import Relay
 from .recordings import (
     PROVOKED,
     all_ended,
@@ -38,7 +40,7 @@ from .recordings import (
 # What one check, one exchange and all of it may take, in seconds.
 CHECK_LIMIT: Final = 12.0
 EXCHANGE_LIMIT: Final = 40.0
-LIMIT: Final = 110.0
+LIMIT: Final = 240.0
 AT_ONCE: Final = 3
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -63,19 +65,20 @@ async def hold(exchange: Exchange, folder: Path) -> tuple[list[Outcome], list[st
     """Hold one exchange; return what became of it, and the judge's word on ours and theirs."""
     name = "".join(c if c.isalnum() else "-" for c in exchange.name)
     path = folder / f"{name}.jsonl"
-    command = [sys.executable, "-m", "interop.tee", str(path), sys.executable, "-m"]
-    if exchange.way:
-        command += ["interop.proxied", exchange.way]
     outcomes: list[Outcome] = []
     try:
         with (folder / f"{name}.tee.log").open("w") as log:
             async with asyncio.timeout(EXCHANGE_LIMIT):
-                await _talk(exchange, [*command, *exchange.server], log, outcomes)
+                if exchange.listener:
+                    await _talk_by_http(exchange, path, log, outcomes)
+                else:
+                    await _talk_by_stdio(exchange, path, log, outcomes)
     except Exception as error:  # noqa: BLE001  # whatever it is, the next exchange has its turn
         step = "it closes" if outcomes else "it connects"
         outcomes.append(Outcome(exchange, step, "FAIL", describe(error)))
     finally:
-        outcomes.append(await _after(exchange, "the server ends by itself", all_ended(path)))
+        if not exchange.listener:
+            outcomes.append(await _after(exchange, "the server ends by itself", all_ended(path)))
         if exchange.way:
             outcomes.append(await _after(exchange, SAME, all_the_same(path)))
         _kill(path)
@@ -85,14 +88,38 @@ async def hold(exchange: Exchange, folder: Path) -> tuple[list[Outcome], list[st
     errors = summed_up(found.errors())
     verdict: Literal["pass", "FAIL"] = "FAIL" if errors else "pass"
     outcomes.append(Outcome(exchange, "what we sent is in order", verdict, " | ".join(errors)))
-    differing = disagreements(path)
-    verdict = "FAIL" if differing else "pass"
-    outcomes.append(Outcome(exchange, AGREE, verdict, " | ".join(differing[:5])))
+    if not exchange.listener:
+        differing = disagreements(path)
+        verdict = "FAIL" if differing else "pass"
+        outcomes.append(Outcome(exchange, AGREE, verdict, " | ".join(differing[:5])))
     return outcomes, summed_up(found.ours), summed_up(found.theirs)
 
 
-async def _talk(exchange: Exchange, command: list[str], log: Any, outcomes: list[Outcome]) -> None:
-    async with exchange.open(command, log) as talk:
+async def _talk_by_stdio(
+    exchange: Exchange, path: Path, log: TextIO, outcomes: list[Outcome]
+) -> None:
+    command = [sys.executable, "-m", "interop.tee", str(path), sys.executable, "-m"]
+    if exchange.way:
+        command += ["interop.proxied", exchange.way]
+    await _talk(exchange, Place(path, [*command, *exchange.server]), log, outcomes)
+
+
+async def _talk_by_http(
+    exchange: Exchange, path: Path, log: TextIO, outcomes: list[Outcome]
+) -> None:
+    port, printed = free_port(), path.with_suffix(".server.log")
+    command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
+    async with served(command, port, printed) as process:
+        async with Relay(port, path) as relay:
+            place = Place(path, url=f"http://127.0.0.1:{relay}/mcp")
+            await _talk(exchange, place, log, outcomes)
+        # Ours logs no traceback; theirs log what a check provokes.
+        stopped = ended(process, printed, is_quiet=exchange.ours == "server")
+        outcomes.append(await _after(exchange, "the server stops", stopped))
+
+
+async def _talk(exchange: Exchange, place: Place, log: TextIO, outcomes: list[Outcome]) -> None:
+    async with exchange.open(place, log) as talk:
         spoken = talk.revision
         is_right = spoken == exchange.revision
         note = "" if is_right else f"in {spoken}, not {exchange.revision}"

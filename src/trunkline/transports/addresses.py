@@ -10,6 +10,8 @@ The rules that live here, and only here:
 * An address is complete: a host and a port, or a path. There are no defaults, so that a server
   does not listen on every network because a part was left out. The exception is the port of a
   URL, 80 for `http` and 443 for `https`.  [RFC 9110, sections 4.2.1 and 4.2.2]
+* A URL without a path names the root, `/`.  [RFC 9110, section 4.2.3]
+  A server does not listen there by omission: it needs a path.
 * The path of an HTTP endpoint is compared as it is written, so it has one spelling: no dot
   segments, no query and no fragment.
 * A client verifies the certificate against the system's trust store and the host name it
@@ -247,15 +249,21 @@ class Http:
         return HttpTransport(self, policy, self.options or HttpOptions())
 
 
-def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix | Http:
+def parse_address(
+    text: str, *, tls: Tls | None = None, listening: bool = False
+) -> Tcp | Unix | Http:
     """Return the address that a text names; `tls` is used for `tls://` and `https://`.
 
     Raises:
-        ValueError: the text is not an address; the message shows the forms.
+        ValueError: the text is not an address, or it is for `listening` and has no path; the
+            message shows the forms.
     """
     for scheme in ("http", "https"):
         if text.startswith(f"{scheme}://"):
-            return _http_url(text, scheme, (tls or True) if scheme == "https" else False)
+            made = _http_url(text, scheme, (tls or True) if scheme == "https" else False)
+            if listening and "/" not in text.removeprefix(f"{scheme}://"):
+                raise ValueError(f"{show(text)} needs a path, as in {scheme}://127.0.0.1:8000/mcp")
+            return made
     if text.startswith("http+unix:"):
         file, path = text.removeprefix("http+"), _HTTP_PATH
         if ":/" in file.removeprefix("unix:"):
@@ -303,9 +311,7 @@ def _unix_address(text: str) -> Unix:
 
 
 def _http_url(text: str, scheme: str, tls: bool | Tls) -> Http:
-    authority, slash, path = text.removeprefix(f"{scheme}://").partition("/")
-    if not slash:
-        raise ValueError(f"{show(text)} needs a path, as in {scheme}://127.0.0.1:8000/mcp")
+    authority, _, path = text.removeprefix(f"{scheme}://").partition("/")
     has_port = ":" in authority.rpartition("]")[2]
     if authority and not has_port:
         authority = f"{authority}:{_HTTPS_PORT if tls else _HTTP_PORT}"

@@ -24,7 +24,7 @@ from trunkline.transports.http.request import HttpRequest
 T = TypeVar("T")
 
 # Seconds after which a receive fails; far beyond what any needs, on a busy machine too.
-WAIT: Final = 30.0
+WAIT: Final = 8.0
 # Seconds between two looks of the server at its timeouts, in place of one second.
 TICK: Final = 0.02
 

@@ -27,7 +27,7 @@ def address_of(given: object) -> Http | Tcp | Unix:
         TypeError: it is not an address at all.
     """
     if isinstance(given, str):
-        return parse_address(given)
+        return parse_address(given, listening=True)
     if not isinstance(given, Http | Tcp | Unix):
         kind = type(given).__name__
         raise TypeError(f"a server listens on an Http, a Tcp, a Unix or a text, not {kind}")

@@ -60,7 +60,6 @@ READY_PATH: Final = "/readyz"
 # JSON-RPC "invalid request": the code of an error that has no code of its own.
 _INVALID_REQUEST: Final = -32600
 _JSON_TYPE: Final = b"application/json"
-_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
 
 
 class Service(Protocol):
@@ -123,6 +122,9 @@ def error_body(message: str, code: int = _INVALID_REQUEST, id: int | str | None 
 
 class Endpoint:
     """The routes of one listener."""
+
+    # The answer to what opens something while the server stops.
+    STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
 
     def __init__(
         self,
@@ -322,7 +324,7 @@ class Endpoint:
     ) -> None:
         service, version, id = self.service, request.protocol_version, request.session_id
         if not service.is_ready:
-            self.refuse(responder, _STOPPING, request)
+            self.refuse(responder, self.STOPPING, request)
         elif request.method != "POST":
             self._session_request(request, responder, principal)
         elif version is not None and version not in service.handshake:
@@ -448,12 +450,12 @@ class Endpoint:
             self.refuse(responder, refusal, request)
             return
         encoded = [event_of(frame, b"%d-%d" % (place[0], number)) for number, frame in events]
-        exchange = session.find(place[0])
+        exchange, extra = session.find(place[0]), self.cors(request)
         if exchange is not None:
             responder.exchange = exchange
-            exchange.attach(responder, encoded, self._clock())
+            exchange.attach(responder, encoded, self._clock(), extra)
         else:
-            responder.respond(200, b"".join(encoded), STREAM_HEADERS)
+            responder.respond(200, b"".join(encoded), STREAM_HEADERS + extra)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -483,10 +485,12 @@ async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[i
         return None
     before = -1
     while True:
-        events = await session.log.read(stream, after)
         exchange = session.find(stream)
+        events = await session.log.read(stream, after)
         if events is None:
             return None
+        if exchange is not None and exchange.is_done:
+            continue  # it ended while the store was read, and its last event is kept now
         if exchange is None:
             return events or None
         if after + len(events) == exchange.last_event:

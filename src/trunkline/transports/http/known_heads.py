@@ -77,7 +77,8 @@ class _Head(NamedTuple):
     request: HttpRequest
 
     def __repr__(self) -> str:
-        return f"_Head({self.request!r})"  # the others have values of headers
+        # Without the text, which has tokens and session ids.
+        return f"<_Head, {len(self.parts)} values vary>"
 
 
 class KnownHeads:

@@ -8,6 +8,8 @@ The rules that live here, and only here:
   is unknown, and the error says so.              [RFC 9110, section 9.2.2]
 * A stream of a session that breaks is resumed by GET, after the delay that the server asked for.
                                                   [MCP 2025-11-25, basic/transports]
+* A redirect is followed within the origin, with the same method: elsewhere it would carry the
+  headers of the caller to a stranger.
 * An HTTP error with a JSON-RPC error in its body is the answer to the request, whatever its id.
 """
 
@@ -53,6 +55,9 @@ _READS: Final = frozenset(
 )
 # Bytes of an error response that is not a JSON-RPC message; they are not shown.
 _MAX_ERROR_BYTES: Final = 64 * 1024
+# Redirects that keep the method, and how many in a row.
+_REDIRECTS: Final = (307, 308)
+_MAX_REDIRECTS: Final = 3
 # Statuses with which a server of HTTP+SSE refuses `initialize`.  [MCP 2025-11-25, basic/transports]
 _OLD_SERVER: Final = (400, 404, 405)
 _MEMBERS: Final = {"name": "name", "uri": "uri", "taskId": "task_id"}
@@ -91,6 +96,10 @@ class Post:
         self._status = 0
         self._kind = b""
         self._retry_after: float | None = None
+        self._location: bytes | None = None
+        # Where it goes: the endpoint, or where a redirect led.
+        self._path: bytes | None = None
+        self._redirects = 0
         self._session_id: bytes | None = None
         self._parts: list[bytes] = []
         self._size = 0
@@ -132,7 +141,7 @@ class Post:
         self._connection = connection
         self._attempts += 1
         self._parts, self._size, self._status = [], 0, 0
-        request = self._transport.request(b"POST", self._headers(), self.frame)
+        request = self._transport.request(b"POST", self._headers(), self.frame, self._path)
         self._transport.count(len(request))
         connection.send(request, self)
 
@@ -174,6 +183,8 @@ class Post:
                 self._session_id = value
             elif name == b"retry-after":
                 self._retry_after = _seconds(value)
+            elif name == b"location":
+                self._location = value
         if status == 200 and self._kind == _EVENTS:
             self._reader = EventReader(self._transport.message_limit, empty=True)
 
@@ -234,7 +245,7 @@ class Post:
         status = self._status
         if self._reader is not None:
             self._stream_ended()
-        elif status == 200 and self._kind == _JSON:
+        elif status == 200 and self._kind == _JSON and self.ids:
             self._take_json()
         elif status in (202, 204) or (status == 200 and not self.ids):
             self._accepted()
@@ -266,6 +277,8 @@ class Post:
     def _refused(self) -> None:
         """React to an error status."""
         status, transport = self._status, self._transport
+        if status in _REDIRECTS and self._follow_redirect():
+            return
         wait = self._retry_after
         if status in (429, 503) and wait is not None and self._may_retry(wait):
             self._retries += 1
@@ -294,6 +307,17 @@ class Post:
         self._finish()
         self._answered.add(id)
         self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}))
+
+    def _follow_redirect(self) -> bool:
+        """Send to another path of the same origin; return False if the redirect leads elsewhere."""
+        path = self._transport.path_of(self._location)
+        if path is None or self._redirects >= _MAX_REDIRECTS:
+            return False
+        self._redirects += 1
+        self._path = path
+        self._attempts = 0
+        self.start()
+        return True
 
     def _may_retry(self, wait: float) -> bool:
         options = self._transport.options

@@ -10,7 +10,6 @@ The rules that live here, and only here:
                                   [MCP 2026-07-28, basic/transports/streamable-http]
 * The session id of `initialize` is sent with all that follows, and so is the negotiated version.
   404 means that the session has ended.         [MCP 2025-11-25, basic/transports]
-* Redirects are not followed: they would carry the headers of the caller elsewhere.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urljoin, urlsplit
 
 from msgspec import UNSET, Raw
 
@@ -265,6 +265,16 @@ class HttpTransport:
             len(body),
             body,
         )
+
+    def path_of(self, location: bytes | None) -> bytes | None:
+        """Return path and query of a redirect, or None if it leads to another origin."""
+        if location is None or not location.isascii():
+            return None
+        base = urlsplit(str(self._address))
+        url = urlsplit(urljoin(str(self._address), location.decode("ascii")))
+        if (url.scheme, url.netloc) != (base.scheme, base.netloc) or not url.path:
+            return None
+        return f"{url.path}?{url.query}".rstrip("?").encode("ascii")
 
     @property
     def session_head(self) -> bytes:
