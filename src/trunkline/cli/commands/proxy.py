@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ...redaction import show
 from ...spec.revisions import REVISIONS
 from ..command import UsageError
-from ..connect.target import ADDRESSES, FRAMINGS, add_env, check_options, parse_target
+from ..connect.target import ADDRESSES, FRAMINGS, add_env, add_headers, check_options, parse_target
 from ..output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="largest message to forward, in bytes, or as 512K, 64M or 1G; default: 256M",
     )
     add_env(parser)
+    add_headers(parser)
     parser.add_argument(
         "--tls-ca", metavar="FILE", help="CA certificates for the server; default: the system's"
     )

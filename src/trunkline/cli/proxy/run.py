@@ -17,7 +17,7 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import TransportError
 from ...jsonrpc.limits import Limits
 from ...jsonrpc.policy import Policy
+from ...transports.addresses import Http
 from ...transports.base import HIGH_WATER, ignore
 from ...transports.io.thread import ThreadWriter
 from ...transports.relay import Relay
@@ -33,10 +34,10 @@ from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, UNREACHABLE
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
-    from ...transports.base import Address, Transport
+    from ...transports.base import Address, Frame, Transport
     from ...transports.sockets.connection import AcceptedSocket
     from ..recording import Recording
-    from .observer import ProxyObserver, Side
+    from .observer import ConnectionObserver, ProxyObserver, Side
 
 __all__ = ["join"]
 
@@ -180,12 +181,19 @@ class _ProxyRun:
 
     def _policy(self, framing: Any) -> Policy:
         size = self._options.max_size
-        return Policy(framing=framing, limits=Limits(stdio=size, tcp=size, unix=size))
+        return Policy(
+            framing=framing, limits=Limits(stdio=size, tcp=size, unix=size, http=size, sse=size)
+        )
 
     def _server(self) -> Transport:
         target = self._target.transport(self._policy(self._options.target_framing))
         if hasattr(target, "on_stderr"):
             target.on_stderr = self._put
+        if isinstance(self._target, Http):
+            # Imported here: most proxies start a command.
+            from .http_target import HttpTarget
+
+            return HttpTarget(target, self.say)  # type: ignore[arg-type]  # that of an Http
         return target
 
     async def _join(
@@ -196,7 +204,7 @@ class _ProxyRun:
         if self._observer is not None:
             sides: dict[Side, object] = {"client": source, "server": target}
             observer = self._observer.connection(number, source.name, target.name, sides)
-        hear = None if observer is None else observer.receive
+        hear = None if observer is None else self._listener(observer, source, target)
         try:
             ending = await Relay(source, target, hear=hear, linger=linger).run()
         except TransportError as error:
@@ -205,6 +213,20 @@ class _ProxyRun:
             if observer is not None:
                 observer.end()
         return None if ending.by == "source" else ending.error
+
+    def _listener(
+        self, observer: ConnectionObserver, source: Transport, target: Transport
+    ) -> Callable[[Side, Frame], object]:
+        """Return what a relay calls with each frame; what HTTP adds is recorded by `target`."""
+        if not isinstance(self._target, Http):
+            return observer.receive
+        # Imported here, as above.
+        from .http_record import HttpRecorder
+
+        options = self._target.options
+        headers = () if options is None else options.headers
+        target.recorder = HttpRecorder(observer, headers, records_requests=True)  # type: ignore[attr-defined]  # an HttpTarget
+        return ignore
 
     async def _pipe(self) -> None:
         """Serve the client that started us."""
