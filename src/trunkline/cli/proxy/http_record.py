@@ -64,7 +64,7 @@ class HttpRecorder:
     """Records the requests to one server, for one connection of the proxy.
 
     With `records_requests` the messages of the client are recorded as they are sent. Without, they
-    are recorded where they arrive over HTTP, and `stream` is their stream.
+    are recorded where they arrive over HTTP.
     """
 
     def __init__(
@@ -74,7 +74,6 @@ class HttpRecorder:
         *,
         records_requests: bool,
     ) -> None:
-        self.stream: int | None = None
         self._observer = observer
         self._secret = frozenset(each.lower() for each in headers)
         self._records_requests = records_requests
@@ -82,11 +81,9 @@ class HttpRecorder:
         # Streams of frames that are about to be sent, by the identity of the frame.
         self._expected: dict[int, int] = {}
 
-    def expect(self, frame: bytes) -> None:
-        """Note the stream of a frame that arrived over HTTP."""
-        if self.stream is not None:
-            self._expected[id(frame)] = self.stream
-            self.stream = None
+    def expect(self, frame: Frame, stream: int) -> None:
+        """Note the stream of a frame that arrived over HTTP and is about to be sent."""
+        self._expected[id(frame)] = stream
 
     def unsent(self, frame: bytes) -> None:
         """Record a message of the client that cannot be sent."""
@@ -136,6 +133,7 @@ class HttpRecorder:
         asyncio.get_running_loop().call_soon(self._ended, origin)
 
     def _ended(self, origin: object) -> None:
+        self._expected.pop(id(getattr(origin, "frame", None)), None)  # it was never sent
         stream = self._streams.pop(origin, None)
         if stream is not None and stream.head is not None:
             self._observer.receive("server", b"", http=stream.head, stream=stream.number)
