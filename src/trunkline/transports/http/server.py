@@ -881,7 +881,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _close_in_order(self) -> None:
         """Close after the client has read: data that is not read would reset the connection."""
         self._state = _CLOSING
-        self._since = self.server.now
+        # Not `now` of the last look, which may be as long ago as the client is given.
+        self._since = self.server.loop.time()
         transport = self._transport
         if transport is None:
             return
