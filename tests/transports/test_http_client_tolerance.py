@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from trunkline import Client, RemoteProtocolError
+from trunkline.transports.addresses import Http
+from trunkline.transports.http.client.pool import IDLE_TIMEOUT_S, ConnectionPool
 
 INITIALIZED = {
     "protocolVersion": "2025-11-25",
@@ -96,4 +98,33 @@ def test_an_error_that_is_not_of_json_rpc_is_told_by_its_status(error: Any) -> N
             with pytest.raises(RemoteProtocolError, match="401"):
                 await Client(url, revision="2026-07-28").connect()
 
+    asyncio.run(main())
+
+
+def test_a_connection_that_was_idle_for_too_long_is_not_used_though_no_timer_has_run() -> None:
+    async def main() -> None:
+        closed = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            closed.set()
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
+            address = Http("127.0.0.1", listener.sockets[0].getsockname()[1])
+            pool = ConnectionPool(
+                address, connections=2, connect_timeout=10, context=None, proxy=None
+            )
+            old, fresh = await pool.open(), await pool.open()
+            pool._freed(old)
+            pool._freed(fresh)
+            # As if the event loop had been blocked since.
+            old.idle_since -= IDLE_TIMEOUT_S
+            assert pool.take() is fresh
+            assert pool.take() is None
+            await asyncio.wait_for(closed.wait(), 10)
+            await pool.close()
+
+    # uvicorn, hypercorn and Node close a connection that is idle for 5 s.
+    assert IDLE_TIMEOUT_S < 5
     asyncio.run(main())
