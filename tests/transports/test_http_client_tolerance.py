@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -22,6 +22,35 @@ INITIALIZED = {
 # Status, headers and body of a response.
 Response = tuple[int, dict[str, str], Any]
 Answer = Callable[[str, dict[str, Any]], Response]
+
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(serve: Serve) -> AsyncIterator[int]:
+    """Serve connections on a port, and leave none of them behind."""
+    running: set[asyncio.Task[Any]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        running.add(task)
+        try:
+            await serve(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client closed a connection that it did not need
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+            running.discard(task)
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as listener:
+        yield listener.sockets[0].getsockname()[1]
+        async with asyncio.timeout(10):
+            while running:
+                await asyncio.wait(running)
 
 
 class Scripted:
@@ -43,15 +72,14 @@ class Scripted:
         lines += [f"{name}: {value}" for name, value in headers.items()]
         writer.write("".join(f"{line}\r\n" for line in [*lines, ""]).encode() + text)
         await writer.drain()
-        writer.close()
 
 
 @asynccontextmanager
 async def scripted(answer: Answer) -> AsyncIterator[tuple[str, Scripted]]:
     """Serve; yield the URL, without a path, and the server."""
     server = Scripted(answer)
-    async with await asyncio.start_server(server.serve, "127.0.0.1", 0) as listener:
-        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", server
+    async with listening(server.serve) as port:
+        yield f"http://127.0.0.1:{port}", server
 
 
 def reply(message: dict[str, Any], result: Any) -> dict[str, Any]:
@@ -108,12 +136,10 @@ def test_a_connection_that_was_idle_for_too_long_is_not_used_though_no_timer_has
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read()
             closed.set()
-            writer.close()
 
-        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
-            address = Http("127.0.0.1", listener.sockets[0].getsockname()[1])
+        async with listening(serve) as port:
             pool = ConnectionPool(
-                address, connections=2, connect_timeout=10, context=None, proxy=None
+                Http("127.0.0.1", port), connections=2, connect_timeout=10, context=None, proxy=None
             )
             old, fresh = await pool.open(), await pool.open()
             pool._freed(old)
