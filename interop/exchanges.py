@@ -47,6 +47,7 @@ PARTS: Final = {
     "K": "over HTTP: the client of the TypeScript SDK, and our server",
     "L": "over HTTP: our client, and FastMCP",
     "M": "over HTTP: the client of FastMCP, and our server",
+    "N": "over HTTP+SSE of 2024-11-05: our client and the official MCPServer, and the other way",
 }
 # Revisions with sessions over HTTP.
 SESSIONS: Final = (V2025_03_26, V2025_06_18, V2025_11_25)
@@ -119,6 +120,11 @@ class Exchange(NamedTuple):
     way: Literal["", "stdio", "unix"] = ""
     # What starts the server, if it listens on a port: see `http.serve`.
     listener: Literal["", "python", "node"] = ""
+
+    @property
+    def is_old_sse(self) -> bool:
+        """Whether it is over HTTP+SSE of 2024-11-05."""
+        return "sse" in self.server
 
     @property
     def name(self) -> str:
@@ -216,6 +222,10 @@ def _over_http() -> list[Exchange]:
     for title, pinned in (("auto", None), (V2025_11_25, V2025_11_25)):
         exchange = ours(title, pinned, pinned or V2026_07_28)
         found.append(exchange._replace(listener="python"))
+    old = _ours("N", "MCPServer", ("interop.official_server", "sse"), "ours", None, V2025_11_25)
+    found.append(old._replace(listener="python"))
+    old = _theirs("theirs", "legacy", V2025_11_25, "sse")
+    found.append(old._replace(part="N", listener="python"))
     return [*found, _fastmcp("legacy", V2025_11_25), _fastmcp("auto", V2026_07_28)]
 
 

@@ -118,8 +118,9 @@ async def _talk_by_http(
         command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
         environment = None
     async with served(command, port, printed, environment) as process:
-        async with Relay(port, path) as relay:
-            place = Place(path, url=relay.url, begin_recording=relay.begin_recording)
+        async with Relay(port, path, is_old_sse=exchange.is_old_sse) as relay:
+            url = f"{relay.url}{'/sse' if exchange.is_old_sse else '/mcp'}"
+            place = Place(path, url=url, begin_recording=relay.begin_recording)
             await _talk(exchange, place, log, outcomes)
         # Ours logs no traceback; theirs log what a check provokes.
         stopped = ended(process, printed, is_quiet=exchange.ours == "server")
