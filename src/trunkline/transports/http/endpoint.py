@@ -60,7 +60,6 @@ READY_PATH: Final = "/readyz"
 # JSON-RPC "invalid request": the code of an error that has no code of its own.
 _INVALID_REQUEST: Final = -32600
 _JSON_TYPE: Final = b"application/json"
-_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
 
 
 class Service(Protocol):
@@ -123,6 +122,9 @@ def error_body(message: str, code: int = _INVALID_REQUEST, id: int | str | None 
 
 class Endpoint:
     """The routes of one listener."""
+
+    # The answer to what opens something while the server stops.
+    STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
 
     def __init__(
         self,
@@ -328,7 +330,7 @@ class Endpoint:
     ) -> None:
         service, version, id = self.service, request.protocol_version, request.session_id
         if not service.is_ready:
-            self.refuse(responder, _STOPPING, request)
+            self.refuse(responder, self.STOPPING, request)
         elif request.method != "POST":
             self._session_request(request, responder, principal)
         elif version is not None and version not in service.handshake:
@@ -409,6 +411,11 @@ class Endpoint:
     def _session_request(
         self, request: HttpRequest, responder: Responder, principal: str | None
     ) -> None:
+        version = request.protocol_version
+        if version is not None and version not in self.service.handshake:
+            refusal = Refusal(400, "MCP-Protocol-Version names no revision that is served")
+            self.refuse(responder, refusal, request)
+            return
         if request.session_id is None:
             self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
             return
@@ -454,12 +461,12 @@ class Endpoint:
             self.refuse(responder, refusal, request)
             return
         encoded = [event_of(frame, b"%d-%d" % (place[0], number)) for number, frame in events]
-        exchange = session.find(place[0])
+        exchange, extra = session.find(place[0]), self.cors(request)
         if exchange is not None:
             responder.exchange = exchange
-            exchange.attach(responder, encoded, self._clock())
+            exchange.attach(responder, encoded, self._clock(), extra)
         else:
-            responder.respond(200, b"".join(encoded), STREAM_HEADERS)
+            responder.respond(200, b"".join(encoded), STREAM_HEADERS + extra)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -489,8 +496,9 @@ async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[i
         return None
     before = -1
     while True:
-        events = await session.log.read(stream, after)
+        # Before the log is read: it may end meanwhile, and its last event was not read then.
         exchange = session.find(stream)
+        events = await session.log.read(stream, after)
         if events is None:
             return None
         if exchange is None:

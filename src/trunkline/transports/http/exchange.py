@@ -304,7 +304,9 @@ class Exchange:
         if priming and self.responder is not None:
             self.responder.write(priming)
 
-    def attach(self, responder: Responder, events: list[bytes], now: float) -> None:
+    def attach(
+        self, responder: Responder, events: list[bytes], now: float, extra: Headers = ()
+    ) -> None:
         """Resume a stream on another connection: send what was missed, then what follows."""
         former, self.responder = self.responder, responder
         if former is not None:
@@ -312,7 +314,7 @@ class Exchange:
             former.end()
         self._touched = now
         self._state = _STREAMING
-        responder.start(STREAM_HEADERS)
+        responder.start(STREAM_HEADERS + extra)
         for event in events:
             responder.write(event)
 

@@ -6,6 +6,7 @@ import argparse
 import gc
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -28,13 +29,19 @@ WAIT = 30
 COMMAND = f"{sys.executable} -m trunkline"
 
 
+def accepts(path: Path) -> bool:
+    """Return True if a server listens at a path; the file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 @pytest.fixture
 def listening(tmp_path: Path) -> Iterator[str]:
     """Yield the address of a server that listens."""
     path = tmp_path / "s"
     with subprocess.Popen([sys.executable, str(SERVER), f"unix:{path}"]) as server:
         deadline = time.monotonic() + WAIT
-        while not path.exists():
+        while not accepts(path):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         yield f"unix:{path}"
