@@ -38,6 +38,8 @@ class Place(NamedTuple):
     recording: Path
     command: Sequence[str] = ()
     url: str = ""
+    # To be called before a client connects again. A command has a recording for each connection.
+    begin_recording: Callable[[], None] = lambda: None
 
 
 class Unexpected(Exception):

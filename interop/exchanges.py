@@ -17,14 +17,17 @@ from trunkline.spec.revisions import (
 )
 
 from . import (
+    fastmcp_client,
     official_client,
     official_client_asked,
     official_client_tasks,
     official_client_told,
     our_client,
     our_client_asked,
+    our_client_short,
     our_client_tasks,
     our_client_told,
+    typescript_client,
 )
 from .checks import Checks, Place
 
@@ -40,7 +43,13 @@ PARTS: Final = {
     "G": "over HTTP: the official client, and our server",
     "H": "over HTTP: our client, and the official MCPServer",
     "I": "over HTTP: our client, and the official low-level Server",
+    "J": "over HTTP: our client, and the TypeScript SDK",
+    "K": "over HTTP: the client of the TypeScript SDK, and our server",
+    "L": "over HTTP: our client, and FastMCP",
+    "M": "over HTTP: the client of FastMCP, and our server",
 }
+# Revisions with sessions over HTTP.
+SESSIONS: Final = (V2025_03_26, V2025_06_18, V2025_11_25)
 OLD: Final = ("-32601", "-32602", "-32600", "silent", "empty", "nameless", "late", "noisy")
 OFFICIAL: Final = (
     ("B", "MCPServer", "interop.official_server"),
@@ -165,10 +174,7 @@ def exchanges() -> list[Exchange]:
 
 
 def _over_http() -> list[Exchange]:
-    found = [
-        _theirs(each, each, each, checks=THEIR_SESSION_CHECKS)
-        for each in (V2025_03_26, V2025_06_18)
-    ]
+    found = [_theirs(each, each, each, checks=THEIR_SESSION_CHECKS) for each in SESSIONS[:2]]
     found += [
         _theirs("legacy", "legacy", V2025_11_25),
         _theirs("auto", "auto", V2026_07_28),
@@ -181,14 +187,48 @@ def _over_http() -> list[Exchange]:
     ours = partial(_ours, "H", "MCPServer", ("interop.official_server",))
     busy, mute = OUR_BUSY_CHECKS, our_client_asked.MUTE_CHECKS
     found.append(ours("auto", None, V2026_07_28))
-    found += [ours(each, each, each) for each in (V2025_03_26, V2025_06_18, V2025_11_25)]
+    found += [ours(each, each, each) for each in SESSIONS]
     found.append(ours("busy", V2025_11_25, V2025_11_25, checks=busy))
     found.append(ours("busy auto", None, V2026_07_28, checks=busy))
     found.append(ours("mute auto", None, V2026_07_28, checks=mute, answers=False))
     ours = partial(_ours, "I", "low-level HTTP", ("interop.official_low_server",))
     found.append(ours("auto", None, V2026_07_28))
     found.append(ours(V2025_11_25, V2025_11_25, V2025_11_25))
-    return [each._replace(listener="python") for each in found]
+    found = [each._replace(listener="python") for each in found]
+    ours = partial(_ours, "J", "typescript", ("server.mjs",))
+    checks = Checks([*our_client_short.CHECKS, *our_client_short.RESUMED_CHECKS])
+    for title, pinned in (("auto", None), *((each, each) for each in SESSIONS)):
+        exchange = ours(title, pinned, pinned or V2026_07_28, checks=checks)
+        found.append(exchange._replace(listener="node"))
+    found += [
+        _typescript("legacy", "legacy", V2025_11_25),
+        _typescript("auto", "auto", V2026_07_28),
+        _typescript("pinned", V2026_07_28, V2026_07_28),
+        _typescript("auto>2025", "auto", V2025_06_18, V2025_06_18),
+    ]
+    ours = partial(_ours, "L", "fastmcp", ("interop.fastmcp_server",), checks=checks)
+    for title, pinned in (("auto", None), (V2025_11_25, V2025_11_25)):
+        exchange = ours(title, pinned, pinned or V2026_07_28)
+        found.append(exchange._replace(listener="python"))
+    return [*found, _fastmcp("legacy", V2025_11_25), _fastmcp("auto", V2026_07_28)]
+
+
+def _fastmcp(mode: str, revision: str) -> Exchange:
+    def opened(place: Place, _: TextIO) -> AbstractAsyncContextManager[Any]:
+        return fastmcp_client.opened(place, mode)
+
+    server, checks = ("interop.our_server",), fastmcp_client.CHECKS
+    exchange = Exchange("M", mode, "fastmcp client", "server", server, opened, checks, revision)
+    return exchange._replace(listener="python")
+
+
+def _typescript(title: str, mode: str, revision: str, *offered: str) -> Exchange:
+    def opened(place: Place, log: TextIO) -> AbstractAsyncContextManager[Any]:
+        return typescript_client.opened(place, mode, log)
+
+    server, checks = ("interop.our_server", *offered), typescript_client.CHECKS
+    exchange = Exchange("K", title, "typescript client", "server", server, opened, checks, revision)
+    return exchange._replace(listener="python")
 
 
 def _theirs(

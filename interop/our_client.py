@@ -89,12 +89,15 @@ class Talk:
     def __init__(
         self, place: Place, revision: str | None, probe_timeout: float, answers: bool
     ) -> None:
+        self.place = place
         self.recording = place.recording
         self.logs: list[Any] = []
         self.lists: list[str] = []
         self.updated: list[str] = []
         self.others: list[str] = []
         self.asked: list[Any] = []
+        # Recoveries: of a stream, a connection, a session.
+        self.events: list[str] = []
         # Questions that nobody wanted an answer to any more.
         self.called_off = 0
         self.progress: list[tuple[float, float | None, str | None]] = []
@@ -116,6 +119,7 @@ class Talk:
             on_list_changed=self.lists.append,
             on_resource_updated=self.updated.append,
             on_notification=lambda method, params: self.others.append(method),
+            on_event=lambda kind, text: self.events.append(kind),
             tasks=answers,
             **(handlers if answers else {}),
         )

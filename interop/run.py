@@ -1,9 +1,10 @@
-"""Have Trunkline and the official SDK talk to each other, and say how it went.
+"""Have Trunkline, the official SDKs and FastMCP talk to each other, and say how it went.
 
     python -m interop.run [--only TEXT] [--keep FOLDER]
 
-Every exchange is over standard input and output, with a real process, and recorded on the way;
-the recording is then judged. Exits 0 if every check passed, or differs as `differences` says.
+Every exchange is with a real process, over standard input and output or over HTTP, and recorded on
+the way; the recording is then judged. Exits 0 if every check passed, or differs as `differences`
+says.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Final, Literal, NamedTuple, TextIO
 from .checks import Check, Place, describe
 from .differences import DIFFERENCES, difference
 from .exchanges import PARTS, Exchange, exchanges
+from .http import node
 from .http.process import ended, free_port, served
 from .http.relay import Relay
 from .recordings import (
@@ -33,6 +35,7 @@ from .recordings import (
     connections,
     disagreements,
     judged,
+    missing_sides,
     processes,
     summed_up,
 )
@@ -85,7 +88,7 @@ async def hold(exchange: Exchange, folder: Path) -> tuple[list[Outcome], list[st
     found = judged(path, exchange.ours) if path.exists() else None
     if found is None:
         return outcomes, [], []
-    errors = summed_up(found.errors())
+    errors = [*missing_sides(path), *summed_up(found.errors())]
     verdict: Literal["pass", "FAIL"] = "FAIL" if errors else "pass"
     outcomes.append(Outcome(exchange, "what we sent is in order", verdict, " | ".join(errors)))
     if not exchange.listener:
@@ -108,10 +111,14 @@ async def _talk_by_http(
     exchange: Exchange, path: Path, log: TextIO, outcomes: list[Outcome]
 ) -> None:
     port, printed = free_port(), path.with_suffix(".server.log")
-    command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
-    async with served(command, port, printed) as process:
+    if exchange.listener == "node":
+        command, environment = node.command(*exchange.server, str(port)), node.environment()
+    else:
+        command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
+        environment = None
+    async with served(command, port, printed, environment) as process:
         async with Relay(port, path) as relay:
-            place = Place(path, url=f"http://127.0.0.1:{relay}/mcp")
+            place = Place(path, url=relay.url, begin_recording=relay.begin_recording)
             await _talk(exchange, place, log, outcomes)
         # Ours logs no traceback; theirs log what a check provokes.
         stopped = ended(process, printed, is_quiet=exchange.ours == "server")
@@ -226,6 +233,8 @@ def main() -> int:
     faulthandler.dump_traceback_later(LIMIT, exit=True)
     logging.basicConfig(level=logging.CRITICAL)
     os.chdir(ROOT)
+    # Installed before the clock starts.
+    node.command("server.mjs")
     began = time.monotonic()
     chosen = [each for each in exchanges() if args.only in each.name]
     with tempfile.TemporaryDirectory() as scratch:
@@ -235,7 +244,7 @@ def main() -> int:
     outcomes = [outcome for result in results for outcome in result[0]]
     tables(outcomes)
     judgements(results)
-    print("\nKnown differences of the official SDK")
+    print("\nKnown differences of the official SDKs and FastMCP")
     for row in DIFFERENCES:
         print(f"  {row.peer}: {row.check}: {row.why}")
     print("\nWhat we do wrong on purpose")

@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def served(
-    command: list[str], port: int, log: Path
+    command: list[str], port: int, log: Path, environment: dict[str, str] | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a server for the length of the block; what it prints goes to `log`.
 
@@ -40,7 +40,12 @@ async def served(
     """
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *command, cwd=ROOT, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
+            *command,
+            cwd=ROOT,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
         )
     try:
         await _until_open(process, port, log)

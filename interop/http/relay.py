@@ -22,23 +22,19 @@ EVENTS: Final = "text/event-stream"
 
 
 class Relay:
-    """A listener on a free port that forwards to the port of a server.
-
-    HTTP does not show where a client ends and the next begins. A client that closed all its
-    connections with requests open has ended: what follows is another recording.
-    """
+    """A listener on a free port that forwards to the port of a server."""
 
     def __init__(self, port: int, path: Path) -> None:
         self._port = port
         self._path = path
         self._recordings = 0
-        self._is_left = False
         self._streams = 0
         self._listener: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
-        self._begin_recording()
+        self.begin_recording()
 
-    def _begin_recording(self) -> None:
+    def begin_recording(self) -> None:
+        """Begin another recording: HTTP does not show where a client ends and the next begins."""
         self._recordings += 1
         if self._recordings > 1:
             self._file.close()
@@ -47,10 +43,15 @@ class Relay:
         self._began = time.monotonic()
         self._put({"trunkline-trace": 1})
 
-    async def __aenter__(self) -> int:
+    async def __aenter__(self) -> Relay:
         self._listener = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        port: int = self._listener.sockets[0].getsockname()[1]
-        return port
+        return self
+
+    @property
+    def url(self) -> str:
+        """Where clients find the server."""
+        assert self._listener is not None
+        return f"http://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}/mcp"
 
     async def __aexit__(self, *_: object) -> None:
         assert self._listener is not None
@@ -78,16 +79,13 @@ class Relay:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if self._is_left and not self._open:
-            self._is_left = False
-            self._begin_recording()
         self._open.add(task)
         task.add_done_callback(self._open.discard)
         writers = [writer]
-        asked: deque[int] = deque()
         try:
             inward, outward = await asyncio.open_connection("127.0.0.1", self._port)
             writers.append(outward)
+            asked: deque[int] = deque()
             requests, responses = _Requests(self, asked), _Responses(self, asked)
             request_parser = httptools.HttpRequestParser(requests)
             response_parser = httptools.HttpResponseParser(responses)
@@ -108,7 +106,6 @@ class Relay:
             # Whichever side went, the other is told at once: it may be how a request is cancelled.
             for side in writers:
                 side.close()
-            self._is_left = self._is_left or bool(asked)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, parser: Any) -> None:
@@ -191,7 +188,11 @@ class _Responses(_Message):
                 fields.setdefault(name, []).append(value.removeprefix(" ") if colon else "")
         if not fields:
             return  # a comment that keeps the connection open
-        event = {name: fields[name][-1] for name in ("id", "event") if name in fields}
+        event: dict[str, Any] = {
+            name: fields[name][-1] for name in ("id", "event") if name in fields
+        }
+        if "retry" in fields:
+            event["retry"] = int(fields["retry"][-1])
         data = "\n".join(fields.get("data", []))
         raw = {"raw": data} if data else {}
         self.relay.record("server", self.asked[0], event=event, **self._http, **raw)

@@ -29,6 +29,7 @@ from ..concurrency.backoff import backoff
 from ..server.runtime.workers import obstacles
 from ..transports.addresses import Http, Tcp
 from ..transports.http.settings import HttpLimits
+from ..transports.sockets.listener import bind_all
 from .command import UsageError
 from .exit_codes import SUCCESS, USAGE_ERROR
 
@@ -77,18 +78,14 @@ def _bound(address: Tcp, count: int, backlog: int) -> list[list[socket.socket]]:
     port = address.port
     found: list[list[socket.socket]] = []
     try:
-        rows = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(address.host, port, type=socket.SOCK_STREAM)
+        rows: list[tuple[int, tuple[object, ...]]] = [(info[0], info[4]) for info in infos]
+        # A port that others share already would be shared with them.
+        _close([bind_all(rows, port)])
         for _ in range(count):
-            found.append([])
-            for family, _kind, _protocol, _name, where in rows:
-                sock = socket.socket(family, socket.SOCK_STREAM)
-                found[-1].append(sock)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                if family == socket.AF_INET6:
-                    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                sock.bind((where[0], port, *where[2:]))
-                port = sock.getsockname()[1]
+            found.append(bind_all(rows, port, is_shared=True))
+            port = found[0][0].getsockname()[1]
+            for sock in found[-1]:
                 # From now on connections wait in the backlog, also while a worker is replaced.
                 sock.listen(backlog)
     except OSError as error:

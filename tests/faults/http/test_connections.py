@@ -10,6 +10,7 @@ import pytest
 
 import trunkline.transports.http.server as http_server
 from tests.faults.http.serving import (
+    WAIT,
     Closed,
     Served,
     Session,
@@ -117,7 +118,7 @@ def test_large_bodies_behind_a_slow_request_are_bounded(served: Served) -> None:
         served.open_gate(key)
         wire.sock.setblocking(True)
         rest = one[sent % len(one) :]
-        wire.sock.settimeout(8)
+        wire.sock.settimeout(WAIT)
         sender = threading.Thread(target=wire.try_send, args=(rest,))
         sender.start()
         assert text_of(wire.response().json) == f"held {key}"

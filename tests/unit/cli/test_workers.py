@@ -70,8 +70,27 @@ def test_each_worker_has_a_socket_of_its_own_on_one_port_that_accepts_at_once() 
         (port,) = {sock.getsockname()[1] for each in found for sock in each}
         assert len({sock.fileno() for each in found for sock in each}) == 3
         socket.create_connection(("127.0.0.1", port), timeout=30).close()
+        # A second server is not spread among them.
+        with pytest.raises(UsageError, match="Address already in use"):
+            _bound(Tcp("127.0.0.1", port), 1, 16)
     finally:
         _close(found)
+
+
+def test_addresses_of_a_host_that_this_machine_does_not_have_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def both(host: str, port: int, **_: Any) -> list[Any]:
+        # The second is for documentation: no machine has it.
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port))
+            for each in ("127.0.0.1", "192.0.2.1")
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    found = _bound(Tcp("localhost", 0), 2, 16)
+    assert [len(each) for each in found] == [1, 1]
+    _close(found)
 
 
 class Processes(_Workers):

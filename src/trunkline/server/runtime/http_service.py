@@ -43,6 +43,8 @@ from ..dispatch.connection import Connection, HandshakeSession, brief, only_meta
 from ..dispatch.log_limit import LogLimit
 from ..dispatch.params import UNREADABLE, ToolCall, members_of
 from ..dispatch.revision import ServerRevision
+from ..settings import SocketLimits
+from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
     from ...errors import InvalidMessage
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from ...transports.http.old_sse import OldSseSession
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
+    from ...transports.websocket.server import AcceptedWebSocket
     from ..core import ServerCore
 
 __all__ = ["HttpService", "status_of_error"]
@@ -82,6 +85,25 @@ class _ServiceConnection(Connection):
 
     def _has_ended(self) -> None:
         self.service.finish(self)
+
+
+class _WebSocketConnection(_ServiceConnection):
+    """The connection of a WebSocket, which ends when it is idle as long as a session may be."""
+
+    __slots__ = ("_keepalive",)
+
+    def __init__(
+        self, core: ServerCore, transport: AcceptedWebSocket, service: HttpService, idle: float
+    ) -> None:
+        super().__init__(core, transport, service)
+        # The transport pings by itself.
+        limits = SocketLimits(keep_alive=None, idle=idle)
+        self._keepalive = KeepAlive(self, transport, limits)
+        self._keepalive.start()
+
+    def _has_ended(self) -> None:
+        self._keepalive.stop()
+        super()._has_ended()
 
 
 class _HttpConnection(_ServiceConnection):
@@ -252,6 +274,13 @@ class HttpService:
     def open_old_sse(self, session: OldSseSession) -> None:
         """Serve a new session of HTTP+SSE, whose stream is like a socket."""
         self._open(session, _ServiceConnection(self._core, session, self))
+
+    def open_websocket(self, transport: AcceptedWebSocket) -> None:
+        """Serve a new WebSocket."""
+        connection = _WebSocketConnection(self._core, transport, self, self._limits.session_idle)
+        connection.principal = transport.owner
+        connection.log_limit = self._log_limit
+        self._core.connections.add(connection)
 
     def _open(self, session: HttpSession | OldSseSession, connection: Connection) -> None:
         connection.principal = session.owner

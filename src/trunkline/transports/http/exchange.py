@@ -201,7 +201,9 @@ class Exchange:
         self.responder = responder
         self.carrier = carrier
         self.status_of = status_of
-        self.accepts_json, self.accepts_events = accepted_types(request.accept)
+        accept = request.accept
+        found = _ACCEPTED.get(accept) if accept is not None else None
+        self.accepts_json, self.accepts_events = found or accepted_types(accept)
         self.began = now
         # The authenticated client of a single request. A session has one of its own.
         self.principal: str | None = None

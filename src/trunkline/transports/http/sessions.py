@@ -39,7 +39,7 @@ __all__ = ["HttpSession", "SessionTable"]
 # Random bytes of a session id.
 _ID_BYTES: Final = 32
 # Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
-_MAX_LOOKS: Final = 64
+_MAX_LOOKS: Final = 2048
 # Characters of the name of a session in logs.
 _SHOWN: Final = 8
 

@@ -92,6 +92,7 @@ def test_events_of_one_stream_are_read_after_a_number() -> None:
         made = Made()
         made.append(1, 1)
         made.append(11, 1)
+        made.append(123, 1)
         made.append(1, 2)
         made.append(2, 1)
         made.append(1, 3)
