@@ -1,7 +1,9 @@
 """HTTP as a carrier of scripts: our own listener, our ASGI application under uvicorn, old SSE.
 
-The client is the plain one of `tests.http_client`. Each connection has a server of its own, in
-this process, which ends with it. One uvicorn serves the applications of all connections.
+A client connects with the HTTP client of the library. A script that writes its own messages does
+so with the plain one of `tests.http_client`, which shares nothing with the library. Each connection
+has a server of its own, in this process, which ends with it. One uvicorn serves the applications
+of all connections.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ from tests.conversation.journal import HANGS
 from tests.conversation.server_log import ServerLog
 from tests.http_client.old_sse import OldSseTransport
 from tests.http_client.streamable import StreamableHttpTransport
-from trunkline import HttpSettings, Server
-from trunkline.errors import TransportError
+from trunkline import Http, HttpSettings, Server
 from trunkline.jsonrpc import Policy
 from trunkline.judge import TraceEntry
 from trunkline.spec.revisions import V2026_07_28, Window
+from trunkline.transports import TappedTransport
+from trunkline.transports.addresses import parse_address
 
 _ANY_PORT: Final = "http://127.0.0.1:0/mcp"
+# What a client sets on a transport of HTTP before it connects.
+_HOOKS: Final = ("is_idempotent", "on_event", "on_request_lost", "param_headers")
 
 
 # -- hosts -----------------------------------------------------------------------------------
@@ -136,55 +141,52 @@ class UvicornHost:
             await _UVICORN.remove(path)
 
 
-class RunningHost:
-    """A server that others use as well, and that outlives each connection."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    async def open(self) -> str:
-        return self._url
-
-    async def close(self) -> None: ...
-
-
 # -- connections -----------------------------------------------------------------------------
 
 
-class HostedHttp:
-    """A connection of the test client to a server that is hosted for it alone.
-
-    It is a transport for a client, and a wire for a script that writes its own messages: each
-    line is a POST.
-    """
+class HostedClient(TappedTransport):
+    """A connection of the HTTP client to a server that is hosted for it alone."""
 
     def __init__(self, host: Host, policy: Policy) -> None:
         self._host = host
-        self._policy = policy
-        self._inner: Any = None
-        self._log: ServerLog | None = None
-        self.on_message: Callable[[Any, Any], object] = lambda frame, _: self.on_line(frame)
-        self.on_error: Callable[[TransportError | None], object] = lambda error: None
-        self.on_drained: Callable[[], object] = lambda: None
-        self.on_line: Callable[[bytes], object] = lambda line: None
-
-    @property
-    def is_connected(self) -> bool:
-        return self._inner is not None and self._inner.is_connected
-
-    @property
-    def backlog(self) -> int:
-        return 0 if self._inner is None else self._inner.backlog
-
-    @property
-    def written(self) -> int:
-        return 0 if self._inner is None else self._inner.written
+        self._dialled_policy = policy
+        # Replaced by `connect`, when the port is known.
+        super().__init__(parse_address(_ANY_PORT).transport(policy), lambda *_: None)
 
     async def connect(self) -> None:
+        hooks = {name: getattr(self._inner, name) for name in _HOOKS}
+        try:
+            self._inner = parse_address(await self._host.open()).transport(self._dialled_policy)
+            for name, hook in hooks.items():
+                setattr(self._inner, name, hook)
+            await super().connect()
+        except BaseException:
+            await self._host.close()
+            raise
+
+    async def close(self) -> None:
+        try:
+            await super().close()
+        finally:
+            await self._host.close()
+
+
+class HostedWire:
+    """A connection of the test client to a server that is hosted for it alone.
+
+    It is a wire for a script that writes its own messages: each line is a POST.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._inner: Any = None
+        self._log = ServerLog()
+        self.on_line: Callable[[bytes], object] = lambda line: None
+
+    async def open(self) -> None:
         try:
             self._inner = self._dial(await self._host.open())
-            self._inner.on_message = lambda frame, route: self.on_message(frame, route)
-            self._inner.on_error = lambda error: self.on_error(error)
+            self._inner.on_message = lambda frame, _: self.on_line(frame)
             await self._inner.connect()
         except BaseException:
             await self._host.close()
@@ -193,8 +195,19 @@ class HostedHttp:
     def _dial(self, url: str) -> Any:
         raise NotImplementedError
 
-    def send(self, frame: bytes, route: Any = None) -> None:
-        self._inner.send(frame, route)
+    @property
+    def is_open(self) -> bool:
+        return self._inner is not None and self._inner.is_connected
+
+    def log(self) -> str:
+        return self._log.text()
+
+    def write(self, line: bytes) -> None:
+        self._inner.send(line)
+
+    async def end_server(self) -> None:
+        """End the server while the client is still there."""
+        await self._host.close()
 
     async def close(self) -> None:
         try:
@@ -202,38 +215,14 @@ class HostedHttp:
                 await self._inner.close()
         finally:
             await self._host.close()
-            if self._log is not None:
-                self._log.close()
-
-    # As a wire
-
-    async def open_wire(self) -> None:
-        self._log = ServerLog()
-        await self.connect()
-
-    def log(self) -> str:
-        assert self._log is not None
-        return self._log.text()
-
-    def write(self, line: bytes) -> None:
-        self.send(line)
-
-    async def end_server(self) -> None:
-        """End the server while the client is still there."""
-        await self._host.close()
-
-    @property
-    def is_open(self) -> bool:
-        return self.is_connected
+            self._log.close()
 
 
-class HostedStreamable(HostedHttp):
+class StreamableWire(HostedWire):
     """Over Streamable HTTP; a judge is told of each request, response and event."""
 
-    name = "http"
-
-    def __init__(self, host: Host, policy: Policy) -> None:
-        super().__init__(host, policy)
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self.on_entry: Callable[[TraceEntry], object] = lambda entry: None
         # The revision of a script, for messages that do not tell.
         self.speaks: Callable[[], str | None] = lambda: None
@@ -243,36 +232,31 @@ class HostedStreamable(HostedHttp):
         self._inner.drop_streams()
 
     def _dial(self, url: str) -> StreamableHttpTransport:
-        inner = StreamableHttpTransport(url, self._policy)
+        inner = StreamableHttpTransport(url, Policy())
         inner.on_entry = lambda entry: self.on_entry(entry)
         inner.speaks = lambda: self.speaks()
         return inner
 
 
-class HostedOldSse(HostedHttp):
+class OldSseWire(HostedWire):
     """Over the HTTP+SSE of 2024-11-05."""
 
-    name = "sse"
-
     def _dial(self, url: str) -> OldSseTransport:
-        return OldSseTransport(url, self._policy)
+        return OldSseTransport(url, Policy())
 
 
 class HttpAddress:
     """Where a client connects to; `host` gives the server of each connection."""
 
-    def __init__(
-        self, host: Callable[[], Host], connection: Callable[[Host, Policy], HostedHttp]
-    ) -> None:
+    def __init__(self, host: Callable[[], Host]) -> None:
         self._host = host
-        self._connection = connection
 
-    def transport(self, policy: Policy) -> HostedHttp:
-        return self._connection(self._host(), policy)
+    def transport(self, policy: Policy) -> HostedClient:
+        return HostedClient(self._host(), policy)
 
 
 class OverHttp:
-    """HTTP, by what hosts the server and how the client speaks."""
+    """HTTP, by what hosts the server and how a script writes to it."""
 
     is_cheap = True
 
@@ -281,27 +265,27 @@ class OverHttp:
         name: str,
         when: Window,
         host: Callable[[Server], Host],
-        connection: Callable[[Host, Policy], HostedHttp],
+        wire: Callable[[Host], HostedWire],
     ) -> None:
         self.name = name
         self.when = when
         self._host = host
-        self._connection = connection
+        self._wire = wire
 
     def address(self, variant: str) -> HttpAddress:
-        return HttpAddress(lambda: self._host(VARIANTS[variant]()), self._connection)
+        return HttpAddress(lambda: self._host(VARIANTS[variant]()))
 
-    async def shared_address(self, variant: str) -> tuple[HttpAddress, Callable[[], Any]]:
+    async def shared_address(self, variant: str) -> tuple[Http, Callable[[], Any]]:
         host = self._host(VARIANTS[variant]())
         url = await host.open()
-        return HttpAddress(lambda: RunningHost(url), self._connection), host.close
+        return parse_address(url), host.close
 
-    async def wire(self, variant: str) -> HostedHttp:
-        wire = self._connection(self._host(VARIANTS[variant]()), Policy())
-        await wire.open_wire()
+    async def wire(self, variant: str) -> HostedWire:
+        wire = self._wire(self._host(VARIANTS[variant]()))
+        await wire.open()
         return wire
 
 
-OVER_HTTP: Final = OverHttp("streamable-http", Window(), ListenerHost, HostedStreamable)
-OVER_ASGI: Final = OverHttp("streamable-http", Window(), UvicornHost, HostedStreamable)
-OVER_OLD_SSE: Final = OverHttp("http+sse", Window(until=V2026_07_28), OldSseHost, HostedOldSse)
+OVER_HTTP: Final = OverHttp("streamable-http", Window(), ListenerHost, StreamableWire)
+OVER_ASGI: Final = OverHttp("streamable-http", Window(), UvicornHost, StreamableWire)
+OVER_OLD_SSE: Final = OverHttp("http+sse", Window(until=V2026_07_28), OldSseHost, OldSseWire)
