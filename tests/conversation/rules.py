@@ -26,10 +26,10 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 # Transports whose connection is the session, from its first byte on. Over Streamable HTTP there is
 # none before `initialize`, and no message before it can be part of one.
-CONNECTED: Final = ("memory", "stdio", "tcp", "unix", "old-sse")
+CONNECTED: Final = ("memory", "stdio", "tcp", "unix", "old-sse", "websocket")
 STREAMABLE: Final = ("http", "asgi")
 # Transports over which several clients of a script talk to one server.
-SHARED: Final = ("memory", "http", "asgi", "old-sse")
+SHARED: Final = ("memory", "http", "asgi", "old-sse", "websocket")
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -23,6 +23,7 @@ from tests.conversation.http_carriers import OVER_ASGI, OVER_HTTP, OVER_OLD_SSE,
 from tests.conversation.journal import HANGS
 from tests.conversation.rules import ROOT, Ruled
 from tests.conversation.server_log import ServerLog
+from tests.conversation.websocket_carrier import OVER_WEBSOCKET
 from trunkline import Client, Server, Stdio, Transport, Unix
 from trunkline.jsonrpc import Policy
 from trunkline.judge import Conversation, Finding, TraceEntry
@@ -364,6 +365,7 @@ TRANSPORTS: Final[dict[str, Kind]] = {
     "http": OVER_HTTP,
     "asgi": OVER_ASGI,
     "old-sse": OVER_OLD_SSE,
+    "websocket": OVER_WEBSOCKET,
 }
 
 

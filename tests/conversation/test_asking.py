@@ -317,7 +317,7 @@ async def test_a_call_that_is_cancelled_takes_its_question_back(talk: Talk, tool
     assert [each for each in await raw.settle() if each.get("id") == call.ids[0]] == []
 
 
-@rule("F-28", since=FORMS, over=("stdio", "http", "asgi", "old-sse"))
+@rule("F-28", since=FORMS, over=("stdio", "http", "asgi", "old-sse", "websocket"))
 async def test_a_client_that_leaves_while_it_is_asked_leaves_no_server_waiting(talk: Talk) -> None:
     raw = await talk.line("asking", capabilities=everything(talk.revision))
     for tool in ("hello", "hello_from_a_thread", "three"):

@@ -37,7 +37,7 @@ from tools.soak.verdict import Holding, Report
 from tools.soak.wire import Tally, Target
 from trunkline.errors import TrunklineError
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.addresses import Tls, parse_address, parse_socket_address
+from trunkline.transports.addresses import Tls, Ws, parse_address, parse_socket_address
 
 KINDS: Final = ("pipe", "unix", "tcp", "tls", "http")
 # For a session that hangs; far beyond what any needs on a busy machine.
@@ -145,7 +145,9 @@ class Load:
             raise RuntimeError("the server has no output")
         where = (await self._process.stdout.readline()).decode().strip()
         tls = Tls(ca=self._target.ca) if self._kind == "tls" else None
-        self._target.address = parse_socket_address(where, tls=tls) if tls else parse_address(where)
+        address = parse_socket_address(where, tls=tls) if tls else parse_address(where)
+        if not isinstance(address, Ws):  # never: no server listens on one
+            self._target.address = address
 
     async def _stop_server(self) -> tuple[int, str]:
         if self._process is None:

@@ -30,7 +30,7 @@ from trunkline import (
 )
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.server.runtime.run import run_listening
-from trunkline.transports.addresses import Http, Tls, Unix, parse_address, parse_socket_address
+from trunkline.transports.addresses import Http, Tls, Unix, Ws, parse_address, parse_socket_address
 
 # The largest message: small, so that an oversize one is cheap to send.
 MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
@@ -292,7 +292,10 @@ def address_of(text: str) -> Http | Tcp | Unix:
     if text.startswith("tls:") and cert:
         certificate, key = cert.split(os.pathsep)
         return parse_socket_address(text, tls=Tls(cert=certificate, key=key))
-    return parse_address(text)
+    address = parse_address(text)
+    if isinstance(address, Ws):
+        raise ValueError("a WebSocket is served beside HTTP")
+    return address
 
 
 def main() -> None:

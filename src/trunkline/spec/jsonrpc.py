@@ -93,6 +93,7 @@ LOCAL_RULES: Final = {
     "jsonrpc.params.type": "params as a dict, a list, a Struct, or None for no params",
     "jsonrpc.framing.newline-inside": "a message on one line",
     "jsonrpc.framing.too-long": "at most 4294967295 bytes, which is what four bytes can count",
+    "jsonrpc.framing.not-utf-8": "text in UTF-8, which a message of a WebSocket is",
     "sse.field.line-break": "text without CR, LF and NUL",
     "sse.retry.negative": "a number of milliseconds",
     "jsonrpc.peer.closed": "an open peer: this one was closed",

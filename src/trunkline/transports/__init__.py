@@ -10,7 +10,7 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "addresses": "Http Tcp Tls Unix parse_address",
+        "addresses": "Http Tcp Tls Unix Ws parse_address",
         "base": "Address Frame Transport",
         "http.request": "HttpRequest",
         "http.settings": "HttpLimits HttpSettings",

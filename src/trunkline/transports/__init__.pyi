@@ -3,6 +3,7 @@ from .addresses import Http as Http
 from .addresses import Tcp as Tcp
 from .addresses import Tls as Tls
 from .addresses import Unix as Unix
+from .addresses import Ws as Ws
 from .addresses import parse_address as parse_address
 from .base import Address as Address
 from .base import Frame as Frame
@@ -36,6 +37,7 @@ __all__ = [
     "Tls",
     "Transport",
     "Unix",
+    "Ws",
     "memory_pair",
     "parse_address",
 ]

@@ -1,15 +1,18 @@
-"""Addresses of sockets and HTTP endpoints as values, and their text form.
+"""Addresses of sockets, HTTP endpoints and WebSockets as values, and their text form.
 
     tcp://127.0.0.1:9000    tls://mcp.example.org:9443    unix:/run/weather.sock
     http://127.0.0.1:8000/mcp    https://mcp.example.org:8443/mcp    http+unix:/run/weather.sock
+    ws://127.0.0.1:8000/mcp    wss://mcp.example.org/mcp
 
-A server listens on the same value that a client connects to. Nothing is opened here.
+A server listens on the same value that a client connects to, except that a WebSocket is served
+beside HTTP, at its address. Nothing is opened here.
 
 The rules that live here, and only here:
 
 * An address is complete: a host and a port, or a path. There are no defaults, so that a server
   does not listen on every network because a part was left out. The exception is the port of a
-  URL, 80 for `http` and 443 for `https`.  [RFC 9110, sections 4.2.1 and 4.2.2]
+  URL, 80 for `http` and `ws`, 443 for `https` and `wss`.
+  [RFC 9110, sections 4.2.1 and 4.2.2; RFC 6455, section 3]
 * A URL without a path names the root, `/`.  [RFC 9110, section 4.2.3]
   A server does not listen there by omission: it needs a path.
 * The path of an HTTP endpoint is compared as it is written, so it has one spelling: no dot
@@ -40,19 +43,22 @@ if TYPE_CHECKING:
 __all__ = [
     "HTTP_SCHEMES",
     "SCHEMES",
+    "WS_SCHEMES",
     "Http",
     "Tcp",
     "Tls",
     "Unix",
+    "Ws",
     "is_exposed",
     "parse_address",
     "parse_host_and_port",
     "parse_socket_address",
 ]
 
-# How an address of each kind is written: of a socket, and of an HTTP endpoint.
+# How an address of each kind is written: of a socket, of an HTTP endpoint, and of a WebSocket.
 SCHEMES: Final = ("tcp://HOST:PORT", "tls://HOST:PORT", "unix:PATH")
 HTTP_SCHEMES: Final = ("http://HOST:PORT/PATH", "https://HOST:PORT/PATH", "http+unix:PATH")
+WS_SCHEMES: Final = ("ws://HOST:PORT/PATH", "wss://HOST:PORT/PATH")
 
 _MAX_PORT: Final = 65_535
 # Delimiters of other parts of a URL, which no host contains.
@@ -249,10 +255,65 @@ class Http:
         return HttpTransport(self, policy, self.options or HttpOptions())
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
+class Ws:
+    """A WebSocket endpoint that a client connects to; with `tls` it is `wss`.
+
+    `tls` is as in `Tcp`.
+    """
+
+    outlives_connections: ClassVar[bool] = True  # as of a `Tcp`
+
+    host: str
+    port: int
+    path: str = _HTTP_PATH
+    _: KW_ONLY
+    tls: bool | Tls | ssl.SSLContext = field(default=False, hash=False)
+    # The headers of the client, its proxy and its connect timeout.
+    options: HttpOptions | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not _is_host(self.host):
+            raise ValueError(f"Ws.host is a host name or an IP address, not {show(self.host)}")
+        if type(self.port) is not int or not 0 <= self.port <= _MAX_PORT:
+            raise ValueError(f"Ws.port is from 0 to {_MAX_PORT}, not {show(self.port)}")
+        if not isinstance(self.tls, bool | Tls) and not _is_context(self.tls):
+            raise ValueError(f"Ws.tls is a bool, a Tls or an SSLContext, not {show(self.tls)}")
+        if not _is_http_path(self.path):
+            raise ValueError(f"Ws.path is a path such as {_HTTP_PATH}, not {show(self.path)}")
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'wss' if self.tls else 'ws'}://{host}:{self.port}{self.path}"
+
+    def __repr__(self) -> str:
+        path = f", path={redact(self.path)!r}" if self.path != _HTTP_PATH else ""
+        tls = f", tls={self.tls!r}" if self.tls else ""
+        return f"Ws({redact(self.host)!r}, {self.port}{path}{tls})"
+
+    def transport(self, policy: Policy) -> Transport:
+        """Return a new connection to this address, not yet connected.
+
+        Raises:
+            ImportError: WebSocket needs the extra `ws`.
+        """
+        # Imported here, as above.
+        from .http.client.settings import HttpOptions
+
+        try:
+            from .websocket.client import DialledWebSocket
+        except ModuleNotFoundError as error:
+            if error.name != "websockets":
+                raise
+            raise ImportError("WebSocket needs websockets: pip install trunkline[ws]") from None
+
+        return DialledWebSocket(self, policy, self.options or HttpOptions())
+
+
 def parse_address(
     text: str, *, tls: Tls | None = None, listening: bool = False
-) -> Tcp | Unix | Http:
-    """Return the address that a text names; `tls` is used for `tls://` and `https://`.
+) -> Tcp | Unix | Http | Ws:
+    """Return the address that a text names; `tls` is for `tls://`, `https://` and `wss://`.
 
     Raises:
         ValueError: the text is not an address, or it is for `listening` and has no path; the
@@ -260,17 +321,21 @@ def parse_address(
     """
     for scheme in ("http", "https"):
         if text.startswith(f"{scheme}://"):
-            made = _http_url(text, scheme, (tls or True) if scheme == "https" else False)
             if listening and "/" not in text.removeprefix(f"{scheme}://"):
                 raise ValueError(f"{show(text)} needs a path, as in {scheme}://127.0.0.1:8000/mcp")
-            return made
+            is_secure = scheme == "https"
+            return Http(*_parts(text, scheme, is_secure), tls=(tls or True) if is_secure else False)
+    for scheme in ("ws", "wss"):
+        if text.startswith(f"{scheme}://"):
+            is_secure = scheme == "wss"
+            return Ws(*_parts(text, scheme, is_secure), tls=(tls or True) if is_secure else False)
     if text.startswith("http+unix:"):
         file, path = text.removeprefix("http+"), _HTTP_PATH
         if ":/" in file.removeprefix("unix:"):
             file, _, path = file.rpartition(":/")
             path = f"/{path}"
         return Http(unix=_unix_address(file), path=path)
-    return _socket_address(text, tls, (*SCHEMES, *HTTP_SCHEMES))
+    return _socket_address(text, tls, (*SCHEMES, *HTTP_SCHEMES, *WS_SCHEMES))
 
 
 def parse_socket_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix:
@@ -310,13 +375,14 @@ def _unix_address(text: str) -> Unix:
     return Unix(path)
 
 
-def _http_url(text: str, scheme: str, tls: bool | Tls) -> Http:
+def _parts(text: str, scheme: str, is_secure: bool) -> tuple[str, int, str]:
+    """Return host, port and path of a URL."""
     authority, _, path = text.removeprefix(f"{scheme}://").partition("/")
     has_port = ":" in authority.rpartition("]")[2]
     if authority and not has_port:
-        authority = f"{authority}:{_HTTPS_PORT if tls else _HTTP_PORT}"
+        authority = f"{authority}:{_HTTPS_PORT if is_secure else _HTTP_PORT}"
     host, port = parse_host_and_port(authority, shown=text)
-    return Http(host, port, f"/{path}", tls=tls)
+    return host, port, f"/{path}"
 
 
 def is_exposed(address: Tcp | Unix | Http) -> bool:

@@ -65,15 +65,15 @@ def with_http_options(
     """Return a target whose requests have these headers and options.
 
     Raises:
-        ValueError: the target is not an HTTP address, or a header cannot be sent.
+        ValueError: the target is not an address of HTTP or WebSocket, or a header cannot be sent.
     """
     if options is None and headers is None:
         return target
     # Imported here: many clients run a command.
-    from ...transports.addresses import Http
+    from ...transports.addresses import Http, Ws
     from ...transports.http.client.settings import HttpOptions
 
-    if not isinstance(target.address, Http):
+    if not isinstance(target.address, Http | Ws):
         raise ValueError("headers and http are for addresses such as https://example.org/mcp")
     made = options or target.address.options or HttpOptions()
     if headers is not None:

@@ -221,6 +221,20 @@ class HttpListener:
             access_log=self._settings.access_log,
             counters=app.counters,
         )
+        if self._settings.websocket:
+            self._serve_websocket(endpoint, self._http, service)
+
+    def _serve_websocket(self, endpoint: Endpoint, http: HttpServer, service: HttpService) -> None:
+        # Imported here: most servers do not offer it.
+        from ...transports.websocket.connection import READ_BYTES
+        from ...transports.websocket.server import WebSocketRoute
+
+        limit = self._app.policy.limits.message_size("websocket")
+        buffer = memoryview(bytearray(READ_BYTES))
+        endpoint.upgrade_route = WebSocketRoute(
+            endpoint, http, limit, buffer, service.open_websocket
+        )
+        http.is_upgrade = endpoint.is_upgrade
 
     def _take(self, sock: socket.socket) -> None:
         """Begin to serve an accepted connection."""

@@ -43,6 +43,8 @@ from ..dispatch.connection import Connection, HandshakeSession, brief, only_meta
 from ..dispatch.log_limit import LogLimit
 from ..dispatch.params import UNREADABLE, ToolCall, members_of
 from ..dispatch.revision import ServerRevision
+from ..settings import SocketLimits
+from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
     from ...errors import InvalidMessage
@@ -52,9 +54,10 @@ if TYPE_CHECKING:
     from ...transports.http.old_sse import OldSseSession
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
+    from ...transports.websocket.server import AcceptedWebSocket
     from ..core import ServerCore
 
-__all__ = ["HttpService"]
+__all__ = ["HttpService", "status_of_error"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -82,6 +85,25 @@ class _ServiceConnection(Connection):
 
     def _has_ended(self) -> None:
         self.service.finish(self)
+
+
+class _WebSocketConnection(_ServiceConnection):
+    """The connection of a WebSocket, which ends when it is idle as long as a session may be."""
+
+    __slots__ = ("_keepalive",)
+
+    def __init__(
+        self, core: ServerCore, transport: AcceptedWebSocket, service: HttpService, idle: float
+    ) -> None:
+        super().__init__(core, transport, service)
+        # The transport pings by itself.
+        limits = SocketLimits(keep_alive=None, idle=idle)
+        self._keepalive = KeepAlive(self, transport, limits)
+        self._keepalive.start()
+
+    def _has_ended(self) -> None:
+        self._keepalive.stop()
+        super()._has_ended()
 
 
 class _HttpConnection(_ServiceConnection):
@@ -253,6 +275,13 @@ class HttpService:
         """Serve a new session of HTTP+SSE, whose stream is like a socket."""
         self._open(session, _ServiceConnection(self._core, session, self))
 
+    def open_websocket(self, transport: AcceptedWebSocket) -> None:
+        """Serve a new WebSocket."""
+        connection = _WebSocketConnection(self._core, transport, self, self._limits.session_idle)
+        connection.principal = transport.owner
+        connection.log_limit = self._log_limit
+        self._core.connections.add(connection)
+
     def _open(self, session: HttpSession | OldSseSession, connection: Connection) -> None:
         connection.principal = session.owner
         connection.log_limit = self._log_limit
@@ -369,11 +398,11 @@ class HttpService:
 
     def handshake_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error, in a session."""
-        return _status(error, self._status_revisions[0])
+        return status_of_error(error, self._status_revisions[0])
 
     def per_request_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error to a single request."""
-        return _status(error, self._status_revisions[1] or self._status_revisions[0])
+        return status_of_error(error, self._status_revisions[1] or self._status_revisions[0])
 
 
 def _name_in(params: Any, member: str | None) -> str | None:
@@ -387,7 +416,8 @@ def _name_in(params: Any, member: str | None) -> str | None:
         return None
 
 
-def _status(error: Any, revision: str) -> int:
+def status_of_error(error: Any, revision: str) -> int:
+    """Return the HTTP status of an error, in a revision."""
     data = getattr(error, "data", None)
     if isinstance(data, dict) and "retryAfterMs" in data:
         return http_status(ErrorKind.OVERLOADED, revision)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...transports.addresses import Http, Tcp, Unix, parse_address
+from ...transports.addresses import Http, Tcp, Unix, Ws, parse_address
 from ..settings import SocketLimits
 
 if TYPE_CHECKING:
@@ -23,11 +23,17 @@ def address_of(given: object) -> Http | Tcp | Unix:
     """Return an address, parsed if it is a text.
 
     Raises:
-        ValueError: the text is not an address.
+        ValueError: the text is not an address, or that of a WebSocket.
         TypeError: it is not an address at all.
     """
     if isinstance(given, str):
-        return parse_address(given, listening=True)
+        given = parse_address(given, listening=True)
+    if isinstance(given, Ws):
+        scheme = "https" if given.tls else "http"
+        raise ValueError(
+            f"WebSocket is served beside HTTP: listen on {scheme}://… with "
+            "HttpSettings(websocket=True)"
+        )
     if not isinstance(given, Http | Tcp | Unix):
         kind = type(given).__name__
         raise TypeError(f"a server listens on an Http, a Tcp, a Unix or a text, not {kind}")

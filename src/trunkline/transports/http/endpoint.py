@@ -13,6 +13,7 @@ The rules that live here, and only here:
 * GET and DELETE belong to sessions; without revisions that have sessions they are 405.
                                   [MCP 2026-07-28, basic/transports/streamable-http]
 * A session of another principal is answered as one that does not exist.            [SEC-06]
+* A GET that asks for another protocol, which is served beside HTTP, passes the same gate.
 * The gate is passed before the body is read, on every route but those for health checks, which
   tell nothing.
 """
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from .settings import HttpLimits, HttpSettings
     from .single_request import SingleRequest
 
-__all__ = ["Endpoint", "Service", "error_body"]
+__all__ = ["Endpoint", "Service", "UpgradeRoute", "error_body"]
 
 _log: Final = logging.getLogger("trunkline.http")
 
@@ -92,6 +93,29 @@ class Service(Protocol):
 
     def per_request_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error to a single request."""
+        ...
+
+
+class UpgradeRoute(Protocol):
+    """Another protocol at the path of MCP, which a client asks for with `Upgrade`."""
+
+    def takes(self, request: HttpRequest) -> bool:
+        """Return True if a request asks for this protocol."""
+        ...
+
+    def admit(self, request: HttpRequest) -> Refusal | None:
+        """Decide on a request by its head, after Host and Origin; None lets it in."""
+        ...
+
+    def open(
+        self,
+        request: HttpRequest,
+        body: Any,
+        responder: Any,
+        principal: str | None,
+        client: str,
+    ) -> None:
+        """End HTTP on the connection of a request, or refuse to."""
         ...
 
 
@@ -154,6 +178,8 @@ class Endpoint:
         }
         if path != "/" and not path.endswith("/"):
             self._routes[f"{path}/"] = self._mcp
+        # Set by the listener, if it has one.
+        self.upgrade_route: UpgradeRoute | None = None
         self._old_sse: OldSse | None = None
         if settings.old_sse:
             from .old_sse import OldSse  # here: most servers do not offer it
@@ -167,6 +193,12 @@ class Endpoint:
     def has_route(self, path: str) -> bool:
         """Return True if something is served at a path."""
         return path in self._routes
+
+    def is_upgrade(self, request: HttpRequest) -> bool:
+        """Return True if a request asks for another protocol that is served at its path."""
+        route = self.upgrade_route
+        is_mcp = self._routes.get(request.path) == self._mcp
+        return route is not None and is_mcp and route.takes(request)
 
     # -- admission ---------------------------------------------------------------------------
 
@@ -189,6 +221,8 @@ class Endpoint:
             return self._old_sse.admit(request)
         if request.method == "POST":
             return self._admit_post(request)
+        if self.upgrade_route is not None and self.upgrade_route.takes(request):
+            return self.upgrade_route.admit(request)
         if not self._allows(request):
             allowed = b"POST, GET, DELETE" if self.service.handshake else b"POST"
             return Refusal(405, "Method not allowed", ((b"allow", allowed),))
@@ -248,6 +282,8 @@ class Endpoint:
     def _mcp(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         if request.method == "OPTIONS":
             self._preflight(request, responder)
+        elif self.upgrade_route is not None and self.upgrade_route.takes(request):
+            self.identify(request, body, responder, self.upgrade_route.open)
         elif self._identifies:
             self.identify(request, body, responder, self._dispatch)
         else:

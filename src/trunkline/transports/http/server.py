@@ -16,6 +16,8 @@ The rules that live here, and only here:
   connection is answered 503 and closed. So is a request beyond `HttpLimits.requests`, except those
   for health checks; its connection stays open.
 * A target in absolute form counts as its Host header does.         [RFC 9112, section 3.2.2]
+* A connection is handed to another protocol if the routes serve one there. The client has to wait
+  for that: data that follows its request is refused.               [RFC 9110, section 7.8]
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     from .exchange import Headers, Responder
     from .settings import HttpLimits
 
-__all__ = ["ConnectionCounters", "HttpServer", "Routes"]
+__all__ = ["ConnectionCounters", "HttpServer", "Routes", "ServedConnection"]
 
 _log: Final = logging.getLogger("trunkline.http")
 _access: Final = logging.getLogger("trunkline.access")
@@ -117,6 +120,25 @@ class Routes(Protocol):
         ...
 
 
+class ServedConnection(Protocol):
+    """A connection of the server, in HTTP or in the protocol it was handed to."""
+
+    # The request that is served, if it is in HTTP.
+    exchange: Exchange | None
+
+    def tick(self, now: float) -> None:
+        """Apply the timeouts; called every second."""
+        ...
+
+    def drop(self) -> None:
+        """Close an idle connection."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once, whatever was not written."""
+        ...
+
+
 class ConnectionCounters(Protocol):
     """Counts connections that were refused, and idle ones that gave way to others."""
 
@@ -149,9 +171,11 @@ class HttpServer:
         self.access_log = access_log
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(_READ_BYTES))
-        self.connections: dict[HttpProtocol, None] = {}
+        # Returns True if a request asks for another protocol that is served where it asks.
+        self.is_upgrade: Callable[[HttpRequest], bool] = lambda _: False
+        self.connections: dict[ServedConnection, None] = {}
         # Those between two requests, the longest idle first.
-        self.idle: dict[HttpProtocol, None] = {}
+        self.idle: dict[ServedConnection, None] = {}
         self.is_stopping = False
         # A connection has one request at a time: more of them than connections do not exist.
         self.is_limited = limits.requests < limits.connections
@@ -213,7 +237,7 @@ class HttpServer:
         if self._counters is not None:
             self._counters.dropped_connections += 1
 
-    def forget(self, connection: HttpProtocol) -> None:
+    def forget(self, connection: ServedConnection) -> None:
         """Forget a closed connection."""
         self.connections.pop(connection, None)
         self.idle.pop(connection, None)
@@ -272,6 +296,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_is_discarding",
         "_is_reading",
         "_is_slow",
+        "_is_upgrade",
         "_keeps_alive",
         "_known",
         "_learnt",
@@ -320,6 +345,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._length = 0
         # Whether it offered another protocol, so that llhttp does not read its body.
         self._has_upgrade = False
+        # Whether it asks for a protocol that the connection may be handed to.
+        self._is_upgrade = False
         # Heads that the client repeats; and the request that was read, if its head is learnt.
         self._known: KnownHeads | None = None
         self._learnt: HttpRequest | None = None
@@ -485,8 +512,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
                     self._parser.feed_data(data)
                     break
                 except httptools.HttpParserUpgrade as upgrade:
-                    # Another protocol was offered. HTTP/1.1 goes on.
                     data = data[upgrade.args[0] :]
+                    if self._is_upgrade:
+                        self._hold(bool(data))
+                        return
+                    # Another protocol was offered. HTTP/1.1 goes on.
                     self._go_on()
         except httptools.HttpParserError as error:
             if self._state != _CLOSING and not self._is_discarding:
@@ -536,6 +566,21 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._parser.feed_data(b"\r\n".join([*lines, b"", b""]))
         reader.has_head = True
 
+    def _hold(self, has_more: bool) -> None:
+        """Serve a request that may end HTTP on this connection; read nothing meanwhile."""
+        if self._state == _CLOSING:
+            return
+        request, transport = self._refused_request(), self._transport
+        self._request, self._reads = None, _IDLE
+        self._is_discarding = True
+        if transport is not None:
+            transport.pause_reading()
+        if has_more:
+            refusal = Refusal(400, "The client has to wait for the response to its Upgrade")
+            self._submit(request, refusal, keeps_alive=False)
+        else:
+            self._submit(request, b"", keeps_alive=False)
+
     def on_message_begin(self) -> None:
         """Begin a request; empty lines before it are none of it.     [RFC 9112, section 2.2]"""
         if self._state == _IDLE:
@@ -578,8 +623,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         if request is not None and request.header(b"expect") is not None:
             self._continue(request)
-        if self._parser.should_upgrade() and _has_body(self._headers):
-            self._has_upgrade = True
+        if self._parser.should_upgrade():
+            if _has_body(self._headers):
+                self._has_upgrade = True
+            elif request is not None and self.server.is_upgrade(request):
+                self._is_upgrade = True
 
     def _read_head(self) -> Refusal | None:
         """Make the request of its head, or refuse it."""
@@ -694,6 +742,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         """Serve the request, or let it wait for the response before its own."""
         if self._is_discarding or self._has_upgrade or self._state == _CLOSING:
             return
+        if self._is_upgrade:
+            return  # what follows is reported next
         self._reads = _IDLE
         keeps_alive = self._parser.should_keep_alive()
         request = self._refused_request()
@@ -810,6 +860,27 @@ class HttpProtocol(asyncio.BufferedProtocol):
             head += body
         transport.write(head)
         self._end_response()
+
+    def upgrade(self, head: bytes, connection: Any) -> bool:
+        """Send a response that ends HTTP, and hand the connection to another asyncio protocol.
+
+        Returns False if the request did not ask for that.
+        """
+        transport = self._transport
+        if transport is None or self._state != _SERVING or not self._is_upgrade:
+            return False
+        self._status = 101
+        if self._logged is not None:
+            self._log_access()
+        self._state, self._transport, self._parser = _CLOSING, None, None
+        server = self.server
+        server.connections[connection] = None
+        server.forget(self)
+        transport.write(head)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        transport.resume_reading()
+        return True
 
     def start(self, headers: Headers) -> None:
         """Begin a stream."""

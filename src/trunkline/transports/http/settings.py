@@ -28,7 +28,7 @@ UNIX_PEER: Final = "unix"
 PrincipalHook: TypeAlias = "Callable[[HttpRequest], str | Awaitable[str | None] | None]"
 
 _MANY: Final = ("hosts", "origins", "cors", "trusted_proxies")
-_FLAGS: Final = ("require_origin", "old_sse", "access_log")
+_FLAGS: Final = ("require_origin", "old_sse", "websocket", "access_log")
 
 
 class HttpSettings(Struct, frozen=True, kw_only=True):
@@ -56,6 +56,8 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     trusted_proxies: Sequence[str] = ()
     # Serve HTTP+SSE of 2024-11-05 too, at /sse and /messages beside the path of MCP.
     old_sse: bool = False
+    # Serve WebSocket too, at the path of MCP. Needs the extra `ws`.
+    websocket: bool = False
     # Returns the caller of a request, or None; PermissionError is answered with 401.
     principal: PrincipalHook | None = None
     # Requests per second of one client, which is a principal or an address. None is off.

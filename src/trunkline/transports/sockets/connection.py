@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...jsonrpc.policy import Policy
     from ..addresses import Unix
 
-__all__ = ["AcceptedSocket", "DialledSocket", "SocketTransport", "resolve", "tune"]
+__all__ = ["AcceptedSocket", "DialledSocket", "SocketTransport", "dial_host", "resolve", "tune"]
 
 # How long `close` waits for another side that is connected and reads nothing.
 _CLOSE_TIMEOUT_S: Final = 5.0
@@ -235,7 +235,7 @@ class DialledSocket(SocketTransport):
 
             context = client_context(address.tls)
         name = address.tls.server_name if isinstance(address.tls, Tls) else None
-        await self._use(loop, await _dial_host(loop, address), context, name or address.host)
+        await self._use(loop, await dial_host(loop, address), context, name or address.host)
 
     def _input_ended(self, error: OSError | None) -> None:
         super()._input_ended(error)
@@ -318,10 +318,17 @@ class AcceptedSocket(SocketTransport):
             self._report(None)
 
 
-async def _dial_host(loop: asyncio.AbstractEventLoop, address: Tcp) -> socket.socket:
-    """Return a connection to the first of a host's addresses that answers."""
+async def dial_host(
+    loop: asyncio.AbstractEventLoop, address: Tcp, shown: object = None
+) -> socket.socket:
+    """Return a connection to the first of a host's addresses that answers.
+
+    Raises:
+        TransportError: none does; the text names the address `shown`, or `address`.
+    """
+    shown = shown or address
     if not address.port:
-        raise TransportError(f"{address} has port 0, which a server can listen on but not dial")
+        raise TransportError(f"{shown} has port 0, which a server can listen on but not dial")
     failures = []
     for family, where in await resolve(loop, address.host, address.port):
         try:
@@ -337,7 +344,7 @@ async def _dial_host(loop: asyncio.AbstractEventLoop, address: Tcp) -> socket.so
             except OSError:
                 pass  # the peer has left already, which the first read reports
             return sock
-    raise TransportError(f"{address}: {'; '.join(dict.fromkeys(failures))}")
+    raise TransportError(f"{shown}: {'; '.join(dict.fromkeys(failures))}")
 
 
 async def _dial(loop: asyncio.AbstractEventLoop, family: int, where: Any) -> socket.socket:

@@ -477,7 +477,10 @@ def test_a_client_that_reads_again_is_not_slow_any_more() -> None:
 def test_a_refused_client_has_a_second_to_read_its_answer() -> None:
     async def work(stage: Stage) -> None:
         wire = stage.open()
+        # The last look at connections was some time ago.
+        stage.http.now -= 100
         await wire.feed(b"POST /no HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\nabc")
+        assert wire.protocol._since > stage.http.now + 50
         (response,) = wire.responses()
         assert response.closes
         assert wire.transport.has_ended

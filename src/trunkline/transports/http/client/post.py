@@ -143,6 +143,8 @@ class Post:
         self._parts, self._size, self._status = [], 0, 0
         request = self._transport.request(b"POST", self._headers(), self.frame, self._path)
         self._transport.count(len(request))
+        if self._transport.observer is not None:
+            self._transport.observer.on_request(self, request)
         connection.send(request, self)
 
     def _headers(self) -> bytes:
@@ -176,6 +178,8 @@ class Post:
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Take the head of the response."""
         self._status = status
+        if self._transport.observer is not None:
+            self._transport.observer.on_response(self, status, headers)
         for name, value in headers:
             if name == b"content-type":
                 self._kind = value.partition(b";")[0].strip().lower()
@@ -205,7 +209,7 @@ class Post:
         head = b"".join(self._parts)[: head_size(limit)]
         self._leave()
         if self._kind == _JSON:
-            self._transport.deliver(Oversize(head, None, limit))
+            self._transport.deliver(Oversize(head, None, limit), self)
         self._lose(RemoteProtocolError("mcp.http.size", got=self._size, expected=f"{limit} bytes"))
 
     def _take_events(self, data: bytes) -> None:
@@ -214,7 +218,7 @@ class Post:
             return
         for event in reader.feed(data):
             if isinstance(event, Oversize):
-                self._transport.deliver(event)
+                self._transport.deliver(event, self)
             elif event.data:
                 self._take_message(event)
             if self._is_over:
@@ -223,7 +227,7 @@ class Post:
     def _take_message(self, event: Event) -> None:
         frame = event.data.encode("utf-8", "surrogatepass")
         self._note(frame)
-        self._transport.deliver(frame)
+        self._transport.deliver(frame, self, event)
 
     def _note(self, frame: bytes) -> None:
         """Note which request a message answers."""
@@ -259,7 +263,7 @@ class Post:
         else:
             self._answered.add(self.ids[0])
         self._finish()
-        self._transport.deliver(body)
+        self._transport.deliver(body, self)
         if left := self.open_ids():
             error = RequestLost("the response lacks an answer", was_sent=True)
             for id in left:
@@ -306,7 +310,7 @@ class Post:
         id = self.ids[0]
         self._finish()
         self._answered.add(id)
-        self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}))
+        self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}), self)
 
     def _follow_redirect(self) -> bool:
         """Send to another path of the same origin; return False if the redirect leads elsewhere."""

@@ -19,6 +19,8 @@ _OWN: Final = frozenset(
         *("accept", "connection", "content-length", "content-type", "expect", "host"),
         *("last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"),
         *("te", "trailer", "transfer-encoding", "upgrade"),
+        *("sec-websocket-extensions", "sec-websocket-key"),
+        *("sec-websocket-protocol", "sec-websocket-version"),
     )
 )
 

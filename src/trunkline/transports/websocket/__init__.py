@@ -1,0 +1,1 @@
+"""The WebSocket transport: `ws://` and `wss://` clients, and servers beside HTTP."""

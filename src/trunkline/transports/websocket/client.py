@@ -1,0 +1,238 @@
+"""The client's end of a WebSocket: connects, by a proxy perhaps, and makes the handshake.
+
+The rules that live here, and only here:
+
+* The client offers the subprotocol `mcp`, and a server that does not choose it is refused: it
+  serves something else there.                                  [RFC 6455, section 4.1]
+* There is no Origin header: the client is not a browser.
+* Any answer but 101 ends the attempt. Redirects are not followed: they would carry the headers of
+  the caller elsewhere.
+* The times of `HttpOptions.connect_timeout` include the handshakes of TLS and of WebSocket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus
+from websockets.protocol import State
+from websockets.typing import Subprotocol
+from websockets.uri import WebSocketURI
+
+from ...errors import TransportError
+from ..addresses import Tcp, Tls
+from ..http.client.proxy import open_tunnel, parse_proxy, proxy_for
+from ..sockets.connection import dial_host, tune
+from .connection import SUBPROTOCOL, WebSocketFrames, WebSocketTransport
+
+if TYPE_CHECKING:
+    import socket
+
+    from ...jsonrpc.policy import Policy
+    from ..addresses import Ws
+    from ..http.client.settings import HttpOptions
+
+__all__ = ["DialledWebSocket"]
+
+# Silence after which the server is pinged.
+KEEP_ALIVE_S: Final = 30.0
+# Between two looks at the silence.
+_CHECK_INTERVAL_S: Final = 5.0
+
+
+class _ClientFrames(WebSocketFrames, ClientProtocol):
+    """The handshake of a client, and the frames after it."""
+
+
+class DialledWebSocket(WebSocketTransport):
+    """A connection that a client opens."""
+
+    _other = "server"
+
+    def __init__(self, address: Ws, policy: Policy, options: HttpOptions) -> None:
+        super().__init__(policy.limits.message_size("websocket"))
+        self._address = address
+        self._options = options
+        self._is_used = False
+        self._connecting: asyncio.Task[None] | None = None
+        self._opening: _ClientFrames | None = None
+        self._answered: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        state = "open" if self.is_connected else "closed"
+        return f"<DialledWebSocket to {self._address}, {state}>"
+
+    async def connect(self) -> None:
+        """Open the connection, and start to call `on_message`.
+
+        Raises:
+            TransportError: the server does not answer or refuses; the text has the reason.
+        """
+        if self._is_used or self._ending is not None:
+            raise TransportError("a transport connects once")
+        self._is_used = True
+        # A task, so that `close` can cancel it.
+        self._connecting = asyncio.get_running_loop().create_task(self._connect())
+        try:
+            await asyncio.wait((self._connecting,))
+        except asyncio.CancelledError:
+            self._connecting.cancel()
+            await asyncio.wait((self._connecting,))
+            raise
+        if self._connecting.cancelled():
+            raise TransportError("closed while connecting")
+        error = self._connecting.exception()
+        if error is not None:
+            raise error
+
+    async def _connect(self) -> None:
+        address, seconds = self._address, self._options.connect_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                await self._dial()
+                await self._shake_hands()
+        except TimeoutError:
+            error = TransportError(f"{address} did not answer within {seconds:g} s")
+        except ssl.SSLError as fault:
+            reason = getattr(fault, "verify_message", "") or fault.reason or "TLS failed"
+            error = TransportError(f"{address} cannot be trusted: {reason}")
+        except OSError as fault:
+            reason = fault.strerror or str(fault)
+            error = TransportError(f"{address} cannot be reached: {reason}")
+        except TransportError as fault:
+            error = fault
+        except BaseException:  # a cancelled task: nothing may be left open
+            await self._discard()
+            raise
+        else:
+            return
+        await self._discard()
+        raise error
+
+    async def _discard(self) -> None:
+        self._frames = None
+        self._abort()
+        if self._transport is not None:
+            await asyncio.wait((self._lost,))
+
+    async def _dial(self) -> None:
+        address, loop = self._address, asyncio.get_running_loop()
+        context: ssl.SSLContext | None = None
+        name: str | None = None
+        if address.tls:
+            # Imported here: many servers are on this machine.
+            from ..sockets.tls import client_context
+
+            context = client_context(address.tls)
+            name = address.tls.server_name if isinstance(address.tls, Tls) else None
+            name = name or address.host
+        sock = await self._open_socket(loop)
+        try:
+            await loop.create_connection(lambda: self, sock=sock, ssl=context, server_hostname=name)
+        except BaseException:  # a cancelled task too: nothing may be left open
+            sock.close()
+            raise
+
+    async def _open_socket(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
+        address, given = self._address, self._options.proxy
+        if given is None:
+            proxy = proxy_for("https" if address.tls else "http", address.host)
+        else:
+            proxy = parse_proxy(given, "HttpOptions.proxy") if given else None
+        if proxy is None:
+            return await dial_host(loop, Tcp(address.host, address.port), address)
+        sock = await open_tunnel(proxy, address.host, address.port)
+        tune(sock)
+        return sock
+
+    # -- the handshake -----------------------------------------------------------------------
+
+    async def _shake_hands(self) -> None:
+        address = self._address
+        uri = WebSocketURI(bool(address.tls), address.host, address.port, address.path, "")
+        opening = self._opening = _ClientFrames(
+            uri, subprotocols=[Subprotocol(SUBPROTOCOL)], max_size=self._limit
+        )
+        self._answered = self._loop.create_future()
+        request = opening.connect()
+        for name, value in self._options.headers.items():
+            request.headers[name] = value
+        opening.send_request(request)
+        self._transport.write(b"".join(opening.data_to_send()))
+        await self._answered
+        if self._transport is None:
+            raise TransportError(f"{address} closed the connection during the handshake")
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Process what was read: the answer of the handshake, then frames."""
+        opening = self._opening
+        if opening is None:
+            super().buffer_updated(nbytes)
+            return
+        opening.receive_data(bytes(self._buffer[:nbytes]))
+        self._check_answer(opening)
+
+    def _check_answer(self, opening: _ClientFrames) -> None:
+        answered = self._answered
+        if answered is None or answered.done():
+            return
+        if opening.handshake_exc is not None:
+            answered.set_exception(self._refused(opening.handshake_exc))
+        elif opening.state is not State.CONNECTING:
+            if opening.subprotocol != SUBPROTOCOL:
+                what = f"did not choose the subprotocol {SUBPROTOCOL}"
+                answered.set_exception(TransportError(f"{self._address} {what}"))
+                return
+            answered.set_result(None)
+            self._opening = None
+            self._begin(opening)
+            self._timer = self._loop.call_later(_CHECK_INTERVAL_S, self._check)
+            # Frames may follow in the same data.
+            super().buffer_updated(0)
+
+    def _refused(self, error: Exception) -> TransportError:
+        if isinstance(error, InvalidStatus):
+            status = error.response.status_code
+            try:
+                phrase = f" {HTTPStatus(status).phrase}"
+            except ValueError:
+                phrase = ""
+            return TransportError(f"{self._address} refused the WebSocket: {status}{phrase}")
+        kind = type(error).__name__
+        return TransportError(f"{self._address} does not speak WebSocket there: {kind}")
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Report the end, to the handshake too."""
+        super().connection_lost(error)
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_result(None)
+
+    def eof_received(self) -> bool:
+        """Close: the two directions end together."""
+        if self._opening is not None:
+            self._opening.receive_eof()
+            self._check_answer(self._opening)
+            return False
+        return super().eof_received()
+
+    async def _end(self) -> None:
+        if self._connecting is not None and not self._connecting.done():
+            self._connecting.cancel()
+            await asyncio.wait((self._connecting,))
+        await super()._end()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check(self) -> None:
+        self._timer = self._loop.call_later(_CHECK_INTERVAL_S, self._check)
+        self.check(self._loop.time(), KEEP_ALIVE_S)
