@@ -19,12 +19,13 @@ from tests.conversation.journal import HANGS
 from tests.conversation.server_log import ServerLog
 from tests.http_client.old_sse import OldSseTransport
 from tests.http_client.streamable import StreamableHttpTransport
-from trunkline import Http, HttpSettings, Server
+from trunkline import HttpSettings, Server
 from trunkline.jsonrpc import Policy
+from trunkline.jsonrpc.sse import Event
 from trunkline.judge import TraceEntry
+from trunkline.judge.trace import TraceHttp
 from trunkline.spec.revisions import V2026_07_28, Window
-from trunkline.transports import TappedTransport
-from trunkline.transports.addresses import parse_address
+from trunkline.transports import Address, TappedTransport, parse_address
 
 _ANY_PORT: Final = "http://127.0.0.1:0/mcp"
 # What a client sets on a transport of HTTP before it connects.
@@ -144,31 +145,107 @@ class UvicornHost:
 # -- connections -----------------------------------------------------------------------------
 
 
+class Witness:
+    """Tells a judge of each request, response and event of the HTTP client."""
+
+    def __init__(self, on_entry: Callable[[TraceEntry], object]) -> None:
+        self._on_entry = on_entry
+        # By request: its number, and the head of its response.
+        self._streams: dict[object, tuple[int, TraceHttp | None]] = {}
+        self._count = 0
+
+    def on_request(self, origin: object, request: bytes) -> None:
+        if origin in self._streams:
+            return  # it is sent again
+        self._count += 1
+        self._streams[origin] = self._count, None
+        head, _, body = request.partition(b"\r\n\r\n")
+        first, *lines = head.decode("ascii").split("\r\n")
+        method, path, _ = first.split(" ")
+        headers = dict(line.split(": ", 1) for line in lines)
+        self._tell("client", self._count, body or None, TraceHttp(method, path, None, headers))
+
+    def on_response(self, origin: object, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        number, _ = self._streams[origin]
+        texts = {name.decode("ascii"): value.decode("latin-1") for name, value in headers}
+        self._streams[origin] = number, TraceHttp("", "", status, texts)
+
+    def on_frame(self, origin: object, frame: Any, event: Event | None) -> None:
+        number, head = self._streams[origin]
+        about = None
+        if event is not None:
+            fields = {"id": event.id, "retry": event.retry, "event": event.event}
+            about = {name: value for name, value in fields.items() if value is not None}
+        if isinstance(frame, bytes):
+            self._tell("server", number, frame, head, event=about)
+
+    def on_end(self, origin: object) -> None:
+        # The message of a response that is not a stream is delivered after its end.
+        asyncio.get_running_loop().call_soon(self._end, origin)
+
+    def _end(self, origin: object) -> None:
+        number, head = self._streams.pop(origin, (0, None))
+        if head is not None:
+            self._tell("server", number, None, head, ends=True)
+
+    def _tell(
+        self, sender: Any, number: int, raw: bytes | None, facts: TraceHttp | None, **more: Any
+    ) -> None:
+        self._on_entry(
+            TraceEntry(
+                sender=sender,
+                transport="streamable-http",
+                raw=raw,
+                http=facts,
+                stream=number,
+                **more,
+            )
+        )
+
+
 class HostedClient(TappedTransport):
     """A connection of the HTTP client to a server that is hosted for it alone."""
+
+    # What a transport is made from until the server has a port.
+    place = _ANY_PORT
 
     def __init__(self, host: Host, policy: Policy) -> None:
         self._host = host
         self._dialled_policy = policy
         # Replaced by `connect`, when the port is known.
-        super().__init__(parse_address(_ANY_PORT).transport(policy), lambda *_: None)
+        super().__init__(parse_address(self.place).transport(policy), lambda *_: None)
 
     async def connect(self) -> None:
-        hooks = {name: getattr(self._inner, name) for name in _HOOKS}
+        hooks = {name: getattr(self._inner, name) for name in _HOOKS if hasattr(self._inner, name)}
         try:
             self._inner = parse_address(await self._host.open()).transport(self._dialled_policy)
             for name, hook in hooks.items():
                 setattr(self._inner, name, hook)
+            self._observe(self._inner)
             await super().connect()
         except BaseException:
             await self._host.close()
             raise
+
+    def _observe(self, inner: Any) -> None:
+        """Follow what passes, beside the messages."""
 
     async def close(self) -> None:
         try:
             await super().close()
         finally:
             await self._host.close()
+
+
+class StreamableClient(HostedClient):
+    """Over Streamable HTTP; a judge is told of each request, response and event."""
+
+    def __init__(self, host: Host, policy: Policy) -> None:
+        super().__init__(host, policy)
+        self.on_entry: Callable[[TraceEntry], object] = lambda entry: None
+
+    def _observe(self, inner: Any) -> None:
+        inner.observer = Witness(lambda entry: self.on_entry(entry))
 
 
 class HostedWire:
@@ -248,11 +325,14 @@ class OldSseWire(HostedWire):
 class HttpAddress:
     """Where a client connects to; `host` gives the server of each connection."""
 
-    def __init__(self, host: Callable[[], Host]) -> None:
+    def __init__(
+        self, host: Callable[[], Host], client: Callable[[Host, Policy], HostedClient]
+    ) -> None:
         self._host = host
+        self._client = client
 
     def transport(self, policy: Policy) -> HostedClient:
-        return HostedClient(self._host(), policy)
+        return self._client(self._host(), policy)
 
 
 class OverHttp:
@@ -265,17 +345,19 @@ class OverHttp:
         name: str,
         when: Window,
         host: Callable[[Server], Host],
+        client: Callable[[Host, Policy], HostedClient],
         wire: Callable[[Host], HostedWire],
     ) -> None:
         self.name = name
         self.when = when
         self._host = host
+        self._client = client
         self._wire = wire
 
     def address(self, variant: str) -> HttpAddress:
-        return HttpAddress(lambda: self._host(VARIANTS[variant]()))
+        return HttpAddress(lambda: self._host(VARIANTS[variant]()), self._client)
 
-    async def shared_address(self, variant: str) -> tuple[Http, Callable[[], Any]]:
+    async def shared_address(self, variant: str) -> tuple[Address, Callable[[], Any]]:
         host = self._host(VARIANTS[variant]())
         url = await host.open()
         return parse_address(url), host.close
@@ -286,6 +368,12 @@ class OverHttp:
         return wire
 
 
-OVER_HTTP: Final = OverHttp("streamable-http", Window(), ListenerHost, StreamableWire)
-OVER_ASGI: Final = OverHttp("streamable-http", Window(), UvicornHost, StreamableWire)
-OVER_OLD_SSE: Final = OverHttp("http+sse", Window(until=V2026_07_28), OldSseHost, OldSseWire)
+OVER_HTTP: Final = OverHttp(
+    "streamable-http", Window(), ListenerHost, StreamableClient, StreamableWire
+)
+OVER_ASGI: Final = OverHttp(
+    "streamable-http", Window(), UvicornHost, StreamableClient, StreamableWire
+)
+OVER_OLD_SSE: Final = OverHttp(
+    "http+sse", Window(until=V2026_07_28), OldSseHost, HostedClient, OldSseWire
+)

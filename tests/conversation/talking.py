@@ -598,7 +598,9 @@ class Tap:
 
     def transport(self, policy: Policy) -> TappedTransport:
         self._record.renew()
-        return TappedTransport(self._address.transport(policy), self._hear)
+        inner = self._address.transport(policy)
+        self._record.follow(inner)
+        return TappedTransport(inner, self._hear)
 
     def _hear(self, sender: str, frame: Any) -> None:
         if isinstance(frame, bytes):
