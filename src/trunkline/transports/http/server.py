@@ -965,6 +965,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         else:
             try:
                 transport.write_eof()  # `tick` closes what the client does not
+                transport.resume_reading()  # of its end
             except OSError:  # the client has reset the connection
                 transport.abort()
 
