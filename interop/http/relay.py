@@ -11,6 +11,7 @@ import asyncio
 import json
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,8 +103,8 @@ class Relay:
             response_parser = httptools.HttpResponseParser(responses)
             responses.parser, requests.parser = response_parser, request_parser
             copying = [
-                asyncio.create_task(_copy(reader, outward, request_parser)),
-                asyncio.create_task(_copy(inward, writer, response_parser)),
+                asyncio.create_task(_copy(reader, outward, request_parser, inward.at_eof)),
+                asyncio.create_task(_copy(inward, writer, response_parser, lambda: False)),
             ]
             try:
                 await asyncio.wait(copying, return_when=asyncio.FIRST_COMPLETED)
@@ -119,9 +120,17 @@ class Relay:
                 side.close()
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, parser: Any) -> None:
+async def _copy(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    parser: Any,
+    is_gone: Callable[[], bool],
+) -> None:
     try:
         while data := await reader.read(65536):
+            if is_gone():
+                # The server closed a connection that was idle: the client sends this again.
+                return
             parser.feed_data(data)
             writer.write(data)
             await writer.drain()
