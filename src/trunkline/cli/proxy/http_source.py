@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder, encode
 
-from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.messages import ErrorObject, Shown
 from ...server.runtime.http_service import status_of_error
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.capabilities import HANDSHAKE
@@ -60,7 +60,7 @@ _CHANGES: Final = ("/list_changed", "notifications/resources/updated")
 _BAD_GATEWAY: Final = 502
 
 
-class _Message(Struct, frozen=True):
+class _Message(Shown, Struct, frozen=True):
     """A message, of which the proxy reads little."""
 
     method: Any = UNSET
@@ -307,7 +307,7 @@ class OldSseSource(SourceConnection):
         self.on_closed()
 
 
-class _Shared(Struct):
+class _Shared(Shown, Struct):
     """A single request that waits for its answer."""
 
     carrier: SingleRequest
