@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trunkline import Client, RemoteProtocolError
+from trunkline import Client, RemoteProtocolError, TrunklineError
 from trunkline.transports.addresses import Http
 from trunkline.transports.http.client.pool import IDLE_TIMEOUT_S, ConnectionPool
 
@@ -59,12 +59,14 @@ class Scripted:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self.requests: list[str] = []
+        self.targets: set[str] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         lengths = [line for line in head.split("\r\n") if line.startswith("content-length: ")]
         body = await reader.readexactly(int(lengths[0].split()[1]) if lengths else 0)
         message = json.loads(body) if body else {}
+        self.targets.add(head.split()[1])
         self.requests.append(message.get("method") or head.split()[0])
         status, headers, content = self._answer(head.split()[0], message)
         text = b"" if content is None else json.dumps(content).encode()
@@ -114,6 +116,24 @@ def test_a_body_in_answer_to_a_notification_is_ignored(caplog: pytest.LogCapture
 
     asyncio.run(main())
     assert "invalid message" not in caplog.text
+
+
+def test_every_request_has_the_query_of_the_url_and_no_error_shows_it() -> None:
+    def answer(method: str, message: dict[str, Any]) -> Response:
+        if message.get("method") == "initialize":
+            return json_of(reply(message, INITIALIZED), mcp_session_id="s")
+        return (202, {}, None) if message.get("method") != "tools/list" else (500, {}, None)
+
+    async def main() -> None:
+        async with scripted(answer) as (url, server):
+            async with Client(f"{url}/a?key=hunter2", revision="2025-11-25") as client:
+                with pytest.raises(TrunklineError) as caught:
+                    await client.list_tools()
+                assert "hunter2" not in f"{caught.value} {client!r}"
+            assert server.targets == {"/a?key=hunter2"}
+            assert "DELETE" in server.requests
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("error", ["invalid_token", None, 5, ["a"]])

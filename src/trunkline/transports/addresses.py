@@ -16,7 +16,8 @@ The rules that live here, and only here:
 * A URL without a path names the root, `/`.  [RFC 9110, section 4.2.3]
   A server does not listen there by omission: it needs a path.
 * The path of an HTTP endpoint is compared as it is written, so it has one spelling: no dot
-  segments, no query and no fragment.
+  segments and no fragment. A query is for clients: it is sent, and may be a secret, so that it
+  appears in no text and no repr.
 * A client verifies the certificate against the system's trust store and the host name it
   dialled, unless another store or name is given. No option disables verification; an
   `ssl.SSLContext` of the caller can.
@@ -70,6 +71,8 @@ _HTTPS_PORT: Final = 443
 _HTTP_PATH: Final = "/mcp"
 # Characters of a path beside letters, digits and percent-encodings.  [RFC 3986, section 3.3]
 _IN_HTTP_PATH: Final = "/-._~!$&'()*+,;=:@"
+# The same of a query.  [RFC 3986, section 3.4]
+_IN_HTTP_QUERY: Final = f"{_IN_HTTP_PATH}?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -201,7 +204,8 @@ class Http:
     _: KW_ONLY
     tls: bool | Tls | ssl.SSLContext = field(default=False, hash=False)
     unix: str | os.PathLike[str] | Unix | None = None
-    # Of a client that connects: its headers, proxy and bounds.
+    # Of a client that connects: what follows the "?" of the URL; its headers, proxy and bounds.
+    query: str = ""
     options: HttpOptions | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -213,6 +217,8 @@ class Http:
             object.__setattr__(self, "unix", Unix(self.unix))
         if not _is_http_path(self.path):
             raise ValueError(f"Http.path is a path such as {_HTTP_PATH}, not {show(self.path)}")
+        if self.query and not _is_http_text(self.query, _IN_HTTP_QUERY):
+            raise ValueError("Http.query has characters that are to be percent-encoded")
 
     def _check_network(self) -> None:
         if not _is_host(self.host):
@@ -242,6 +248,7 @@ class Http:
         shown = [] if self.unix is not None else [repr(redact(self.host)), repr(self.port)]
         if self.path != _HTTP_PATH:
             shown.append(f"path={redact(self.path)!r}")
+        shown += ["query=<hidden>"] if self.query else []
         shown += [f"tls={self.tls!r}"] if self.tls else []
         shown += [f"unix={self.unix!r}"] if self.unix is not None else []
         return f"Http({', '.join(shown)})"
@@ -324,7 +331,10 @@ def parse_address(
             if listening and "/" not in text.removeprefix(f"{scheme}://"):
                 raise ValueError(f"{show(text)} needs a path, as in {scheme}://127.0.0.1:8000/mcp")
             is_secure = scheme == "https"
-            return Http(*_parts(text, scheme, is_secure), tls=(tls or True) if is_secure else False)
+            # Without the query, which an error would show otherwise.
+            url, _, query = text.partition("?")
+            parts = _parts(url, scheme, is_secure)
+            return Http(*parts, tls=(tls or True) if is_secure else False, query=query)
     for scheme in ("ws", "wss"):
         if text.startswith(f"{scheme}://"):
             is_secure = scheme == "wss"
@@ -431,17 +441,24 @@ def _is_host(host: object) -> bool:
 
 
 def _is_http_path(path: object) -> bool:
-    if not isinstance(path, str) or not path.startswith("/") or not path.isascii():
+    if not isinstance(path, str) or not path.startswith("/"):
         return False
     if any(part in (".", "..") for part in path.split("/")):
         return False
-    plain, *encoded = path.split("%")
+    return _is_http_text(path, _IN_HTTP_PATH)
+
+
+def _is_http_text(text: object, allowed: str) -> bool:
+    """Return True if a text has letters, digits, percent-encodings and `allowed` alone."""
+    if not isinstance(text, str) or not text.isascii():
+        return False
+    plain, *encoded = text.split("%")
     if not all(
         len(each) >= 2 and all(digit in hexdigits for digit in each[:2]) for each in encoded
     ):
         return False
     rest = plain + "".join(each[2:] for each in encoded)
-    return all(each.isalnum() or each in _IN_HTTP_PATH for each in rest)
+    return all(each.isalnum() or each in allowed for each in rest)
 
 
 def _is_context(tls: object) -> bool:

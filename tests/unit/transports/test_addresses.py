@@ -14,6 +14,7 @@ import pytest
 
 from tests.certificates import PASSWORD
 from trunkline.client.connect.targets import forget_era, remember_era, remembered_era, target_of
+from trunkline.server.runtime.listen import address_of
 from trunkline.transports.addresses import Http, Tcp, Tls, Unix, parse_address, parse_socket_address
 
 
@@ -56,6 +57,21 @@ def test_a_text_names_an_address(text: str, address: Tcp | Unix | Http) -> None:
     assert parse_address(str(address)) == address
 
 
+def test_a_query_is_kept_for_clients_and_shown_nowhere() -> None:
+    address = parse_address("http://h:1/mcp?key=hunter2&a=%2F?")
+    assert address == Http("h", 1, query="key=hunter2&a=%2F?")
+    assert address != Http("h", 1)
+    assert parse_address("http://h:1?a") == Http("h", 1, "/", query="a")
+    assert "hunter2" not in f"{address} {address!r}"
+    for text in ("http://h:x/mcp?hunter2", "http://h/../mcp?hunter2", "http://h/mcp?hunter2 "):
+        with pytest.raises(ValueError, match="port|Http") as caught:
+            parse_address(text)
+        assert "hunter2" not in str(caught.value)
+    for given in ("http://h:1/mcp?a", Http("h", 1, query="a")):
+        with pytest.raises(ValueError, match="is for clients"):
+            address_of(given)
+
+
 @pytest.mark.parametrize("text", ["http://127.0.0.1:8000", "https://example.org"])
 def test_a_server_listens_at_the_root_only_if_the_url_says_so(text: str) -> None:
     with pytest.raises(ValueError, match=r"needs a path, as in https?://127.0.0.1:8000/mcp"):
@@ -73,14 +89,16 @@ def test_a_server_listens_at_the_root_only_if_the_url_says_so(text: str) -> None
         ("http:localhost:9000/mcp", "is not an address"),
         ("http+tcp://localhost:9000/mcp", "is not an address"),
         ("http://", "a host and a port"),
-        ("http://localhost:9000?x", "needs a port"),
+        ("http://localhost:9000?a b", "Http.query"),
+        ("http://h:1/mcp?a%2", "Http.query"),
+        ("http://h:1/mcp?ä", "Http.query"),
+        ("http://h:1/mcp?a#b", "Http.query"),
         ("http:///mcp", "a host and a port"),
         ("http://:8000/mcp", "a host and a port"),
         ("http://h:/mcp", "needs a port"),
         ("http://h:65536/mcp", "needs a port"),
         ("http://::1/mcp", "too many colons"),
         ("http://user@h/mcp", "Http.host"),
-        ("http://h:1/mcp?x", "Http.path"),
         ("http://h:1/mcp#x", "Http.path"),
         ("http://h:1/../mcp", "Http.path"),
         ("http://h:1/a/./b", "Http.path"),

@@ -23,7 +23,7 @@ def address_of(given: object) -> Http | Tcp | Unix:
     """Return an address, parsed if it is a text.
 
     Raises:
-        ValueError: the text is not an address, or that of a WebSocket.
+        ValueError: the text is not an address, or that of a WebSocket, or it has a query.
         TypeError: it is not an address at all.
     """
     if isinstance(given, str):
@@ -34,6 +34,8 @@ def address_of(given: object) -> Http | Tcp | Unix:
             f"WebSocket is served beside HTTP: listen on {scheme}://… with "
             "HttpSettings(websocket=True)"
         )
+    if isinstance(given, Http) and given.query:
+        raise ValueError("a server listens on a path: the query of a URL is for clients")
     if not isinstance(given, Http | Tcp | Unix):
         kind = type(given).__name__
         raise TypeError(f"a server listens on an Http, a Tcp, a Unix or a text, not {kind}")

@@ -149,7 +149,7 @@ def test_without_a_target_a_verb_says_what_it_needs(run: Any, verb: str) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["list", "http://localhost:8000"], "needs a path, as in http://127.0.0.1:8000/mcp"),
+        (["list", "http://localhost:8000/a b"], "Http.path is a path such as /mcp"),
         (["list", "https:///mcp"], "needs a host and a port"),
         (["list", "server.py"], "trunkline list -- trunkline serve server.py"),
         (["call", "server.py", "find", "a=1"], "call find a=1 -- trunkline serve server.py"),

@@ -94,7 +94,8 @@ class HttpTransport:
         self._was_connected = False
         self._is_reported = False
         self._session_id: bytes | None = None
-        self._path = address.path.encode("ascii")
+        query = f"?{address.query}" if address.query else ""
+        self._path = f"{address.path}{query}".encode("ascii")
         self._head = b""
         self._session_head = b""
         # Of a server that speaks the transport of 2024-11-05.
