@@ -109,12 +109,13 @@ census: $(READY) ## Count folders, modules, lines and names of the source: make 
 limits: $(READY) ## Print the costs that are limited without a clock: calls, modules, bytes
 	@$(BIN)/python -m bench.limits
 
-interop: $(INTEROP_READY) ## Talk to the official SDK over stdio, in both directions and both eras
+interop: $(INTEROP_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 
-conformance: $(CONFORMANCE_READY) ## Run the official conformance suites against examples/everything_server.py
+conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --asgi
+	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --client
 
 docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.html
 	@rm -rf site
@@ -159,8 +160,8 @@ $(BENCH_READY): pyproject.toml requirements/bench.txt
 	@$(PYTHON) tools/environment.py $(BENCH_VENV) requirements/bench.txt
 	@touch $@
 
-$(INTEROP_READY): pyproject.toml requirements/interop.txt
-	@$(PYTHON) tools/environment.py $(INTEROP_VENV) requirements/interop.txt
+$(INTEROP_READY): pyproject.toml requirements/interop.txt requirements/interop-fastmcp.txt
+	@$(PYTHON) tools/environment.py $(INTEROP_VENV) requirements/interop.txt requirements/interop-fastmcp.txt
 	@touch $@
 
 $(CONFORMANCE_READY): pyproject.toml requirements/conformance.txt

@@ -1,1 +1,1 @@
-"""The official conformance suites of MCP, run against `examples/everything_server.py`."""
+"""The official conformance suites of MCP, run against our server and client."""

@@ -3,6 +3,7 @@
 The suites call a scenario passed unless a check failed, also if no check was made. The rules here
 are stricter: a scenario passes if no check failed, none has a warning, and at least one check of
 its own succeeded. `wire-schema-valid`, which the newer suite adds to every scenario, is not one.
+A client must have come to the end of its conversation, which the suites do not ask.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-__all__ = ["NEVER_RUN", "Scenario", "Verdict", "judge", "read", "scenarios_of_log"]
+from .client import DONE
 
+__all__ = ["NEVER_RUN", "Mode", "Scenario", "Verdict", "judge", "read", "scenarios_of_log"]
+
+Mode = Literal["server", "client"]
 Verdict = Literal["pass", "FAIL", "no evidence", "not run"]
 
 # Skipped by the suite whatever a server does: not counted.
@@ -24,7 +28,11 @@ COMMON_CHECK: Final = "wire-schema-valid"
 
 _COLOURS: Final = re.compile("\x1b" + r"\[[0-9;]*m")
 _SUMMARY_LINE: Final = re.compile(r"^[✓✗] (\S+): \d+ passed", re.MULTILINE)
-_FOLDER: Final = re.compile(r"^server-(.*)-(\d{4}-\d\d-\d\dT[\d-]+Z)$")
+# The folder of a scenario. The name of one has a slash: auth/dpop.
+_FOLDERS: Final[dict[Mode, re.Pattern[str]]] = {
+    "server": re.compile(r"^server-(.*)-(\d{4}-\d\d-\d\dT[\d-]+Z)$"),
+    "client": re.compile(r"^(.*)-(\d{4}-\d\d-\d\dT[\d-]+Z)$"),
+}
 _FAILED: Final = ("FAILURE", "WARNING")
 
 
@@ -46,14 +54,31 @@ def scenarios_of_log(log: str) -> list[str]:
     return _SUMMARY_LINE.findall(summary)
 
 
-def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
+def read(folder: Path, mode: Mode = "server") -> dict[str, list[dict[str, Any]]]:
     """Return the checks of each scenario in an output folder, the newest of each."""
     found: dict[str, tuple[str, Path]] = {}
-    for path in folder.glob("*/checks.json"):
-        if match := _FOLDER.match(path.parent.name):
+    for path in folder.rglob("checks.json"):
+        if match := _FOLDERS[mode].match(path.parent.relative_to(folder).as_posix()):
             name, stamp = match.groups()
             found[name] = max(found.get(name, ("", path)), (stamp, path))
-    return {name: json.loads(path.read_bytes()) for name, (_, path) in found.items()}
+    checks = {name: json.loads(path.read_bytes()) for name, (_, path) in found.items()}
+    if mode == "client":
+        for name, (_, path) in found.items():
+            checks[name] += _completion(path.parent)
+    return checks
+
+
+def _completion(folder: Path) -> list[dict[str, Any]]:
+    """Return a failed check if the client did not come to the end of its conversation."""
+    printed = [_lines(folder / f"{name}.txt") for name in ("stdout", "stderr")]
+    if printed[0][-1:] == [DONE]:
+        return []
+    last = (printed[1] or ["the client printed nothing"])[-1]
+    return [{"id": "client-complete", "status": "FAILURE", "errorMessage": last}]
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines() if path.exists() else []
 
 
 def judge(names: Iterable[str], checks: dict[str, list[dict[str, Any]]]) -> list[Scenario]:

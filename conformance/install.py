@@ -1,7 +1,7 @@
-"""Install Node and the pinned suites from npm into `.conformance/`.
+"""Install Node and pinned packages from npm into `.conformance/`.
 
-Each folder of `suites/` has a package.json and a package-lock.json: the only place where versions
-are written. An installation is kept until its lock file changes.
+Each folder of `suites/`, and `interop/typescript`, has a package.json and a package-lock.json: the
+only place where versions are written. An installation is kept until its lock file changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NotInstalled", "node", "suite", "version"]
+__all__ = ["NotInstalled", "node", "packages", "suite", "version"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PINS: Final = ROOT / "conformance" / "suites"
@@ -40,7 +40,7 @@ def node() -> str:
     named = os.environ.get("NODE") or shutil.which("node")
     if named and _major(named) >= OLDEST_NODE:
         return named
-    folder = _install("node") / "node_modules"
+    folder = packages(PINS / "node") / "node_modules"
     for found in folder.glob("node-*/bin/node"):
         return str(found)
     raise NotInstalled(
@@ -55,7 +55,31 @@ def suite(name: str) -> Path:
     Raises:
         NotInstalled: npm cannot install it.
     """
-    return _install(name) / "node_modules" / PACKAGE / "dist" / "index.js"
+    return packages(PINS / name) / "node_modules" / PACKAGE / "dist" / "index.js"
+
+
+def packages(pins: Path) -> Path:
+    """Return the folder with the packages of a lock file, installed once.
+
+    Raises:
+        NotInstalled: npm cannot install them.
+    """
+    name, folder = pins.name, INSTALLED / pins.name
+    digest = hashlib.sha256((pins / "package-lock.json").read_bytes()).hexdigest()
+    mark = folder / "lock.sha256"
+    if mark.exists() and mark.read_text() == digest:
+        return folder
+    print(f"Installing {name} into {folder.relative_to(ROOT)} (once) ...", flush=True)
+    INSTALLED.mkdir(exist_ok=True)
+    # Renamed at the end, so that an installation that was interrupted is not taken for a whole one.
+    with tempfile.TemporaryDirectory(dir=INSTALLED, prefix=".new-") as scratch:
+        fresh = Path(scratch) / name
+        shutil.copytree(pins, fresh)
+        _npm_ci(fresh)
+        (fresh / mark.name).write_text(digest)
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+    return folder
 
 
 def version(name: str) -> str:
@@ -72,26 +96,6 @@ def _major(node: str) -> int:
         return int(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return 0
-
-
-def _install(name: str) -> Path:
-    """Return the folder with the packages of a lock file, installed once."""
-    pins, folder = PINS / name, INSTALLED / name
-    digest = hashlib.sha256((pins / "package-lock.json").read_bytes()).hexdigest()
-    mark = folder / "lock.sha256"
-    if mark.exists() and mark.read_text() == digest:
-        return folder
-    print(f"Installing {name} into {folder.relative_to(ROOT)} (once) ...", flush=True)
-    INSTALLED.mkdir(exist_ok=True)
-    # Renamed at the end, so that an installation that was interrupted is not taken for a whole one.
-    with tempfile.TemporaryDirectory(dir=INSTALLED, prefix=".new-") as scratch:
-        fresh = Path(scratch) / name
-        shutil.copytree(pins, fresh)
-        _npm_ci(fresh)
-        (fresh / mark.name).write_text(digest)
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.rename(folder)
-    return folder
 
 
 def _npm_ci(folder: Path) -> None:

@@ -7,7 +7,8 @@ about; what is known to be otherwise with one of the peers is a row of `differen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from trunkline.spec.revisions import REVISIONS, Window
@@ -17,6 +18,7 @@ __all__ = [
     "PATIENCE",
     "Check",
     "Checks",
+    "Place",
     "Unexpected",
     "describe",
     "expect",
@@ -28,6 +30,16 @@ __all__ = [
 # No answer here takes a second; a machine that is busy may take several.
 PATIENCE: Final = 5.0
 ANY: Final = Window(min(REVISIONS))
+
+
+class Place(NamedTuple):
+    """Where the server of an exchange is: a command to run, or a URL."""
+
+    recording: Path
+    command: Sequence[str] = ()
+    url: str = ""
+    # To be called before a client connects again. A command has a recording for each connection.
+    begin_recording: Callable[[], None] = lambda: None
 
 
 class Unexpected(Exception):

@@ -1,4 +1,4 @@
-"""What is known to be otherwise with the official SDK 2.3.0, and why.
+"""What is known to be otherwise with the official SDKs and FastMCP, and why.
 
 A check that fails and stands here is shown as different, with the reason. One that stands here
 and does not fail is an error: the row has to go.
@@ -21,6 +21,7 @@ CORE: Final = Window(V2025_11_25, V2026_07_28)
 # Reasons that several rows have.
 NO_SUBSCRIBE: Final = "it has no resources/subscribe"
 NO_END: Final = "it keeps its streams to itself, and gives no way to end one"
+DEFAULTS: Final = "over HTTP it declares what it derives, and takes no options for the rest"
 NO_TASKS: Final = "it has no tasks of 2025-11-25, and no place for them: extensions came later"
 
 
@@ -81,6 +82,48 @@ DIFFERENCES: Final = (
         ANY,
         "it answers code 0 with a handshake and -32603 without, where -32602 is asked for",
     ),
+    Difference(
+        "typescript",
+        "a missing resource is an error",
+        HANDSHAKE,
+        "it answers -32602 in every revision; before 2026-07-28 the number is -32002",
+    ),
+    Difference(
+        "typescript client",
+        "a missing resource is an error",
+        HANDSHAKE,
+        "it shows the -32002 of older revisions as -32602",
+    ),
+    Difference(
+        "fastmcp",
+        "an unknown tool is refused",
+        ANY,
+        "it answers with a result marked isError, where the specification has -32602",
+    ),
+    Difference(
+        "fastmcp",
+        "a missing resource is an error",
+        HANDSHAKE,
+        "it answers -32602 in every revision; before 2026-07-28 the number is -32002",
+    ),
+    Difference(
+        "fastmcp",
+        "the log begins at its level",
+        ANY,
+        "it logs an object with `msg` and `extra` in place of the text",
+    ),
+    Difference(
+        "fastmcp client",
+        "a number is a number",
+        HANDSHAKE,
+        "it unwraps what a server of FastMCP wrapped, by a mark of its own in the schema",
+    ),
+    Difference("low-level HTTP", "that lists change is declared", HANDSHAKE, DEFAULTS),
+    Difference("low-level HTTP", "a task is followed", CORE, DEFAULTS),
+    Difference("low-level HTTP", "a task is cancelled", CORE, DEFAULTS),
+    Difference("low-level HTTP", "a task asks", CORE, DEFAULTS),
+    Difference("low-level HTTP", "tasks are listed", CORE, DEFAULTS),
+    Difference("low-level HTTP", "a task of nobody is refused", CORE, DEFAULTS),
 )
 
 

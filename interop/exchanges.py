@@ -7,19 +7,29 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TextIO
 
-from trunkline.spec.revisions import REVISIONS, V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28
+from trunkline.spec.revisions import (
+    REVISIONS,
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+)
 
 from . import (
+    fastmcp_client,
     official_client,
     official_client_asked,
     official_client_tasks,
     official_client_told,
     our_client,
     our_client_asked,
+    our_client_short,
     our_client_tasks,
     our_client_told,
+    typescript_client,
 )
-from .checks import Checks
+from .checks import Checks, Place
 
 __all__ = ["PARTS", "Exchange", "exchanges"]
 
@@ -30,7 +40,17 @@ PARTS: Final = {
     "D": "our client, and servers of 2024-11-05 that answer server/discover in odd ways",
     "E": "the official client, and our server or the official one behind a proxy of ours",
     "F": "our client, and the official MCPServer behind two proxies with a socket between them",
+    "G": "over HTTP: the official client, and our server",
+    "H": "over HTTP: our client, and the official MCPServer",
+    "I": "over HTTP: our client, and the official low-level Server",
+    "J": "over HTTP: our client, and the TypeScript SDK",
+    "K": "over HTTP: the client of the TypeScript SDK, and our server",
+    "L": "over HTTP: our client, and FastMCP",
+    "M": "over HTTP: the client of FastMCP, and our server",
+    "N": "over HTTP+SSE of 2024-11-05: our client and the official MCPServer, and the other way",
 }
+# Revisions with sessions over HTTP.
+SESSIONS: Final = (V2025_03_26, V2025_06_18, V2025_11_25)
 OLD: Final = ("-32601", "-32602", "-32600", "silent", "empty", "nameless", "late", "noisy")
 OFFICIAL: Final = (
     ("B", "MCPServer", "interop.official_server"),
@@ -79,7 +99,7 @@ OUR_CHECKS: Final = Checks(
 )
 OUR_BUSY_CHECKS: Final = Checks([*our_client_told.BUSY_CHECKS, *our_client.BUSY_CHECKS])
 
-Open = Callable[[list[str], TextIO], AbstractAsyncContextManager[Any]]
+Open = Callable[[Place, TextIO], AbstractAsyncContextManager[Any]]
 
 
 class Exchange(NamedTuple):
@@ -98,6 +118,13 @@ class Exchange(NamedTuple):
     revision: str
     # Which way leads through a proxy, if one does: see `proxied`.
     way: Literal["", "stdio", "unix"] = ""
+    # What starts the server, if it listens on a port: see `http.serve`.
+    listener: Literal["", "python", "node"] = ""
+
+    @property
+    def is_old_sse(self) -> bool:
+        """Whether it is over HTTP+SSE of 2024-11-05."""
+        return "sse" in self.server
 
     @property
     def name(self) -> str:
@@ -149,7 +176,75 @@ def exchanges() -> list[Exchange]:
     for pinned in (V2025_11_25, V2026_07_28):
         behind = _ours("F", "MCPServer", ("interop.official_server",), pinned, pinned, pinned)
         found.append(behind._replace(way="unix"))
-    return found
+    return [*found, *_over_http()]
+
+
+def _over_http() -> list[Exchange]:
+    found = [_theirs(each, each, each, checks=THEIR_SESSION_CHECKS) for each in SESSIONS[:2]]
+    found += [
+        _theirs("legacy", "legacy", V2025_11_25),
+        _theirs("auto", "auto", V2026_07_28),
+        _theirs("auto>2025", "auto", V2025_06_18, V2025_06_18),
+        _theirs("busy", "legacy", V2025_11_25, checks=THEIR_BUSY_CHECKS),
+        _theirs("busy auto", "auto", V2026_07_28, checks=THEIR_BUSY_CHECKS),
+        _theirs("mute auto", "auto", V2026_07_28, checks=THEIR_MUTE_CHECKS, answers=False),
+    ]
+    found = [each._replace(part="G") for each in found]
+    ours = partial(_ours, "H", "MCPServer", ("interop.official_server",))
+    busy, mute = OUR_BUSY_CHECKS, our_client_asked.MUTE_CHECKS
+    found.append(ours("auto", None, V2026_07_28))
+    found += [ours(each, each, each) for each in SESSIONS]
+    found.append(ours("busy", V2025_11_25, V2025_11_25, checks=busy))
+    found.append(ours("busy auto", None, V2026_07_28, checks=busy))
+    found.append(ours("mute auto", None, V2026_07_28, checks=mute, answers=False))
+    for way in ("json", "stateless"):
+        exchange = ours(way, V2025_11_25, V2025_11_25, checks=our_client_short.PLAIN_CHECKS)
+        found.append(exchange._replace(server=("interop.official_server", way)))
+    ours = partial(_ours, "I", "low-level HTTP", ("interop.official_low_server",))
+    found.append(ours("auto", None, V2026_07_28))
+    found.append(ours(V2025_11_25, V2025_11_25, V2025_11_25))
+    found = [each._replace(listener="python") for each in found]
+    ours = partial(_ours, "J", "typescript", ("server.mjs",))
+    checks = Checks([*our_client_short.CHECKS, *our_client_short.RESUMED_CHECKS])
+    for title, pinned in (("auto", None), *((each, each) for each in SESSIONS)):
+        exchange = ours(title, pinned, pinned or V2026_07_28, checks=checks)
+        found.append(exchange._replace(listener="node"))
+    plain = our_client_short.PLAIN_CHECKS
+    alone = ours("stateless", V2025_11_25, V2025_11_25, checks=plain)
+    found.append(alone._replace(server=("server.mjs", "stateless"), listener="node"))
+    found += [
+        _typescript("legacy", "legacy", V2025_11_25),
+        _typescript("auto", "auto", V2026_07_28),
+        _typescript("pinned", V2026_07_28, V2026_07_28),
+        _typescript("auto>2025", "auto", V2025_06_18, V2025_06_18),
+    ]
+    ours = partial(_ours, "L", "fastmcp", ("interop.fastmcp_server",), checks=checks)
+    for title, pinned in (("auto", None), (V2025_11_25, V2025_11_25)):
+        exchange = ours(title, pinned, pinned or V2026_07_28)
+        found.append(exchange._replace(listener="python"))
+    old = _ours("N", "MCPServer", ("interop.official_server", "sse"), "ours", None, V2025_11_25)
+    found.append(old._replace(listener="python"))
+    old = _theirs("theirs", "legacy", V2025_11_25, "sse")
+    found.append(old._replace(part="N", listener="python"))
+    return [*found, _fastmcp("legacy", V2025_11_25), _fastmcp("auto", V2026_07_28)]
+
+
+def _fastmcp(mode: str, revision: str) -> Exchange:
+    def opened(place: Place, _: TextIO) -> AbstractAsyncContextManager[Any]:
+        return fastmcp_client.opened(place, mode)
+
+    server, checks = ("interop.our_server",), fastmcp_client.CHECKS
+    exchange = Exchange("M", mode, "fastmcp client", "server", server, opened, checks, revision)
+    return exchange._replace(listener="python")
+
+
+def _typescript(title: str, mode: str, revision: str, *offered: str) -> Exchange:
+    def opened(place: Place, log: TextIO) -> AbstractAsyncContextManager[Any]:
+        return typescript_client.opened(place, mode, log)
+
+    server, checks = ("interop.our_server", *offered), typescript_client.CHECKS
+    exchange = Exchange("K", title, "typescript client", "server", server, opened, checks, revision)
+    return exchange._replace(listener="python")
 
 
 def _theirs(
@@ -160,8 +255,8 @@ def _theirs(
     checks: Checks = THEIR_CHECKS,
     answers: bool = True,
 ) -> Exchange:
-    def opened(command: list[str], log: TextIO) -> AbstractAsyncContextManager[Any]:
-        return official_client.opened(command, mode, log, answers=answers)
+    def opened(place: Place, log: TextIO) -> AbstractAsyncContextManager[Any]:
+        return official_client.opened(place, mode, log, answers=answers)
 
     server = ("interop.our_server", *offered)
     return Exchange("A", title, "client", "server", server, opened, checks, revision)
@@ -185,7 +280,7 @@ def _ours(
     checks: Checks = OUR_CHECKS,
     answers: bool = True,
 ) -> Exchange:
-    def opened(command: list[str], _: TextIO) -> AbstractAsyncContextManager[Any]:
-        return our_client.opened(command, pinned, probe, answers=answers)
+    def opened(place: Place, _: TextIO) -> AbstractAsyncContextManager[Any]:
+        return our_client.opened(place, pinned, probe, answers=answers)
 
     return Exchange(part, title, peer, "client", server, opened, checks, revision)

@@ -25,6 +25,10 @@ __all__ = [
     "PROMPTS",
     "REFUSE",
     "RESOURCES",
+    "SHORT_PROMPTS",
+    "SHORT_RESOURCES",
+    "SHORT_TEMPLATES",
+    "SHORT_TOOLS",
     "SOUND",
     "STALL",
     "STYLES",
@@ -81,6 +85,28 @@ OFFICIAL_TOOLS: Final = ("come_back", "ask_forever", "ask_anyway", "hush")
 RESOURCES: Final = ("note://hello", "note://pixel", "note://more")
 TEMPLATES: Final = ("city://{name}", "street://{city}/{street}", "year://{year}", "safe://{name}")
 PROMPTS: Final = ("review", "greet", "plain", "guide")
+
+# What servers offer that are there for a conversation over HTTP only.
+SHORT_TOOLS: Final = (
+    "echo",
+    "add",
+    "forecast",
+    "picture",
+    "fails",
+    "steps",
+    "chatter",
+    "slow",
+    "given_up",
+    "cut",
+    "ask_model",
+    "ask_user",
+    "ask_form",
+    "ask_roots",
+    "who",
+)
+SHORT_RESOURCES: Final = ("note://hello", "note://pixel")
+SHORT_TEMPLATES: Final = ("city://{name}",)
+SHORT_PROMPTS: Final = ("review", "greet")
 
 # What the user of either client fills in, wherever a form has such a field.
 ANSWERS: Final[dict[str, Any]] = {

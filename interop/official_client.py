@@ -12,14 +12,15 @@ from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from math import ceil
-from pathlib import Path
 from typing import Any, TextIO
 
 import anyio
 import mcp_types as types
 from mcp import Client
 from mcp.client.session import ClientSession
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
@@ -31,7 +32,7 @@ from trunkline.spec.revisions import (
     Window,
 )
 
-from .checks import ANY, Checks, expect, leaf, raised, until
+from .checks import ANY, Checks, Place, expect, leaf, raised, until
 from .menu import (
     ANSWERS,
     DECLINE,
@@ -82,9 +83,9 @@ REFUSED_CHECKS = Checks()
 class Talk:
     """One connection: the session, and what was heard on it and asked by it."""
 
-    def __init__(self, command: list[str]) -> None:
-        # Of `tee`, which the command begins with.
-        self.recording = Path(command[3])
+    def __init__(self, place: Place) -> None:
+        self.recording = place.recording
+        self.is_http = bool(place.url)
         # A `Client` where it speaks the revision, or else a session: they have verbs in common.
         self.caller: Any = None
         self.session: Any = None
@@ -166,21 +167,21 @@ class Talk:
 
 @asynccontextmanager
 async def opened(
-    command: list[str], mode: str, log: TextIO, *, answers: bool = True
+    place: Place, mode: str, log: TextIO, *, answers: bool = True
 ) -> AsyncIterator[Talk]:
     """Open a connection; `mode` is one that `Client` has, or a revision with a handshake.
 
     One that does not answer can be asked nothing, and says so.
     """
-    talk = Talk(command)
-    async with _opened(talk, command, mode, log, answers):
+    talk = Talk(place)
+    async with _opened(talk, place, mode, log, answers):
         yield talk
     await asyncio.gather(*talk.left_behind, return_exceptions=True)
 
 
 @asynccontextmanager
 async def _opened(
-    talk: Talk, command: list[str], mode: str, log: TextIO, answers: bool
+    talk: Talk, place: Place, mode: str, log: TextIO, answers: bool
 ) -> AsyncIterator[None]:
     callbacks: dict[str, Any] = {
         "logging_callback": talk.on_log,
@@ -196,7 +197,7 @@ async def _opened(
             "elicitation_callback": talk.elicit,
             "list_roots_callback": talk.roots,
         }
-    transport = stdio_client(StdioServerParameters(command=command[0], args=command[1:]), log)
+    transport = _transport(place, log)
     if HANDSHAKE.holds(mode):
         async with transport as streams:
             talk.dispatcher = JSONRPCDispatcher(*streams)
@@ -213,17 +214,26 @@ async def _opened(
             yield
 
 
+def _transport(place: Place, log: TextIO) -> Any:
+    if place.url.endswith("/sse"):
+        return sse_client(place.url)
+    if place.url:
+        return streamable_http_client(place.url)
+    command, *arguments = place.command
+    return stdio_client(StdioServerParameters(command=command, args=arguments), log)
+
+
 @asynccontextmanager
-async def refused(command: list[str], log: TextIO) -> AsyncIterator[Talk]:
+async def refused(place: Place, log: TextIO) -> AsyncIterator[Talk]:
     """Try to open a connection by a handshake that is refused; nothing is left to close."""
-    talk = Talk(command)
-    talk.refusal = await raised(_try(talk, command, log), MCPError)
+    talk = Talk(place)
+    talk.refusal = await raised(_try(talk, place, log), MCPError)
     yield talk
 
 
-async def _try(talk: Talk, command: list[str], log: TextIO) -> None:
+async def _try(talk: Talk, place: Place, log: TextIO) -> None:
     try:
-        async with _opened(talk, command, "legacy", log, True):
+        async with _opened(talk, place, "legacy", log, True):
             pass
     except ExceptionGroup as group:
         raise leaf(group) from None

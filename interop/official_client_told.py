@@ -49,8 +49,9 @@ async def who_listens_is_told(talk: Talk) -> None:
         expect(stream.honored.resource_subscriptions, ["note://hello"], "what is honoured")
         await said(talk, "touch")
         expect(await _next(stream), ResourceUpdated("note://hello"))
-    # The SDK says so in its own time, beside what is asked next.
-    await until(lambda: stream.subscription_id in _left(talk), "word that nobody listens")
+    # The SDK says so in its own time, beside what is asked next; over HTTP it closes the stream.
+    if not talk.is_http:
+        await until(lambda: stream.subscription_id in _left(talk), "word that nobody listens")
     await said(talk, "touch")
     await said(talk, "echo", {"text": "what was sent before is here by now"})
     expect(talk.notes.count(UPDATED), 1, "updates")

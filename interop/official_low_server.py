@@ -447,8 +447,8 @@ async def set_level(ctx: Any, params: Any) -> types.EmptyResult:
     return types.EmptyResult()
 
 
-async def main() -> None:
-    """Serve standard input and output."""
+def made() -> Server[Any]:
+    """Return a server with all of it."""
     long_work = TaskServing(_give_up)
     server = Server(
         "theirs, low",
@@ -469,6 +469,17 @@ async def main() -> None:
     )
     server.extensions[long_work.identifier] = long_work.settings()
     CoreTaskServing(_give_up, long_work).install(server)
+    return server
+
+
+def http_app() -> Any:
+    """Return an application that serves HTTP."""
+    return made().streamable_http_app()
+
+
+async def main() -> None:
+    """Serve standard input and output."""
+    server = made()
     told = NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
     async with stdio_server() as (reading, writing):
         options = server.create_initialization_options(told)

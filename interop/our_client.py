@@ -6,7 +6,6 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -36,7 +35,7 @@ from trunkline.spec.revisions import (
     Window,
 )
 
-from .checks import ANY, Checks, expect, raised, until
+from .checks import ANY, Checks, Place, expect, raised, until
 from .menu import (
     ANSWERS,
     DECLINE,
@@ -88,15 +87,17 @@ class Talk:
     """One connection: the client, what was heard on it, and what it was asked."""
 
     def __init__(
-        self, command: list[str], revision: str | None, probe_timeout: float, answers: bool
+        self, place: Place, revision: str | None, probe_timeout: float, answers: bool
     ) -> None:
-        # Of `tee`, which the command begins with.
-        self.recording = Path(command[3])
+        self.place = place
+        self.recording = place.recording
         self.logs: list[Any] = []
         self.lists: list[str] = []
         self.updated: list[str] = []
         self.others: list[str] = []
         self.asked: list[Any] = []
+        # Recoveries: of a stream, a connection, a session.
+        self.events: list[str] = []
         # Questions that nobody wanted an answer to any more.
         self.called_off = 0
         self.progress: list[tuple[float, float | None, str | None]] = []
@@ -108,7 +109,7 @@ class Talk:
             "on_elicit_url": self.visit,
         }
         self.client = Client(
-            Stdio(command),
+            place.url or Stdio(list(place.command)),
             revision=revision,
             name="ours",
             timeout=5.0,
@@ -118,6 +119,7 @@ class Talk:
             on_list_changed=self.lists.append,
             on_resource_updated=self.updated.append,
             on_notification=lambda method, params: self.others.append(method),
+            on_event=lambda kind, text: self.events.append(kind),
             tasks=answers,
             **(handlers if answers else {}),
         )
@@ -177,13 +179,13 @@ class Talk:
 
 @asynccontextmanager
 async def opened(
-    command: list[str], revision: str | None, probe_timeout: float, *, answers: bool = True
+    place: Place, revision: str | None, probe_timeout: float, *, answers: bool = True
 ) -> AsyncIterator[Talk]:
     """Open a connection, in a revision or in whichever is found.
 
     One that does not answer can be asked nothing, and says so.
     """
-    talk = Talk(command, revision, probe_timeout, answers)
+    talk = Talk(place, revision, probe_timeout, answers)
     async with talk.client:
         yield talk
 

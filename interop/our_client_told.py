@@ -133,4 +133,5 @@ async def it_closes_while_it_listens(talk: Talk) -> None:
     await stream.__aenter__()
     await talk.client.close()
     await raised(anext(stream), ConnectionLost)
+    talk.place.begin_recording()
     await talk.client.connect()

@@ -28,6 +28,7 @@ __all__ = [
     "disagreements",
     "first_method",
     "judged",
+    "missing_sides",
     "processes",
     "sent",
     "summed_up",
@@ -82,7 +83,7 @@ def sent(path: Path, sender: str, method: str | None = None) -> list[dict[str, A
     found: list[dict[str, Any]] = []
     with path.open(encoding="utf-8") as lines:
         for entry in read_trace(lines):
-            if isinstance(entry, TraceEntry) and entry.sender == sender:
+            if isinstance(entry, TraceEntry) and entry.sender == sender and entry.raw:
                 message = json.loads(str(entry.raw))
                 if "method" in message and method in (None, message["method"]):
                     found.append(message)
@@ -155,6 +156,12 @@ def _fact(finding: Finding) -> tuple[str, ...]:
     return (finding.rule, finding.level, finding.where, finding.got, finding.source)
 
 
+def missing_sides(path: Path) -> list[str]:
+    """Return what a recording lacks, so that one without messages is not taken for a good one."""
+    lines = {side: len(_lines(path, side)) for side in ("client", "server")}
+    return [f"no message of the {side} was recorded" for side, count in lines.items() if not count]
+
+
 def summed_up(found: list[Finding]) -> list[str]:
     """Return findings in short: each rule once, with how often it was broken and one example."""
     counts = Counter((each.level, each.rule) for each in found)
@@ -210,7 +217,7 @@ async def all_the_same(path: Path) -> None:
 def _lines(path: Path, side: str) -> list[str]:
     with path.open(encoding="utf-8") as lines:
         entries = [json.loads(line) for line in lines]
-    return [entry["raw"] for entry in entries if entry.get("from") == side]
+    return [entry["raw"] for entry in entries if entry.get("from") == side and "raw" in entry]
 
 
 def _senders(path: Path) -> Counter[str]:

@@ -1,9 +1,10 @@
-"""Have Trunkline and the official SDK talk to each other, and say how it went.
+"""Have Trunkline, the official SDKs and FastMCP talk to each other, and say how it went.
 
     python -m interop.run [--only TEXT] [--keep FOLDER]
 
-Every exchange is over standard input and output, with a real process, and recorded on the way;
-the recording is then judged. Exits 0 if every check passed, or differs as `differences` says.
+Every exchange is with a real process, over standard input and output or over HTTP, and recorded on
+the way; the recording is then judged. Exits 0 if every check passed, or differs as `differences`
+says.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TextIO
 
-from .checks import Check, describe
+from .checks import Check, Place, describe
 from .differences import DIFFERENCES, difference
 from .exchanges import PARTS, Exchange, exchanges
+from .http import node
+from .http.process import ended, free_port, served
+from .http.relay import Relay
 from .recordings import (
     PROVOKED,
     all_ended,
@@ -31,6 +35,7 @@ from .recordings import (
     connections,
     disagreements,
     judged,
+    missing_sides,
     processes,
     summed_up,
 )
@@ -38,7 +43,7 @@ from .recordings import (
 # What one check, one exchange and all of it may take, in seconds.
 CHECK_LIMIT: Final = 12.0
 EXCHANGE_LIMIT: Final = 40.0
-LIMIT: Final = 110.0
+LIMIT: Final = 240.0
 AT_ONCE: Final = 3
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -63,36 +68,67 @@ async def hold(exchange: Exchange, folder: Path) -> tuple[list[Outcome], list[st
     """Hold one exchange; return what became of it, and the judge's word on ours and theirs."""
     name = "".join(c if c.isalnum() else "-" for c in exchange.name)
     path = folder / f"{name}.jsonl"
-    command = [sys.executable, "-m", "interop.tee", str(path), sys.executable, "-m"]
-    if exchange.way:
-        command += ["interop.proxied", exchange.way]
     outcomes: list[Outcome] = []
     try:
         with (folder / f"{name}.tee.log").open("w") as log:
             async with asyncio.timeout(EXCHANGE_LIMIT):
-                await _talk(exchange, [*command, *exchange.server], log, outcomes)
+                if exchange.listener:
+                    await _talk_by_http(exchange, path, log, outcomes)
+                else:
+                    await _talk_by_stdio(exchange, path, log, outcomes)
     except Exception as error:  # noqa: BLE001  # whatever it is, the next exchange has its turn
         step = "it closes" if outcomes else "it connects"
         outcomes.append(Outcome(exchange, step, "FAIL", describe(error)))
     finally:
-        outcomes.append(await _after(exchange, "the server ends by itself", all_ended(path)))
+        if not exchange.listener:
+            outcomes.append(await _after(exchange, "the server ends by itself", all_ended(path)))
         if exchange.way:
             outcomes.append(await _after(exchange, SAME, all_the_same(path)))
         _kill(path)
     found = judged(path, exchange.ours) if path.exists() else None
     if found is None:
         return outcomes, [], []
-    errors = summed_up(found.errors())
+    errors = [*missing_sides(path), *summed_up(found.errors())]
     verdict: Literal["pass", "FAIL"] = "FAIL" if errors else "pass"
     outcomes.append(Outcome(exchange, "what we sent is in order", verdict, " | ".join(errors)))
-    differing = disagreements(path)
-    verdict = "FAIL" if differing else "pass"
-    outcomes.append(Outcome(exchange, AGREE, verdict, " | ".join(differing[:5])))
+    if not exchange.listener:
+        differing = disagreements(path)
+        verdict = "FAIL" if differing else "pass"
+        outcomes.append(Outcome(exchange, AGREE, verdict, " | ".join(differing[:5])))
     return outcomes, summed_up(found.ours), summed_up(found.theirs)
 
 
-async def _talk(exchange: Exchange, command: list[str], log: Any, outcomes: list[Outcome]) -> None:
-    async with exchange.open(command, log) as talk:
+async def _talk_by_stdio(
+    exchange: Exchange, path: Path, log: TextIO, outcomes: list[Outcome]
+) -> None:
+    command = [sys.executable, "-m", "interop.tee", str(path), sys.executable, "-m"]
+    if exchange.way:
+        command += ["interop.proxied", exchange.way]
+    await _talk(exchange, Place(path, [*command, *exchange.server]), log, outcomes)
+
+
+async def _talk_by_http(
+    exchange: Exchange, path: Path, log: TextIO, outcomes: list[Outcome]
+) -> None:
+    port, printed = free_port(), path.with_suffix(".server.log")
+    if exchange.listener == "node":
+        script, *rest = exchange.server
+        command, environment = node.command(script, str(port), *rest), node.environment()
+    else:
+        command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
+        environment = None
+    async with served(command, port, printed, environment) as process:
+        async with Relay(port, path, is_old_sse=exchange.is_old_sse) as relay:
+            url = f"{relay.url}{'/sse' if exchange.is_old_sse else '/mcp'}"
+            place = Place(path, url=url, begin_recording=relay.begin_recording)
+            await _talk(exchange, place, log, outcomes)
+        # Ours logs no traceback; theirs log what a check provokes.
+        stopped = ended(process, printed, is_quiet=exchange.ours == "server")
+        outcomes.append(await _after(exchange, "the server stops", stopped))
+
+
+async def _talk(exchange: Exchange, place: Place, log: TextIO, outcomes: list[Outcome]) -> None:
+    async with exchange.open(place, log) as talk:
         spoken = talk.revision
         is_right = spoken == exchange.revision
         note = "" if is_right else f"in {spoken}, not {exchange.revision}"
@@ -199,6 +235,8 @@ def main() -> int:
     faulthandler.dump_traceback_later(LIMIT, exit=True)
     logging.basicConfig(level=logging.CRITICAL)
     os.chdir(ROOT)
+    # Installed before the clock starts.
+    node.command("server.mjs")
     began = time.monotonic()
     chosen = [each for each in exchanges() if args.only in each.name]
     with tempfile.TemporaryDirectory() as scratch:
@@ -208,7 +246,7 @@ def main() -> int:
     outcomes = [outcome for result in results for outcome in result[0]]
     tables(outcomes)
     judgements(results)
-    print("\nKnown differences of the official SDK")
+    print("\nKnown differences of the official SDKs and FastMCP")
     for row in DIFFERENCES:
         print(f"  {row.peer}: {row.check}: {row.why}")
     print("\nWhat we do wrong on purpose")

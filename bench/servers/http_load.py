@@ -14,7 +14,8 @@ object in each line, and each is answered with one line on stdout:
 
 Each connection has one request in flight; the next is sent when the answer was read. Requests are
 bytes made beforehand, with texts of eight lengths, so that Content-Length differs from one to
-the next as it does for real clients. With `varies` each request also has a new `traceparent`.
+the next as it does for real clients. With `varies` each request also has a new value of the
+header of that name: `traceparent`, or `x-nonce`, which no server knows.
 
 Every answer is checked for its status, its id and its text; `open` also decodes one.
 """
@@ -41,18 +42,16 @@ _META: Final = {
 _READ_BYTES: Final = 64 * 1024
 # Requests that a connection repeats in turn.
 _VARIANTS: Final = 8
+_VARYING: Final = ("traceparent", "x-nonce")
 _TIMEOUT_S: Final = 30.0
 
 
 class Request(NamedTuple):
-    """One request: its bytes in two parts, and what its answer must contain."""
+    """One request, and what its answer must contain."""
 
-    head: bytes
-    """All before the value of `traceparent`."""
-    rest: bytes
-    """All after it."""
     whole: bytes
-    """The same request without `traceparent`."""
+    varying: dict[str, tuple[bytes, bytes]]
+    """With a header that varies, by its name: all before and all after its value."""
     id: bytes
     text: bytes
 
@@ -100,7 +99,7 @@ class Pool:
         ]
         self._tool = tool
         self.connections: list[Connection] = []
-        self.latencies: dict[tuple[int, bool], list[int]] = {}
+        self.latencies: dict[tuple[int, str], list[int]] = {}
         self._traces = int.from_bytes(os.urandom(16), "big") >> 1
 
     def open(self, count: int) -> None:
@@ -140,7 +139,7 @@ class Pool:
             self.open_session(connection)
         connection.socket.close()
 
-    def run(self, connections: int, requests: int, *, varies: bool) -> int:
+    def run(self, connections: int, requests: int, *, varies: str) -> int:
         """Send requests, each when the answer before was read; return the wall time in ns."""
         used = self.connections[:connections]
         by_descriptor = {each.socket.fileno(): each for each in used}
@@ -180,13 +179,14 @@ class Pool:
         poll.close()
         return spent
 
-    def _send(self, connection: Connection, varies: bool) -> None:
+    def _send(self, connection: Connection, varies: str) -> None:
         number = connection.next
         request = connection.request = connection.requests[number]
         connection.next = (number + 1) % _VARIANTS
         if varies:
             self._traces += 1
-            data = b"%b00-%032x-%016x-01%b" % (request.head, self._traces, number, request.rest)
+            before, after = request.varying[varies]
+            data = b"%b00-%032x-%016x-01%b" % (before, self._traces, number, after)
         else:
             data = request.whole
         connection.sent_at = time.perf_counter_ns()
@@ -215,9 +215,11 @@ class Pool:
         message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
         body = json.dumps(message, separators=(",", ":")).encode()
         headers = [*self.fixed, *self.state(session)]
-        marked = post([*headers, ("traceparent", "@")], body)
-        head, _, rest = marked.partition(b"@")
-        return Request(head, rest, post(headers, body), b'"id":%d' % id, b'"%b"' % text.encode())
+        varying = {}
+        for name in _VARYING:
+            before, _, after = post([*headers, (name, "@")], body).partition(b"@")
+            varying[name] = before, after
+        return Request(post(headers, body), varying, b'"id":%d' % id, b'"%b"' % text.encode())
 
     def _check(self, request: Request, head: bytes, body: bytes) -> None:
         if b"text/event-stream" in head:

@@ -1,7 +1,9 @@
 """HTTP as a carrier of scripts: our own listener, our ASGI application under uvicorn, old SSE.
 
-The client is the plain one of `tests.http_client`. Each connection has a server of its own, in
-this process, which ends with it. One uvicorn serves the applications of all connections.
+A client connects with the HTTP client of the library. A script that writes its own messages does
+so with the plain one of `tests.http_client`, which shares nothing with the library. Each connection
+has a server of its own, in this process, which ends with it. One uvicorn serves the applications
+of all connections.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ from tests.conversation.server_log import ServerLog
 from tests.http_client.old_sse import OldSseTransport
 from tests.http_client.streamable import StreamableHttpTransport
 from trunkline import HttpSettings, Server
-from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
+from trunkline.jsonrpc.sse import Event
 from trunkline.judge import TraceEntry
+from trunkline.judge.trace import TraceHttp
 from trunkline.spec.revisions import V2026_07_28, Window
+from trunkline.transports import Address, TappedTransport, parse_address
 
 _ANY_PORT: Final = "http://127.0.0.1:0/mcp"
+# What a client sets on a transport of HTTP before it connects.
+_HOOKS: Final = ("is_idempotent", "on_event", "on_request_lost", "param_headers")
 
 
 # -- hosts -----------------------------------------------------------------------------------
@@ -136,55 +142,128 @@ class UvicornHost:
             await _UVICORN.remove(path)
 
 
-class RunningHost:
-    """A server that others use as well, and that outlives each connection."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    async def open(self) -> str:
-        return self._url
-
-    async def close(self) -> None: ...
-
-
 # -- connections -----------------------------------------------------------------------------
 
 
-class HostedHttp:
-    """A connection of the test client to a server that is hosted for it alone.
+class Witness:
+    """Tells a judge of each request, response and event of the HTTP client."""
 
-    It is a transport for a client, and a wire for a script that writes its own messages: each
-    line is a POST.
-    """
+    def __init__(self, on_entry: Callable[[TraceEntry], object]) -> None:
+        self._on_entry = on_entry
+        # By request: its number, and the head of its response.
+        self._streams: dict[object, tuple[int, TraceHttp | None]] = {}
+        self._count = 0
+
+    def on_request(self, origin: object, request: bytes) -> None:
+        if origin in self._streams:
+            return  # it is sent again
+        self._count += 1
+        self._streams[origin] = self._count, None
+        head, _, body = request.partition(b"\r\n\r\n")
+        first, *lines = head.decode("ascii").split("\r\n")
+        method, path, _ = first.split(" ")
+        headers = dict(line.split(": ", 1) for line in lines)
+        self._tell("client", self._count, body or None, TraceHttp(method, path, None, headers))
+
+    def on_response(self, origin: object, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        number, _ = self._streams[origin]
+        texts = {name.decode("ascii"): value.decode("latin-1") for name, value in headers}
+        self._streams[origin] = number, TraceHttp("", "", status, texts)
+
+    def on_frame(self, origin: object, frame: Any, event: Event | None) -> None:
+        number, head = self._streams[origin]
+        about = None
+        if event is not None:
+            fields = {"id": event.id, "retry": event.retry, "event": event.event}
+            about = {name: value for name, value in fields.items() if value is not None}
+        if isinstance(frame, bytes):
+            self._tell("server", number, frame, head, event=about)
+
+    def on_end(self, origin: object) -> None:
+        # The message of a response that is not a stream is delivered after its end.
+        asyncio.get_running_loop().call_soon(self._end, origin)
+
+    def _end(self, origin: object) -> None:
+        number, head = self._streams.pop(origin, (0, None))
+        if head is not None:
+            self._tell("server", number, None, head, ends=True)
+
+    def _tell(
+        self, sender: Any, number: int, raw: bytes | None, facts: TraceHttp | None, **more: Any
+    ) -> None:
+        self._on_entry(
+            TraceEntry(
+                sender=sender,
+                transport="streamable-http",
+                raw=raw,
+                http=facts,
+                stream=number,
+                **more,
+            )
+        )
+
+
+class HostedClient(TappedTransport):
+    """A connection of the HTTP client to a server that is hosted for it alone."""
+
+    # What a transport is made from until the server has a port.
+    place = _ANY_PORT
 
     def __init__(self, host: Host, policy: Policy) -> None:
         self._host = host
-        self._policy = policy
-        self._inner: Any = None
-        self._log: ServerLog | None = None
-        self.on_message: Callable[[Any, Any], object] = lambda frame, _: self.on_line(frame)
-        self.on_error: Callable[[TransportError | None], object] = lambda error: None
-        self.on_drained: Callable[[], object] = lambda: None
-        self.on_line: Callable[[bytes], object] = lambda line: None
-
-    @property
-    def is_connected(self) -> bool:
-        return self._inner is not None and self._inner.is_connected
-
-    @property
-    def backlog(self) -> int:
-        return 0 if self._inner is None else self._inner.backlog
-
-    @property
-    def written(self) -> int:
-        return 0 if self._inner is None else self._inner.written
+        self._dialled_policy = policy
+        # Replaced by `connect`, when the port is known.
+        super().__init__(parse_address(self.place).transport(policy), lambda *_: None)
 
     async def connect(self) -> None:
+        hooks = {name: getattr(self._inner, name) for name in _HOOKS if hasattr(self._inner, name)}
+        try:
+            self._inner = parse_address(await self._host.open()).transport(self._dialled_policy)
+            for name, hook in hooks.items():
+                setattr(self._inner, name, hook)
+            self._observe(self._inner)
+            await super().connect()
+        except BaseException:
+            await self._host.close()
+            raise
+
+    def _observe(self, inner: Any) -> None:
+        """Follow what passes, beside the messages."""
+
+    async def close(self) -> None:
+        try:
+            await super().close()
+        finally:
+            await self._host.close()
+
+
+class StreamableClient(HostedClient):
+    """Over Streamable HTTP; a judge is told of each request, response and event."""
+
+    def __init__(self, host: Host, policy: Policy) -> None:
+        super().__init__(host, policy)
+        self.on_entry: Callable[[TraceEntry], object] = lambda entry: None
+
+    def _observe(self, inner: Any) -> None:
+        inner.observer = Witness(lambda entry: self.on_entry(entry))
+
+
+class HostedWire:
+    """A connection of the test client to a server that is hosted for it alone.
+
+    It is a wire for a script that writes its own messages: each line is a POST.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._inner: Any = None
+        self._log = ServerLog()
+        self.on_line: Callable[[bytes], object] = lambda line: None
+
+    async def open(self) -> None:
         try:
             self._inner = self._dial(await self._host.open())
-            self._inner.on_message = lambda frame, route: self.on_message(frame, route)
-            self._inner.on_error = lambda error: self.on_error(error)
+            self._inner.on_message = lambda frame, _: self.on_line(frame)
             await self._inner.connect()
         except BaseException:
             await self._host.close()
@@ -193,8 +272,19 @@ class HostedHttp:
     def _dial(self, url: str) -> Any:
         raise NotImplementedError
 
-    def send(self, frame: bytes, route: Any = None) -> None:
-        self._inner.send(frame, route)
+    @property
+    def is_open(self) -> bool:
+        return self._inner is not None and self._inner.is_connected
+
+    def log(self) -> str:
+        return self._log.text()
+
+    def write(self, line: bytes) -> None:
+        self._inner.send(line)
+
+    async def end_server(self) -> None:
+        """End the server while the client is still there."""
+        await self._host.close()
 
     async def close(self) -> None:
         try:
@@ -202,38 +292,14 @@ class HostedHttp:
                 await self._inner.close()
         finally:
             await self._host.close()
-            if self._log is not None:
-                self._log.close()
-
-    # As a wire
-
-    async def open_wire(self) -> None:
-        self._log = ServerLog()
-        await self.connect()
-
-    def log(self) -> str:
-        assert self._log is not None
-        return self._log.text()
-
-    def write(self, line: bytes) -> None:
-        self.send(line)
-
-    async def end_server(self) -> None:
-        """End the server while the client is still there."""
-        await self._host.close()
-
-    @property
-    def is_open(self) -> bool:
-        return self.is_connected
+            self._log.close()
 
 
-class HostedStreamable(HostedHttp):
+class StreamableWire(HostedWire):
     """Over Streamable HTTP; a judge is told of each request, response and event."""
 
-    name = "http"
-
-    def __init__(self, host: Host, policy: Policy) -> None:
-        super().__init__(host, policy)
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self.on_entry: Callable[[TraceEntry], object] = lambda entry: None
         # The revision of a script, for messages that do not tell.
         self.speaks: Callable[[], str | None] = lambda: None
@@ -243,36 +309,34 @@ class HostedStreamable(HostedHttp):
         self._inner.drop_streams()
 
     def _dial(self, url: str) -> StreamableHttpTransport:
-        inner = StreamableHttpTransport(url, self._policy)
+        inner = StreamableHttpTransport(url, Policy())
         inner.on_entry = lambda entry: self.on_entry(entry)
         inner.speaks = lambda: self.speaks()
         return inner
 
 
-class HostedOldSse(HostedHttp):
+class OldSseWire(HostedWire):
     """Over the HTTP+SSE of 2024-11-05."""
 
-    name = "sse"
-
     def _dial(self, url: str) -> OldSseTransport:
-        return OldSseTransport(url, self._policy)
+        return OldSseTransport(url, Policy())
 
 
 class HttpAddress:
     """Where a client connects to; `host` gives the server of each connection."""
 
     def __init__(
-        self, host: Callable[[], Host], connection: Callable[[Host, Policy], HostedHttp]
+        self, host: Callable[[], Host], client: Callable[[Host, Policy], HostedClient]
     ) -> None:
         self._host = host
-        self._connection = connection
+        self._client = client
 
-    def transport(self, policy: Policy) -> HostedHttp:
-        return self._connection(self._host(), policy)
+    def transport(self, policy: Policy) -> HostedClient:
+        return self._client(self._host(), policy)
 
 
 class OverHttp:
-    """HTTP, by what hosts the server and how the client speaks."""
+    """HTTP, by what hosts the server and how a script writes to it."""
 
     is_cheap = True
 
@@ -281,27 +345,35 @@ class OverHttp:
         name: str,
         when: Window,
         host: Callable[[Server], Host],
-        connection: Callable[[Host, Policy], HostedHttp],
+        client: Callable[[Host, Policy], HostedClient],
+        wire: Callable[[Host], HostedWire],
     ) -> None:
         self.name = name
         self.when = when
         self._host = host
-        self._connection = connection
+        self._client = client
+        self._wire = wire
 
     def address(self, variant: str) -> HttpAddress:
-        return HttpAddress(lambda: self._host(VARIANTS[variant]()), self._connection)
+        return HttpAddress(lambda: self._host(VARIANTS[variant]()), self._client)
 
-    async def shared_address(self, variant: str) -> tuple[HttpAddress, Callable[[], Any]]:
+    async def shared_address(self, variant: str) -> tuple[Address, Callable[[], Any]]:
         host = self._host(VARIANTS[variant]())
         url = await host.open()
-        return HttpAddress(lambda: RunningHost(url), self._connection), host.close
+        return parse_address(url), host.close
 
-    async def wire(self, variant: str) -> HostedHttp:
-        wire = self._connection(self._host(VARIANTS[variant]()), Policy())
-        await wire.open_wire()
+    async def wire(self, variant: str) -> HostedWire:
+        wire = self._wire(self._host(VARIANTS[variant]()))
+        await wire.open()
         return wire
 
 
-OVER_HTTP: Final = OverHttp("streamable-http", Window(), ListenerHost, HostedStreamable)
-OVER_ASGI: Final = OverHttp("streamable-http", Window(), UvicornHost, HostedStreamable)
-OVER_OLD_SSE: Final = OverHttp("http+sse", Window(until=V2026_07_28), OldSseHost, HostedOldSse)
+OVER_HTTP: Final = OverHttp(
+    "streamable-http", Window(), ListenerHost, StreamableClient, StreamableWire
+)
+OVER_ASGI: Final = OverHttp(
+    "streamable-http", Window(), UvicornHost, StreamableClient, StreamableWire
+)
+OVER_OLD_SSE: Final = OverHttp(
+    "http+sse", Window(until=V2026_07_28), OldSseHost, HostedClient, OldSseWire
+)

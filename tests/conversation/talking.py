@@ -25,7 +25,6 @@ from tests.conversation.rules import ROOT, Ruled
 from tests.conversation.server_log import ServerLog
 from tests.conversation.websocket_carrier import OVER_WEBSOCKET
 from trunkline import Client, Server, Stdio, Transport, Unix
-from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.judge import Conversation, Finding, TraceEntry
 from trunkline.mcp import CreateMessageResult, TextContent
@@ -597,50 +596,15 @@ class Tap:
         self._address = address
         self._record = record
 
-    def transport(self, policy: Policy) -> Any:
+    def transport(self, policy: Policy) -> TappedTransport:
         self._record.renew()
         inner = self._address.transport(policy)
         self._record.follow(inner)
-        return _Tapped(inner, self._record)
+        return TappedTransport(inner, self._hear)
 
-
-class _Tapped:
-    """A transport that tells a record what passes."""
-
-    def __init__(self, inner: Transport, record: Record) -> None:
-        self._inner = inner
-        self._record = record
-        self.name = inner.name
-        self.on_message: Callable[[Any, Any], object] = lambda frame, route: None
-        self.on_error: Callable[[TransportError | None], object] = lambda error: None
-        self.on_drained: Callable[[], object] = lambda: None
-
-    @property
-    def is_connected(self) -> bool:
-        return self._inner.is_connected
-
-    @property
-    def backlog(self) -> int:
-        return self._inner.backlog
-
-    async def connect(self) -> None:
-        inner = self._inner
-        inner.on_message = self._receive
-        inner.on_error = lambda error: self.on_error(error)
-        inner.on_drained = lambda: self.on_drained()
-        await inner.connect()
-
-    def _receive(self, frame: Any, route: Any) -> None:
+    def _hear(self, sender: str, frame: Any) -> None:
         if isinstance(frame, bytes):
-            self._record.add("server", frame)
-        self.on_message(frame, route)
-
-    def send(self, frame: bytes, route: Any = None) -> None:
-        self._record.add("client", frame)
-        self._inner.send(frame, route)
-
-    async def close(self) -> None:
-        await self._inner.close()
+            self._record.add(sender, frame)
 
 
 class Told:

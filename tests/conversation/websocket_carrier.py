@@ -13,11 +13,10 @@ from typing import Any, Final
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.conversation.http_carriers import HostedHttp, OverHttp
+from tests.conversation.http_carriers import HostedClient, HostedWire, OverHttp
 from trunkline import HttpSettings, Server
 from trunkline.errors import TransportError
 from trunkline.spec.revisions import Window
-from trunkline.transports import parse_address
 
 
 class WebSocketHost:
@@ -83,18 +82,19 @@ class PlainWebSocket:
         await asyncio.wait(self._tasks)
 
 
-class HostedWebSocket(HostedHttp):
-    """Over a WebSocket."""
+class WebSocketClient(HostedClient):
+    """A connection of our client, over a WebSocket."""
 
-    name = "websocket"
-    _is_wire = False
-
-    async def open_wire(self) -> None:
-        self._is_wire = True
-        await super().open_wire()
-
-    def _dial(self, url: str) -> Any:
-        return PlainWebSocket(url) if self._is_wire else parse_address(url).transport(self._policy)
+    place = "ws://127.0.0.1:0/mcp"
 
 
-OVER_WEBSOCKET: Final = OverHttp("websocket", Window(), WebSocketHost, HostedWebSocket)
+class WebSocketWire(HostedWire):
+    """A connection of the library's own client, for a script."""
+
+    def _dial(self, url: str) -> PlainWebSocket:
+        return PlainWebSocket(url)
+
+
+OVER_WEBSOCKET: Final = OverHttp(
+    "websocket", Window(), WebSocketHost, WebSocketClient, WebSocketWire
+)

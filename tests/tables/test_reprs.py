@@ -149,6 +149,9 @@ TYPED: Final = {
     "store.values.RecordPage": "keys, redacted, and a cursor",
     "store.values.Stored": "the length of its value",
     "store.values.Key": "parts of a key, redacted; refuses other characters",
+    "transports.http.client.pool.ConnectionPool": "counts",
+    "transports.http.client.settings.HttpOptions": "numbers, and how many headers there are",
+    "transports.http.client.transport.HttpTransport": "its address and counts",
     "transports.http.exchange.Exchange": "its request, redacted, and a constant",
     "transports.tap.Tapped": "an address, redacted",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import sys
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from trunkline import HttpSettings, Server
+from tests.faults.http.serving import META, call, single_headers
+from trunkline import Context, HttpSettings, Server
 
 BEHIND_A_PROXY = HttpSettings(access_log=True, trusted_proxies=["127.0.0.1", "unix"])
 HEADERS = [(b"host", b"localhost"), (b"x-forwarded-for", b"203.0.113.9")]
@@ -60,6 +62,46 @@ def test_a_request_that_cannot_be_read_is_logged_with_its_peer(
         assert [each.split()[0] for each in lines(caplog)] == ["127.0.0.1"]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("has_progress", [True, False], ids=["streaming", "not answered"])
+def test_a_client_that_leaves_is_logged_with_the_status_it_was_sent(
+    has_progress: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, begun = Server("a"), asyncio.Event()
+
+    @app.tool
+    async def wait(ctx: Context) -> None:
+        if has_progress:
+            ctx.progress(1)
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        settings = HttpSettings(access_log=True)
+        async with app.listen("http://127.0.0.1:0/mcp", http=settings) as listening:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listening.address.port)
+            message = call("tools/call", 1, name="wait", _meta=META | {"progressToken": 1})
+            body = json.dumps(message).encode()
+            headers = [
+                ("Host", "localhost"),
+                ("Content-Type", "application/json"),
+                ("Content-Length", str(len(body))),
+                *single_headers("tools/call", "wait"),
+            ]
+            head = "".join(f"{name}: {value}\r\n" for name, value in headers)
+            writer.write(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
+            await asyncio.wait_for(begun.wait(), 10)
+            if has_progress:
+                await asyncio.wait_for(reader.readuntil(b"data: "), 10)
+            writer.close()
+            async with asyncio.timeout(10):
+                while not lines(caplog):
+                    await asyncio.sleep(0.01)
+
+    caplog.set_level(logging.INFO, "trunkline.access")
+    asyncio.run(main())
+    assert lines(caplog) == [f"127.0.0.1 POST '/mcp' {200 if has_progress else 0}"]
 
 
 @pytest.mark.parametrize("headers", [HEADERS, [*HEADERS, HEADERS[0]]], ids=["good", "bad"])

@@ -10,7 +10,8 @@ The rules that live here, and only here:
   one process and not in the next.
 * A worker that exits by itself is replaced after a delay, at most `_MAX_REPLACEMENTS` times in a
   row; then all of them are stopped.
-* SIGTERM, SIGINT and SIGHUP stop all workers in order; a second one, at once.
+* SIGTERM, SIGINT and SIGHUP stop all workers in order; a second one, at once. From the first on
+  connections are refused.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from typing import TYPE_CHECKING, Final
 from ..concurrency.backoff import backoff
 from ..server.runtime.workers import obstacles
 from ..transports.addresses import Http, Tcp
+from ..transports.http.settings import HttpLimits
+from ..transports.sockets.listener import bind_all
 from .command import UsageError
 from .exit_codes import SUCCESS, USAGE_ERROR
 
@@ -59,32 +62,42 @@ def run_workers(
         raise UsageError("--workers needs --http with a port, not a Unix domain socket")
     if not hasattr(socket, "SO_REUSEPORT") or not hasattr(os, "fork"):
         raise UsageError("--workers needs a system with fork and SO_REUSEPORT")
-    sockets = _bound(address.socket, options.workers)
+    try:
+        # A worker that cannot listen would be replaced again and again.
+        app.listen(address, http=http)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    sockets = _bound(address.socket, options.workers, HttpLimits().backlog)
     address = replace(address, port=sockets[0][0].getsockname()[1])
     print(f"listening on {address} with {options.workers} workers", file=sys.stderr, flush=True)
     return _Workers(app, address, options, http, sockets).run()
 
 
-def _bound(address: Tcp, count: int) -> list[list[socket.socket]]:
+def _bound(address: Tcp, count: int, backlog: int) -> list[list[socket.socket]]:
     """Return sockets on one port for each worker, one per address of the host."""
-    rows = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    port, found = address.port, []
+    port = address.port
+    found: list[list[socket.socket]] = []
     try:
+        infos = socket.getaddrinfo(address.host, port, type=socket.SOCK_STREAM)
+        rows: list[tuple[int, tuple[object, ...]]] = [(info[0], info[4]) for info in infos]
+        # A port that others share already would be shared with them.
+        _close([bind_all(rows, port)])
         for _ in range(count):
-            ours = []
-            for family, _kind, _protocol, _name, where in rows:
-                sock = socket.socket(family, socket.SOCK_STREAM)
-                ours.append(sock)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                if family == socket.AF_INET6:
-                    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                sock.bind((where[0], port, *where[2:]))
-                port = sock.getsockname()[1]
-            found.append(ours)
+            found.append(bind_all(rows, port, is_shared=True))
+            port = found[0][0].getsockname()[1]
+            for sock in found[-1]:
+                # From now on connections wait in the backlog, also while a worker is replaced.
+                sock.listen(backlog)
     except OSError as error:
+        _close(found)
         raise UsageError(f"{address} cannot be listened on: {error.strerror}") from None
     return found
+
+
+def _close(found: list[list[socket.socket]]) -> None:
+    for sockets in found:
+        for sock in sockets:
+            sock.close()
 
 
 class _Workers:
@@ -184,6 +197,8 @@ class _Workers:
 
     def _stop(self) -> None:
         self._signals += 1
+        # Or connections would wait in the backlog for workers that do not accept them any more.
+        _close(self._sockets)
         for pid in list(self._running):
             try:
                 os.kill(pid, signal.SIGTERM)

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args, overload
 
 from msgspec import UNSET
 
@@ -64,7 +64,7 @@ from .connect.capabilities import capabilities, extended
 from .connect.connection import ClientConnection, ConnectionOptions
 from .connect.negotiation import ClientHello
 from .connect.targets import TargetLike, target_of, with_http_options
-from .options import LEVELS, Validate, check_choice, check_count, check_seconds
+from .options import LEVELS, OnEvent, Validate, check_choice, check_count, check_seconds
 from .requests.cache import Cache
 from .requests.call import PendingCall, SubmitMethods, tool_call
 from .requests.decode import NotComplete, read, read_own
@@ -97,12 +97,9 @@ if TYPE_CHECKING:
     from .requests.batch import CallBatch
     from .tasks.task_call import TaskHandle
 
-__all__ = ["Client", "OnEvent"]
+__all__ = ["Client"]
 
 T = TypeVar("T")
-
-# Called with the kind of an event ("retry", "resume", "reconnect", "session-lost", ...) and a text.
-OnEvent: TypeAlias = Callable[[str, str], object]
 
 
 class Client(SubmitMethods):

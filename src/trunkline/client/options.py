@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal, TypeAlias, get_args
 
 from ..mcp.types import LoggingLevel
 from ..redaction import show
 
-__all__ = ["LEVELS", "Validate", "check_choice", "check_count", "check_seconds"]
+__all__ = ["LEVELS", "OnEvent", "Validate", "check_choice", "check_count", "check_seconds"]
 
 LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 
 # What happens to an invalid message of the server.
 Validate: TypeAlias = Literal["off", "warn", "raise"]
+
+# Called with the kind of an event ("retry", "resume", "reconnect", "session-lost" and others) and a
+# text.
+OnEvent: TypeAlias = Callable[[str, str], object]
 
 
 def check_choice(what: str, given: object, choices: Iterable[object]) -> None:

@@ -13,6 +13,8 @@ The rules that live here, and only here:
   does not listen on every network because a part was left out. The exception is the port of a
   URL, 80 for `http` and `ws`, 443 for `https` and `wss`.
   [RFC 9110, sections 4.2.1 and 4.2.2; RFC 6455, section 3]
+* A URL without a path names the root, `/`.  [RFC 9110, section 4.2.3]
+  A server does not listen there by omission: it needs a path.
 * The path of an HTTP endpoint is compared as it is written, so it has one spelling: no dot
   segments, no query and no fragment.
 * A client verifies the certificate against the system's trust store and the host name it
@@ -308,14 +310,19 @@ class Ws:
         return DialledWebSocket(self, policy, self.options or HttpOptions())
 
 
-def parse_address(text: str, *, tls: Tls | None = None) -> Tcp | Unix | Http | Ws:
+def parse_address(
+    text: str, *, tls: Tls | None = None, listening: bool = False
+) -> Tcp | Unix | Http | Ws:
     """Return the address that a text names; `tls` is for `tls://`, `https://` and `wss://`.
 
     Raises:
-        ValueError: the text is not an address; the message shows the forms.
+        ValueError: the text is not an address, or it is for `listening` and has no path; the
+            message shows the forms.
     """
     for scheme in ("http", "https"):
         if text.startswith(f"{scheme}://"):
+            if listening and "/" not in text.removeprefix(f"{scheme}://"):
+                raise ValueError(f"{show(text)} needs a path, as in {scheme}://127.0.0.1:8000/mcp")
             is_secure = scheme == "https"
             return Http(*_parts(text, scheme, is_secure), tls=(tls or True) if is_secure else False)
     for scheme in ("ws", "wss"):
@@ -370,9 +377,7 @@ def _unix_address(text: str) -> Unix:
 
 def _parts(text: str, scheme: str, is_secure: bool) -> tuple[str, int, str]:
     """Return host, port and path of a URL."""
-    authority, slash, path = text.removeprefix(f"{scheme}://").partition("/")
-    if not slash:
-        raise ValueError(f"{show(text)} needs a path, as in {scheme}://127.0.0.1:8000/mcp")
+    authority, _, path = text.removeprefix(f"{scheme}://").partition("/")
     has_port = ":" in authority.rpartition("]")[2]
     if authority and not has_port:
         authority = f"{authority}:{_HTTPS_PORT if is_secure else _HTTP_PORT}"

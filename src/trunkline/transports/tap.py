@@ -9,7 +9,7 @@ exception it raises is logged; the connection goes on, and so do the calls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..errors import TransportError
 from ..jsonrpc.limits import TransportName
@@ -24,6 +24,9 @@ __all__ = ["Tapped", "TappedTransport"]
 
 Side: TypeAlias = Literal["client", "server"]
 Hear: TypeAlias = "Callable[[Side, Frame], object]"
+
+# What a client attaches to a transport of HTTP, which others do not have.
+_PASSED: Final = frozenset(("is_idempotent", "on_event", "on_request_lost", "param_headers"))
 
 
 class Tapped:
@@ -59,6 +62,17 @@ class TappedTransport:
         self.on_message: Callable[[Frame, Any], object] = ignore
         self.on_error: Callable[[TransportError | None], object] = ignore
         self.on_drained: Callable[[], object] = ignore
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PASSED:
+            raise AttributeError(f"a TappedTransport has no {name}")
+        return getattr(self._inner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _PASSED:
+            setattr(self._inner, name, value)
+        else:
+            super().__setattr__(name, value)
 
     @property
     def is_connected(self) -> bool:

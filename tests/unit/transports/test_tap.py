@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from trunkline import Http
 from trunkline.jsonrpc import Policy
 from trunkline.testing.transport_contract import Observed
 from trunkline.transports import Tapped, TappedTransport, Transport, memory_pair
@@ -56,6 +57,22 @@ def test_a_listener_that_raises_changes_nothing_and_is_logged_once(
     assert caplog.text.count("hear raised") == 1
     assert "on_message raised" not in caplog.text
     assert "ValueError: deaf" in caplog.text
+
+
+def test_hooks_of_http_reach_the_observed_transport_and_others_have_none() -> None:
+    def lost(*_: object) -> None: ...
+
+    async def script() -> None:
+        inner = Http("127.0.0.1", 1).transport(Policy())
+        tapped = TappedTransport(inner, lambda *_: None)
+        for name in ("is_idempotent", "on_event", "on_request_lost", "param_headers"):
+            setattr(tapped, name, lost)
+            assert getattr(inner, name) is getattr(tapped, name) is lost
+        other = TappedTransport(memory_pair()[0], lambda *_: None)
+        assert not hasattr(other, "on_request_lost")
+        assert not hasattr(other, "anything_else")
+
+    asyncio.run(script())
 
 
 def test_each_connection_of_an_address_is_listened_to() -> None:

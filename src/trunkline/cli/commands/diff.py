@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import show_pointer
 from ..command import UnreadableInput, UsageError
-from ..connect.target import ADDRESSES, add_target, check_tls, talk, wants_json
+from ..connect.target import ADDRESSES, add_target, check_options, talk, wants_json
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit, visible
 from ..output.terminal import bold, dim, paint
@@ -115,7 +115,7 @@ def _sides(options: argparse.Namespace) -> list[str | None]:
         raise UsageError("--trace records a connection, and neither side is a server")
     if options.env and options.command is None:
         raise UsageError("--env needs a command after --")
-    check_tls(options, *live)
+    check_options(options, *live)
     return words
 
 

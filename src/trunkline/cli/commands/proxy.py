@@ -2,7 +2,8 @@
 
     trunkline proxy --record talk.jsonl -- python server.py     in the place of the server
     trunkline proxy unix:/run/x.sock -- python server.py        a process for each client
-    trunkline proxy tcp://mcp.example.org:9000                  a remote server on stdio
+    trunkline proxy https://mcp.example.org/mcp                 a remote server on stdio
+    trunkline proxy http://127.0.0.1:8000/mcp -- python server.py   a command over HTTP
 
 This module has the options; `proxy.run` does the work.
 """
@@ -18,11 +19,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ...redaction import show
 from ...spec.revisions import REVISIONS
 from ..command import UsageError
-from ..connect.target import ADDRESSES, FRAMINGS, add_env, check_tls, parse_target
+from ..connect.target import (
+    ADDRESSES,
+    FRAMINGS,
+    add_env,
+    add_headers,
+    check_options,
+    is_http,
+    parse_target,
+)
 from ..output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:
-    from ...transports.addresses import Tcp, Unix
+    from ...transports.addresses import Http, Tcp, Unix
     from ...transports.base import Address
     from ..recording import Recording
 
@@ -31,10 +40,12 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
 trunkline proxy --record talk.jsonl --judge -- python server.py
-trunkline proxy tcp://127.0.0.1:9000 unix:/run/notes.sock
+trunkline proxy https://mcp.example.org/mcp --header-env Authorization=TOKEN
+trunkline proxy http://127.0.0.1:8000/mcp -- python server.py
 """
 
 _PROG: Final = "trunkline proxy"
+_NEEDS_TLS: Final = "the --source-tls-… options need a SOURCE of the form tls:// or https://"
 _SIZES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -51,7 +62,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="SOURCE TARGET",
         help="SOURCE: where clients connect: stdio (the default), or an address to listen on; "
-        "TARGET: the server's address; an address is tcp://HOST:PORT, tls://HOST:PORT or unix:PATH",
+        "TARGET: the server's address; an address is http://HOST:PORT/PATH, https://HOST/PATH, "
+        "tcp://HOST:PORT, tls://HOST:PORT or unix:PATH",
     )
     parser.add_argument("--record", metavar="FILE", help="record all messages to a file")
     parser.add_argument(
@@ -83,17 +95,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="largest message to forward, in bytes, or as 512K, 64M or 1G; default: 256M",
     )
     add_env(parser)
+    add_headers(parser)
     parser.add_argument(
         "--tls-ca", metavar="FILE", help="CA certificates for the server; default: the system's"
     )
     parser.add_argument("--tls-cert", metavar="FILE", help="client certificate for the server")
     parser.add_argument("--tls-key", metavar="FILE", help="key of the client certificate")
     parser.add_argument(
-        "--source-tls-cert", metavar="FILE", help="certificate for a SOURCE of tls://"
+        "--source-tls-cert", metavar="FILE", help="certificate for a SOURCE of tls:// or https://"
     )
     parser.add_argument("--source-tls-key", metavar="FILE", help="key of the SOURCE certificate")
     parser.add_argument(
         "--source-tls-ca", metavar="FILE", help="require client certificates signed by these CAs"
+    )
+    for name, metavar, text in (
+        ("--allowed-host", "HOST[:PORT]", "name by which clients may reach a SOURCE of http://"),
+        ("--allowed-origin", "ORIGIN", "origin of web pages that may use a SOURCE of http://"),
+    ):
+        parser.add_argument(
+            name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable"
+        )
+    parser.add_argument(
+        "--sse",
+        action="store_true",
+        help="also serve HTTP+SSE of 2024-11-05 at a SOURCE of http://, at /sse and /messages",
     )
 
 
@@ -125,7 +150,7 @@ def run(options: argparse.Namespace) -> int:
 class _Ends(NamedTuple):
     # None for the standard streams.
 
-    source: Tcp | Unix | None
+    source: Http | Tcp | Unix | None
     target: Address
 
 
@@ -146,28 +171,43 @@ def _ends(options: argparse.Namespace) -> _Ends:
         raise UsageError(f"proxy takes one SOURCE and {what}; try {_PROG} --help")
     source = _source(words[0], options) if words and words[0] != "stdio" else None
     if source is None and _source_tls(options):
-        raise UsageError("the --source-tls-… options need a SOURCE of the form tls://HOST:PORT")
-    check_tls(options, options.target)
+        raise UsageError(_NEEDS_TLS)
+    if not (words and is_http(words[0])):
+        for name in ("allowed_host", "allowed_origin", "sse"):
+            if getattr(options, name):
+                option = name.replace("_", "-")
+                raise UsageError(f"--{option} needs a SOURCE of the form http:// or https://")
+    if options.target_framing != "newline" and is_http(options.target):
+        raise UsageError("--target-framing is for streams: HTTP frames messages itself")
+    check_options(options, options.target)
     return _Ends(source, parse_target(options))
 
 
-def _source(text: str, options: argparse.Namespace) -> Tcp | Unix:
-    from ...transports.addresses import Tls, parse_socket_address
+def _source(text: str, options: argparse.Namespace) -> Http | Tcp | Unix:
+    from ...transports.addresses import Tls, Ws, parse_address
 
     if not text.startswith(ADDRESSES):
         raise UsageError(
             f"SOURCE: {show(text)} is not an address; "
-            "use stdio, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH"
+            "use stdio, http://HOST:PORT/PATH, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH"
         )
     given = _source_tls(options)
-    if text.startswith("tls://") != bool(given):
+    if text.startswith(("tls://", "https://")) != bool(given):
         if given:
-            raise UsageError("the --source-tls-… options need a SOURCE of the form tls://HOST:PORT")
-        raise UsageError("a SOURCE of tls:// needs --source-tls-cert and --source-tls-key")
+            raise UsageError(_NEEDS_TLS)
+        scheme = text.partition("://")[0]
+        raise UsageError(f"a SOURCE of {scheme}:// needs --source-tls-cert and --source-tls-key")
+    if options.source_framing != "newline" and is_http(text):
+        raise UsageError("--source-framing is for streams: HTTP frames messages itself")
     try:
-        return parse_socket_address(text, tls=Tls(**given) if given else None)
+        address = parse_address(text, tls=Tls(**given) if given else None)
     except ValueError as error:
         raise UsageError(f"SOURCE: {error}; or use stdio") from None
+    if isinstance(address, Ws):
+        raise UsageError(
+            "SOURCE: the proxy does not listen on WebSocket; use http://HOST:PORT/PATH"
+        )
+    return address
 
 
 def _source_tls(options: argparse.Namespace) -> dict[str, Any]:

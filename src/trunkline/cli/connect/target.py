@@ -10,6 +10,8 @@ The rules that live here, and only here:
   and a failed connection apart.
 * Ctrl-C, SIGTERM and SIGHUP end the verb at any point and leave nothing behind: no child
   process, no half-drawn progress line.
+* Headers of HTTP can be secrets: no error quotes one, and `--header-env` keeps them out of the
+  process list.
 * Elicitations are answered at the terminal. Without a terminal and without `--answer` the client
   does not declare elicitation.
 """
@@ -58,8 +60,10 @@ __all__ = [
     "FRAMINGS",
     "Work",
     "add_env",
+    "add_headers",
     "add_target",
-    "check_tls",
+    "check_options",
+    "is_http",
     "parse_server_address",
     "parse_target",
     "take_words",
@@ -75,11 +79,17 @@ Work = Callable[["Client", Console], Awaitable[int]]
 _EXIT_TIMEOUT_S: Final = 1.0
 _MAX_NAMES_SHOWN: Final = 20
 # Repeated here because the modules that own them are slow to load.
-ADDRESSES: Final = ("tcp://", "tls://", "unix:")
+ADDRESSES: Final = (
+    *("tcp://", "tls://", "unix:"),
+    *("http://", "https://", "http+unix:", "ws://", "wss://"),
+)
 FRAMINGS: Final = ("newline", "content-length", "length-prefix", "detect")
-_FORMS: Final = "tcp://HOST:PORT, tls://HOST:PORT or unix:PATH"
-# Addresses that other tools take.
-_UNSUPPORTED: Final = {"http": "HTTP", "https": "HTTP", "ws": "WebSocket", "wss": "WebSocket"}
+_FORMS: Final = (
+    "http://HOST:PORT/PATH, https://HOST/PATH, tcp://HOST:PORT, tls://HOST:PORT, unix:PATH"
+)
+# Addresses whose requests have headers, and those that TLS protects.
+_WITH_HEADERS: Final = ("http://", "https://", "http+unix:", "ws://", "wss://")
+_WITH_TLS: Final = ("tls://", "https://", "wss://")
 
 
 # Options
@@ -140,6 +150,7 @@ def add_target(
         "--tls-key", metavar="FILE", help="key of the client certificate; default: in the same file"
     )
     add_env(parser)
+    add_headers(parser)
     add(
         "--root",
         action="append",
@@ -175,6 +186,24 @@ def add_env(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_headers(parser: argparse.ArgumentParser) -> None:
+    """Declare `--header` and `--header-env`."""
+    parser.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="header of every HTTP request, visible in the process list; repeatable",
+    )
+    parser.add_argument(
+        "--header-env",
+        action="append",
+        default=[],
+        metavar="NAME=VARIABLE",
+        help="header whose value is in an environment variable; repeatable",
+    )
+
+
 def _seconds(text: str) -> float:
     try:
         seconds = float(text)
@@ -207,15 +236,25 @@ def take_words(options: argparse.Namespace, *names: str) -> list[str]:
             )
         _check_target(words, options.prog)
         options.target, words = words[0], words[1:]
-    elif words and words[0].startswith(ADDRESSES):
+    elif words and words[0].startswith(ADDRESSES) and not _is_uri(words, names):
         raise UsageError(f"give the address {show(words[0])} or a command after --, not both")
     if len(words) < len(names):
         missing = " and ".join(names[len(words) :])
         raise UsageError(f"{missing} is missing; try {options.prog} --help")
     for name, word in zip(names, words, strict=False):
         check_text(word, name)
-    check_tls(options, options.target)
+    check_options(options, options.target)
     return words
+
+
+def _is_uri(words: list[str], names: tuple[str, ...]) -> bool:
+    """Return True if the only word is the URI of a resource, which may look like an address."""
+    return names == ("URI",) and len(words) == 1
+
+
+def is_http(target: str | None) -> bool:
+    """Return True if the requests to a target have headers."""
+    return target is not None and target.startswith(_WITH_HEADERS)
 
 
 def _check_target(words: list[str], prog: str) -> None:
@@ -227,12 +266,6 @@ def _check_target(words: list[str], prog: str) -> None:
     if address is not None:
         others = [each for each in words if each is not address]
         raise UsageError(f"the address comes first: {_shown(prog, address, *others)}")
-    scheme = first.partition("://")[0].lower()
-    if scheme in _UNSUPPORTED and "://" in first:
-        raise UsageError(
-            f"{_UNSUPPORTED[scheme]} is not supported yet: {show(first)}; "
-            f"use {_FORMS}, or put a command after --"
-        )
     if first.endswith(".py") or os.path.isfile(first):
         line = _shown(prog, *rest, "--", "trunkline", "serve", first)
         raise UsageError(f"{show(first)} is a file, not an address; to run it as a server: {line}")
@@ -252,14 +285,21 @@ def _shown(*words: str) -> str:
     return " ".join(visible(str(redact(each)), kept="") for each in words)
 
 
-def check_tls(options: argparse.Namespace, *targets: str | None) -> None:
-    """Reject the TLS options unless one of the targets uses TLS.
+def check_options(options: argparse.Namespace, *targets: str | None) -> None:
+    """Reject options that have no effect with any of the targets.
 
     Raises:
-        UsageError: one was given, and would have no effect.
+        UsageError: one was given; the text says what it needs.
     """
-    if _tls_of(options) and not any(each and each.startswith("tls://") for each in targets):
-        raise UsageError("the --tls-… options need an address of the form tls://HOST:PORT")
+    given = [each for each in targets if each is not None]
+    if _tls_of(options) and not any(each.startswith(_WITH_TLS) for each in given):
+        raise UsageError("the --tls-… options need an address of the form tls:// or https://")
+    if (options.header or options.header_env) and not any(map(is_http, given)):
+        raise UsageError(
+            "--header and --header-env need an address of the form http:// or https://"
+        )
+    if getattr(options, "framing", None) and targets and all(map(is_http, targets)):
+        raise UsageError("--framing is for streams: HTTP frames messages itself")
 
 
 def _tls_of(options: argparse.Namespace) -> dict[str, str]:
@@ -279,7 +319,7 @@ def parse_target(options: argparse.Namespace) -> Address:
 
 
 def parse_server_address(text: str, options: argparse.Namespace) -> Address:
-    """Return the address that a text names, with the TLS options.
+    """Return the address that a text names, with the TLS options and the headers.
 
     Raises:
         UsageError: it is not an address; the text says how one is written.
@@ -292,14 +332,53 @@ def parse_server_address(text: str, options: argparse.Namespace) -> Address:
         raise UsageError("--env needs a command after --")
     given = _tls_of(options)
     try:
-        return parse_address(text, tls=Tls(**given) if given else None)
+        address = parse_address(text, tls=Tls(**given) if given else None)
+        return _with_headers(address, options) if is_http(text) else address
     except ValueError as error:
         scheme, sign, host = text.partition("://")
-        if sign and host and ":" not in host:
+        if sign and host and ":" not in host and not is_http(text):
             raise UsageError(
                 f"{show(text)} needs a port, as in {scheme}://{_shown(host)}:9000"
             ) from None
         raise UsageError(f"{error}; or put a command after --") from None
+
+
+def _with_headers(address: Any, options: argparse.Namespace) -> Any:
+    """Return an address whose requests have the headers in the options."""
+    headers = _headers_of(options)
+    if not headers:
+        return address
+    from dataclasses import replace
+
+    from ...transports.http.client.settings import HttpOptions
+
+    try:
+        return replace(address, options=HttpOptions(headers=headers))
+    except ValueError as error:
+        raise UsageError(str(error).replace("HttpOptions.headers", "--header")) from None
+
+
+def _headers_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the headers in the options. No error quotes a word: it may be a secret."""
+    # Imported here: most targets have no headers.
+    from ...mcp.header_values import is_token
+
+    headers: dict[str, str] = {}
+    for option in ("header", "header_env"):
+        form = "NAME=VALUE" if option == "header" else "NAME=VARIABLE"
+        for word in getattr(options, option, ()):
+            name, sign, value = word.partition("=")
+            if not sign or not is_token(name):
+                raise UsageError(f"--{option.replace('_', '-')} takes {form}")
+            if option == "header_env":
+                found = os.environ.get(value)
+                if found is None:
+                    raise UsageError(f"--header-env {name}: there is no such environment variable")
+                value = found
+            if name.lower() in map(str.lower, headers):
+                raise UsageError(f"the header {name} is given twice")
+            headers[name] = value
+    return headers
 
 
 def _stdio(options: argparse.Namespace, on_stderr: Callable[[str], object] | None) -> Stdio:
@@ -524,14 +603,21 @@ def _trace(options: argparse.Namespace, console: Console) -> Iterator[FrameListe
         return
     from ..recording import recorded
 
-    target = options.target
-    transport = "stdio" if target is None else "unix" if target.startswith("unix:") else "tcp"
+    transport = _transport_name(options.target)
 
     def say(text: str) -> None:
         console.note(f"{options.prog}: {text}")
 
     with recorded(options.trace, transport, say) as on_frame:
         yield on_frame
+
+
+def _transport_name(target: str | None) -> str:
+    if target is None:
+        return "stdio"
+    if is_http(target):
+        return "websocket" if target.startswith("ws") else "http"
+    return "unix" if target.startswith("unix:") else "tcp"
 
 
 # Errors

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ...redaction import redact
 from ...transports.base import ignore
@@ -23,7 +23,7 @@ from .job_thread import JobThread
 if TYPE_CHECKING:
     from ...judge.conversation import Conversation
     from ...judge.finding import Finding
-    from ...judge.trace import TraceEntry
+    from ...judge.trace import TraceEntry, TraceHttp
     from ...transports.base import Frame
     from ..recording import Recording
 
@@ -128,25 +128,53 @@ class ConnectionObserver:
         self._transports = transports
         self._senders = senders
         self._findings: Counter[str] = Counter()
+        self._streams = 0
 
-    def receive(self, sender: Side, frame: Frame) -> None:
-        """Record and judge a frame, before it is forwarded if it is small."""
-        self._run.messages += 1
+    def new_stream(self) -> int:
+        """Return the number of a new stream: an HTTP request and all that answers it."""
+        self._streams += 1
+        return self._streams
+
+    def receive(
+        self,
+        sender: Side,
+        frame: Frame,
+        *,
+        http: TraceHttp | None = None,
+        stream: int | None = None,
+        event: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record and judge a frame, before it is forwarded if it is small.
+
+        Over HTTP there is more to record; a frame that is empty is a response without a message.
+        """
+        self._run.messages += 1 if frame else 0
         if self._talk is None and self._run.record is None:
             return
+        from ...judge.trace import TraceEntry
+
         at = round(monotonic() - self._run.begin, 6)
         size = len(frame) if isinstance(frame, bytes) else 0
+        entry = TraceEntry(
+            at=at,
+            sender=sender,
+            transport="http" if http is not None or event else self._transports[sender],
+            http=http,
+            stream=stream,
+            event=event,
+            connection=self._number,
+        )
         jobs = self._run.jobs
         if size <= _MAX_INLINE_BYTES and jobs.is_idle:
-            self._observe(sender, frame, at)
+            self._observe(frame, entry)
             return
-        jobs.submit(size, lambda: self._observe(sender, frame, at))
+        jobs.submit(size, lambda: self._observe(frame, entry))
         if jobs.is_full and sender in self._senders:
             self._run.pause(self._senders[sender])
 
-    def _observe(self, sender: Side, frame: Frame, at: float) -> None:
+    def _observe(self, frame: Frame, entry: TraceEntry) -> None:
         try:
-            entry = self._entry(sender, frame, at)
+            entry = self._entry(frame, entry)
         except Exception as error:  # noqa: BLE001  # a bug here must not stop the traffic
             self._run.say(f"a message was not recorded: {type(error).__name__}")
             return
@@ -154,13 +182,15 @@ class ConnectionObserver:
         if self._talk is not None:
             self._judge(self._talk, entry)
 
-    def _entry(self, sender: Side, frame: Frame, at: float) -> TraceEntry:
-        from ...judge.trace import TraceEntry
+    def _entry(self, frame: Frame, entry: TraceEntry) -> TraceEntry:
         from ...judge.trace_writer import frame_entry
 
-        transport = self._transports[sender]
-        entry = TraceEntry(at=at, sender=sender, transport=transport, connection=self._number)
-        return frame_entry(frame, entry)
+        kept = frame_entry(frame, entry)
+        if kept.http is not None:
+            from .http_record import hide_params
+
+            kept = hide_params(kept)
+        return kept
 
     def end(self) -> None:
         """Report what only the end of the connection shows, after its last frames."""

@@ -17,7 +17,7 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
@@ -25,18 +25,21 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import TransportError
 from ...jsonrpc.limits import Limits
 from ...jsonrpc.policy import Policy
+from ...transports.addresses import Http
 from ...transports.base import HIGH_WATER, ignore
 from ...transports.io.thread import ThreadWriter
 from ...transports.relay import Relay
 from ...transports.stdio.client import Stdio
-from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, UNREACHABLE
+from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, UNREACHABLE, USAGE_ERROR
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
-    from ...transports.base import Address, Transport
+    from ...transports.base import Address, Frame, Transport
+    from ...transports.http.request import HttpRequest
     from ...transports.sockets.connection import AcceptedSocket
     from ..recording import Recording
-    from .observer import ProxyObserver, Side
+    from .http_source import SourceConnection
+    from .observer import ConnectionObserver, ProxyObserver, Side
 
 __all__ = ["join"]
 
@@ -56,7 +59,7 @@ _LOG_FLUSH_TIMEOUT_S: Final = 1.0
 
 def join(
     options: argparse.Namespace,
-    source: Tcp | Unix | None,
+    source: Http | Tcp | Unix | None,
     target: Address,
     record: Recording | None,
 ) -> int:
@@ -68,7 +71,7 @@ class _ProxyRun:
     def __init__(
         self,
         options: argparse.Namespace,
-        source: Tcp | Unix | None,
+        source: Http | Tcp | Unix | None,
         target: Address,
         record: Recording | None,
     ) -> None:
@@ -93,7 +96,10 @@ class _ProxyRun:
             # Written by a thread: a stderr that is not read must not block the event loop.
             self._log = ThreadWriter(loop, 2, ignore, ignore)
         self._observer = self._make_observer()
-        work = self._pipe() if self._source is None else self._listen(self._source)
+        if isinstance(self._source, Http):
+            work = self._listen_http(self._source)
+        else:
+            work = self._pipe() if self._source is None else self._listen(self._source)
         try:
             await self._run_until_signal(loop, work)
             await self._finish_observing(loop)
@@ -180,12 +186,19 @@ class _ProxyRun:
 
     def _policy(self, framing: Any) -> Policy:
         size = self._options.max_size
-        return Policy(framing=framing, limits=Limits(stdio=size, tcp=size, unix=size))
+        return Policy(
+            framing=framing, limits=Limits(stdio=size, tcp=size, unix=size, http=size, sse=size)
+        )
 
     def _server(self) -> Transport:
         target = self._target.transport(self._policy(self._options.target_framing))
         if hasattr(target, "on_stderr"):
             target.on_stderr = self._put
+        if isinstance(self._target, Http):
+            # Imported here: most proxies start a command.
+            from .http_target import HttpTarget
+
+            return HttpTarget(target, self.say)  # type: ignore[arg-type]  # that of an Http
         return target
 
     async def _join(
@@ -196,7 +209,7 @@ class _ProxyRun:
         if self._observer is not None:
             sides: dict[Side, object] = {"client": source, "server": target}
             observer = self._observer.connection(number, source.name, target.name, sides)
-        hear = None if observer is None else observer.receive
+        hear = None if observer is None else self._listener(observer, source, target)
         try:
             ending = await Relay(source, target, hear=hear, linger=linger).run()
         except TransportError as error:
@@ -205,6 +218,37 @@ class _ProxyRun:
             if observer is not None:
                 observer.end()
         return None if ending.by == "source" else ending.error
+
+    def _listener(
+        self, observer: ConnectionObserver, source: Transport, target: Transport
+    ) -> Callable[[Side, Frame], object]:
+        """Return what a relay calls with each frame; a side of HTTP records its own."""
+        from_http = isinstance(self._source, Http)
+        to_http = isinstance(self._target, Http)
+        if not from_http and not to_http:
+            return observer.receive
+        # Imported here, as above.
+        from .http_record import HttpRecorder, request_facts
+
+        recorder: HttpRecorder | None = None
+        if to_http:
+            recorder = HttpRecorder(observer, records_requests=not from_http)
+            target.recorder = recorder  # type: ignore[attr-defined]  # an HttpTarget
+
+        def observe(frame: Frame, request: HttpRequest | None) -> None:
+            stream = observer.new_stream()
+            facts = None if request is None else request_facts(request)
+            observer.receive("client", frame, http=facts, stream=stream)
+            if recorder is not None:
+                recorder.expect(frame, stream)
+
+        def hear(sender: Side, frame: Frame) -> None:
+            if sender == "server" and not to_http:
+                observer.receive(sender, frame)
+
+        if from_http:
+            source.observe = observe  # type: ignore[attr-defined]  # a SourceConnection
+        return hear
 
     async def _pipe(self) -> None:
         """Serve the client that started us."""
@@ -268,7 +312,59 @@ class _ProxyRun:
             problem = await self._join(source, self._server(), number, _LINGER_S)
         finally:
             source.discard()  # if it was never used
+        self._say_problem(problem, number)
+
+    def _say_problem(self, problem: TransportError | None, number: int) -> None:
         if problem is not None and problem.exit_status != 0:
             status = problem.exit_status
             how = f" with status {status}" if status is not None and status > 0 else ""
             self.say(f"connection {number}: {problem.reason}{how}")
+
+    # Clients over HTTP
+
+    async def _listen_http(self, address: Http) -> None:
+        # Imported here, as above.
+        from ...transports.addresses import is_exposed
+        from ...transports.http.settings import HttpLimits, HttpSettings
+        from .http_listener import HttpSourceListener
+        from .http_source import HttpSource
+
+        options = self._options
+        limits = HttpLimits(sessions=_MAX_CLIENTS)
+        try:
+            settings = HttpSettings(
+                hosts=options.allowed_host, origins=options.allowed_origin, old_sse=options.sse
+            )
+            policy = self._policy("newline")
+            source = HttpSource(limits, self._accept_http)
+            listener = HttpSourceListener(address, policy, settings, limits, source)
+        except ValueError as error:
+            self.say(str(error))
+            self._status = USAGE_ERROR
+            return
+        try:
+            await listener.open()
+            self.say(f"listening on {listener.address}")
+            if is_exposed(listener.address):
+                self.say("this address is reachable from other machines, without authentication")
+            await asyncio.get_running_loop().create_future()
+        except TransportError as error:
+            self.say(error.reason)
+            self._status = UNREACHABLE
+        finally:
+            listener.stop()
+            for task in self._clients:
+                task.cancel()
+            if self._clients:
+                await asyncio.wait(self._clients)
+            await listener.close()
+
+    def _accept_http(self, source: SourceConnection) -> None:
+        self._count += 1
+        task = asyncio.get_running_loop().create_task(self._serve_http(source, self._count))
+        self._clients.add(task)
+        task.add_done_callback(self._clients.discard)
+
+    async def _serve_http(self, source: SourceConnection, number: int) -> None:
+        problem = await self._join(source, self._server(), number, _LINGER_S)  # type: ignore[arg-type]  # one of its kinds
+        self._say_problem(problem, number)

@@ -8,6 +8,8 @@ The rules that live here, and only here:
 * The first request is `server/discover`. A result, or an error code that only the per-request era
   has, means that era; any other error means the handshake.
                                     [MCP 2026-07-28, basic/transports/stdio]
+* An unsupported version is answered with a version of the error's list, once; without a common
+  one in this era, with the handshake.                [MCP 2026-07-28, basic/versioning]
 * If there is no reply within `probe_timeout`, `initialize` is sent too, and the first reply
   counts. The same applies in reverse to a server whose remembered era was the handshake.
 * The version in the result of `initialize` must be one that the client supports.
@@ -168,8 +170,10 @@ async def _race(
     raise refusal
 
 
-async def _follow(session: Session, hello: ClientHello, asked: Pending) -> bytes | None:
-    """Continue with the reply to `server/discover`."""
+async def _follow(
+    session: Session, hello: ClientHello, asked: Pending, *, is_again: bool = False
+) -> bytes | None:
+    """Continue with the reply to `server/discover`; `is_again` if it was sent twice."""
     found = _discovered(asked)
     negotiated = _decided(found, hello)
     if negotiated is not None:
@@ -177,7 +181,13 @@ async def _follow(session: Session, hello: ClientHello, asked: Pending) -> bytes
     if isinstance(found, _Discovered):
         await _fall_back(session, hello, found.supported_versions)
     elif _modern_kind(found) == ErrorKind.UNSUPPORTED_PROTOCOL_VERSION:
-        await _fall_back(session, hello, _supported(found))
+        supported = _supported(found)
+        best = _best(supported, hello)
+        if best and not is_again:
+            asked = _ask(session, hello, best)
+            await asyncio.wait([asked.waiter])
+            return await _follow(session, hello, asked, is_again=True)
+        await _fall_back(session, hello, supported)
     elif hello.pinned is not None:
         raise found
     else:

@@ -8,8 +8,9 @@ The rules that live here, and only here:
 
 * When the topics change, a new subscription is acknowledged before the old one is closed: both
   may report a change, but none is missed.
-* A subscription that the server ended is opened again, with exponential backoff from 0.5 s to
-  30 s, at most 8 times. Changes in between are not reported.
+* A subscription that the server ended, or whose stream was lost, is opened again, with exponential
+  backoff from 0.5 s to 30 s, at most 8 times. Then each callback is called once: something may
+  have changed in between.
 """
 
 from __future__ import annotations
@@ -177,8 +178,8 @@ class CallbackSubscription:
     # -- opening it again --------------------------------------------------------------------
 
     def _reopen_later(self, error: TrunklineError | None) -> None:
-        if self._is_over or isinstance(error, ConnectionLost):
-            return
+        if self._is_over or self._router.is_over:
+            return  # the next session subscribes again
         loop = asyncio.get_running_loop()
         is_stable = self._opened_at and loop.time() - self._opened_at >= STABLE_AFTER_S
         if is_stable or not self._attempts:
@@ -195,14 +196,20 @@ class CallbackSubscription:
                 if self._stream is not None or self._is_over or self._wanted.is_empty:
                     return  # opened by another task, or there is no topic left
                 try:
-                    if self._use(await self._open(self._wanted, self._seconds)):
+                    was_open = self._opened_at > 0
+                    stream = await self._open(self._wanted, self._seconds)
+                    if self._use(stream):
+                        if was_open:
+                            self._router.report_missed(stream.honoured)
                         return
-                except (ConnectionLost, IdsExhausted):
-                    return  # the next session subscribes again
+                except IdsExhausted:
+                    return  # as below
                 except PeerError as error:
                     log.warning("subscription to changes rejected, giving up: %s", show(str(error)))
                     return
                 except (RequestTimeout, RequestAborted, RemoteProtocolError) as error:
+                    if self._router.is_over:
+                        return  # the next session subscribes again
                     log.debug("subscription to changes failed: %s", show(str(error)))
         log.warning(
             "subscription to changes ended %d times, giving up: no more notifications", MAX_ATTEMPTS

@@ -26,7 +26,8 @@ from functools import lru_cache, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec.json import encode
 
 from ...errors import (
     Cancelled,
@@ -287,7 +288,20 @@ class SubscriptionRouter:
         # The subscription of the callbacks, if there is one.
         self.callback_subscription: CallbackSubscription | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended."""
+        return not self._session.is_open
+
     # -- since 2026-07-28 --------------------------------------------------------------------
+
+    def report_missed(self, topics: SubscriptionTopics) -> None:
+        """Call the callbacks of topics of which changes may have been missed."""
+        for method, kind in _KINDS.items():
+            if kind in ("tools", "prompts", "resources") and getattr(topics, kind):
+                self._callbacks.take(method, UNSET)
+        for uri in topics.uris:
+            self._callbacks.take(_UPDATED, Raw(encode({"uri": uri})))
 
     async def open(
         self,

@@ -37,7 +37,7 @@ from ...mcp.types import (
     Tool,
 )
 from ..connect.targets import TargetLike
-from ..options import Validate
+from ..options import OnEvent, Validate
 from ..requests.request import OnProgress
 from ..requests.tool_result import ToolResult
 from ..server_requests.handlers import OnElicit, OnElicitUrl, OnSample, Roots
@@ -46,6 +46,7 @@ from ..subscriptions.notifications import OnListChanged, OnLog, OnNotification, 
 from .base import SyncClientBase
 
 if TYPE_CHECKING:
+    from ...transports.http.client.settings import HttpOptions
     from ..extensions import Extensions
     from .handles import SyncCallBatch, SyncPendingCall, SyncSubscription, SyncTaskHandle
 
@@ -84,6 +85,9 @@ class ClientOptions(TypedDict, total=False):
     extensions: Extensions | None
     tasks: bool
     logging_level: LoggingLevel | None
+    headers: Mapping[str, str] | None
+    http: HttpOptions | None
+    on_event: OnEvent | None
 
 
 class SyncClient(SyncClientBase):

@@ -82,7 +82,7 @@ class AsgiApp:
     @property
     def sessions(self) -> int:
         """The number of open sessions."""
-        return 0 if self._server is None else len(self._server.endpoint.sessions)
+        return 0 if self._server is None else self._server.endpoint.sessions.count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the lifespan, as ASGI has it."""

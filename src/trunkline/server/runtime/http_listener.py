@@ -98,7 +98,7 @@ class HttpListener:
     @property
     def sessions(self) -> int:
         """The number of open sessions."""
-        return 0 if self._endpoint is None else len(self._endpoint.sessions)
+        return 0 if self._endpoint is None else self._endpoint.sessions.count
 
     @property
     def metrics_address(self) -> Http | None:

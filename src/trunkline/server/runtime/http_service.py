@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ...transports.websocket.server import AcceptedWebSocket
     from ..core import ServerCore
 
-__all__ = ["HttpService"]
+__all__ = ["HttpService", "status_of_error"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -398,11 +398,11 @@ class HttpService:
 
     def handshake_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error, in a session."""
-        return _status(error, self._status_revisions[0])
+        return status_of_error(error, self._status_revisions[0])
 
     def per_request_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error to a single request."""
-        return _status(error, self._status_revisions[1] or self._status_revisions[0])
+        return status_of_error(error, self._status_revisions[1] or self._status_revisions[0])
 
 
 def _name_in(params: Any, member: str | None) -> str | None:
@@ -416,7 +416,8 @@ def _name_in(params: Any, member: str | None) -> str | None:
         return None
 
 
-def _status(error: Any, revision: str) -> int:
+def status_of_error(error: Any, revision: str) -> int:
+    """Return the HTTP status of an error, in a revision."""
     data = getattr(error, "data", None)
     if isinstance(data, dict) and "retryAfterMs" in data:
         return http_status(ErrorKind.OVERLOADED, revision)

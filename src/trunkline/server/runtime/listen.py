@@ -27,7 +27,7 @@ def address_of(given: object) -> Http | Tcp | Unix:
         TypeError: it is not an address at all.
     """
     if isinstance(given, str):
-        given = parse_address(given)
+        given = parse_address(given, listening=True)
     if isinstance(given, Ws):
         scheme = "https" if given.tls else "http"
         raise ValueError(

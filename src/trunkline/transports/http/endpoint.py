@@ -61,7 +61,6 @@ READY_PATH: Final = "/readyz"
 # JSON-RPC "invalid request": the code of an error that has no code of its own.
 _INVALID_REQUEST: Final = -32600
 _JSON_TYPE: Final = b"application/json"
-_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
 
 
 class Service(Protocol):
@@ -148,6 +147,9 @@ def error_body(message: str, code: int = _INVALID_REQUEST, id: int | str | None 
 class Endpoint:
     """The routes of one listener."""
 
+    # The answer to what opens something while the server stops.
+    STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
+
     def __init__(
         self,
         service: Service,
@@ -165,6 +167,10 @@ class Endpoint:
         self.sessions = SessionTable(limits)
         self._clock = clock
         self._has_cors = bool(settings.cors)
+        # Whether a client is more than the address of its connection.
+        self._identifies = bool(
+            settings.principal is not None or settings.rate is not None or settings.trusted_proxies
+        )
         self._routes: dict[str, Callable[[HttpRequest, Any, Responder], None]] = {
             path: self._mcp,
             HEALTH_PATH: self._health,
@@ -278,8 +284,10 @@ class Endpoint:
             self._preflight(request, responder)
         elif self.upgrade_route is not None and self.upgrade_route.takes(request):
             self.identify(request, body, responder, self.upgrade_route.open)
-        else:
+        elif self._identifies:
             self.identify(request, body, responder, self._dispatch)
+        else:
+            self._dispatch(request, body, responder, None, request.client)
 
     def _older(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         if request.method == "OPTIONS":
@@ -358,7 +366,7 @@ class Endpoint:
     ) -> None:
         service, version, id = self.service, request.protocol_version, request.session_id
         if not service.is_ready:
-            self.refuse(responder, _STOPPING, request)
+            self.refuse(responder, self.STOPPING, request)
         elif request.method != "POST":
             self._session_request(request, responder, principal)
         elif version is not None and version not in service.handshake:
@@ -439,6 +447,11 @@ class Endpoint:
     def _session_request(
         self, request: HttpRequest, responder: Responder, principal: str | None
     ) -> None:
+        version = request.protocol_version
+        if version is not None and version not in self.service.handshake:
+            refusal = Refusal(400, "MCP-Protocol-Version names no revision that is served")
+            self.refuse(responder, refusal, request)
+            return
         if request.session_id is None:
             self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
             return
@@ -484,12 +497,12 @@ class Endpoint:
             self.refuse(responder, refusal, request)
             return
         encoded = [event_of(frame, b"%d-%d" % (place[0], number)) for number, frame in events]
-        exchange = session.find(place[0])
+        exchange, extra = session.find(place[0]), self.cors(request)
         if exchange is not None:
             responder.exchange = exchange
-            exchange.attach(responder, encoded, self._clock())
+            exchange.attach(responder, encoded, self._clock(), extra)
         else:
-            responder.respond(200, b"".join(encoded), STREAM_HEADERS)
+            responder.respond(200, b"".join(encoded), STREAM_HEADERS + extra)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -519,8 +532,9 @@ async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[i
         return None
     before = -1
     while True:
-        events = await session.log.read(stream, after)
+        # Before the log is read: it may end meanwhile, and its last event was not read then.
         exchange = session.find(stream)
+        events = await session.log.read(stream, after)
         if events is None:
             return None
         if exchange is None:

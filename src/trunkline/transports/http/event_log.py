@@ -41,7 +41,8 @@ def parse_event_id(text: bytes) -> tuple[int, int] | None:
     stream, dash, number = text.partition(b"-")
     if len(text) > _MAX_ID_BYTES or not dash or not stream.isdigit() or not number.isdigit():
         return None
-    return int(stream), int(number)
+    # Streams count from 1: 0 is that of exchanges which cannot be resumed.
+    return (int(stream), int(number)) if int(stream) else None
 
 
 class EventLog:
@@ -76,6 +77,8 @@ class EventLog:
         self._count(len(entry))
         if self._writer is not None:
             self._waiting.append(entry)
+            if len(self._waiting) > len(self._sizes):
+                self._waiting.popleft()  # it would be dropped as soon as it is written
             return
         writing = self._write(entry)
         try:

@@ -201,7 +201,9 @@ class Exchange:
         self.responder = responder
         self.carrier = carrier
         self.status_of = status_of
-        self.accepts_json, self.accepts_events = accepted_types(request.accept)
+        accept = request.accept
+        found = _ACCEPTED.get(accept) if accept is not None else None
+        self.accepts_json, self.accepts_events = found or accepted_types(accept)
         self.began = now
         # The authenticated client of a single request. A session has one of its own.
         self.principal: str | None = None
@@ -302,7 +304,9 @@ class Exchange:
         if priming and self.responder is not None:
             self.responder.write(priming)
 
-    def attach(self, responder: Responder, events: list[bytes], now: float) -> None:
+    def attach(
+        self, responder: Responder, events: list[bytes], now: float, extra: Headers = ()
+    ) -> None:
         """Resume a stream on another connection: send what was missed, then what follows."""
         former, self.responder = self.responder, responder
         if former is not None:
@@ -310,7 +314,7 @@ class Exchange:
             former.end()
         self._touched = now
         self._state = _STREAMING
-        responder.start(STREAM_HEADERS)
+        responder.start(STREAM_HEADERS + extra)
         for event in events:
             responder.write(event)
 

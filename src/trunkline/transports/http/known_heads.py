@@ -72,9 +72,13 @@ class _Head(NamedTuple):
     parts: tuple[tuple[bytes, int], ...]
     # What follows the last one, to the end of the head.
     end: bytes
-    # The place of Content-Length among the parts.
+    # The place of Content-Length in the request.
     length: int
     request: HttpRequest
+
+    def __repr__(self) -> str:
+        # Without the text, which has tokens and session ids.
+        return f"<_Head, {len(self.parts)} values vary>"
 
 
 class KnownHeads:
@@ -105,7 +109,7 @@ class KnownHeads:
                     return found
                 continue
             # The same, where Content-Length alone may differ.
-            before, place = parts[0]
+            before, _ = parts[0]
             if data.startswith(before):
                 start = len(before)
                 at = data.find(b"\r\n", start)
@@ -116,9 +120,9 @@ class KnownHeads:
                         return None
                     self._attempts = _MAX_ATTEMPTS
                     headers = request.headers
-                    if headers[place][1] != size:
+                    if headers[length][1] != size:
                         headers = headers.copy()
-                        headers[place] = (_LENGTH, size)
+                        headers[length] = (_LENGTH, size)
                         request = request.with_headers(headers)
                     return request, body
         return None
@@ -143,38 +147,28 @@ def _find(
     request: HttpRequest,
 ) -> tuple[HttpRequest, bytes] | None:
     """Return the request in `data` and its body, if it has this head."""
-    at, values = 0, []
-    for before, _ in parts:
+    at = 0
+    headers = former = request.headers
+    for before, place in parts:
         if not data.startswith(before, at):
             return None
         start = at + len(before)
         at = data.find(b"\r\n", start)
-        values.append(data[start:at])
+        value = data[start:at]
+        header = former[place]
+        if value != header[1]:
+            if _plain(value) is None:
+                return None
+            if headers is former:
+                headers = former.copy()
+            headers[place] = (header[0], value)
     if not data.startswith(end, at):
         return None
     at += len(end)
     body = data[at:]
-    if values[length] != b"%d" % len(body) or at > MAX_HEAD_BYTES:
+    if headers[length][1] != b"%d" % len(body) or at > MAX_HEAD_BYTES:
         return None
-    known = _with_values(request, parts, values)
-    return None if known is None else (known, body)
-
-
-def _with_values(
-    request: HttpRequest, parts: tuple[tuple[bytes, int], ...], values: list[bytes]
-) -> HttpRequest | None:
-    """Return the request with these values, or None if the parser has to decide on one."""
-    headers = request.headers
-    changed = None
-    for (_, place), value in zip(parts, values, strict=True):
-        name, former = headers[place]
-        if value != former:
-            if _plain(value) is None:
-                return None
-            if changed is None:
-                changed = headers.copy()
-            changed[place] = (name, value)
-    return request if changed is None else request.with_headers(changed)
+    return (request if headers is former else request.with_headers(headers)), body
 
 
 def _cut(head: bytes, length: int, request: HttpRequest) -> _Head | None:
@@ -204,5 +198,4 @@ def _cut(head: bytes, length: int, request: HttpRequest) -> _Head | None:
             parts.append((head[begun:start], place))
             begun = start + len(value)
         at += len(line) + 2
-    places = [place for _, place in parts]
-    return _Head(tuple(parts), head[begun:], places.index(names.index(_LENGTH)), request)
+    return _Head(tuple(parts), head[begun:], names.index(_LENGTH), request)

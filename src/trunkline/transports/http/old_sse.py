@@ -230,6 +230,9 @@ class OldSse:
         client: str,
     ) -> None:
         endpoint = self._endpoint
+        if not endpoint.service.is_ready:
+            endpoint.refuse(responder, endpoint.STOPPING, request)
+            return
         if not endpoint.sessions.reserve():
             headers: Headers = ((b"retry-after", b"10"),)
             endpoint.refuse(responder, Refusal(503, "Too many sessions", headers), request)

@@ -28,6 +28,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httptools
@@ -55,6 +56,9 @@ _access: Final = logging.getLogger("trunkline.access")
 _READ_BYTES: Final = 256 * 1024
 # Requests of one connection that wait for the response before theirs.
 _MAX_PIPELINED: Final = 16
+# The same of one read, which cannot be stopped halfway, and of their bodies.
+_MAX_WAITING: Final = 256
+_MAX_WAITING_BYTES: Final = 1024 * 1024
 # The longest request target.
 _MAX_TARGET_BYTES: Final = 8192
 # Above this many unread bytes a client reads slowly.
@@ -65,6 +69,8 @@ _MADE_ROOM: Final = 8
 _TICK_S: Final = 1.0
 # Seconds for a client to read the answer to a request that was not read to its end.
 _LINGER_S: Final = 1.0
+# Seconds after which a request that was not read to its end gives way to a new connection.
+_SLOW_REQUEST_S: Final = 2.0
 # Seconds in which a client takes none of what it was sent before it is disconnected.
 _UNREAD_TIMEOUT_S: Final = 60.0
 
@@ -169,7 +175,7 @@ class HttpServer:
         self.is_upgrade: Callable[[HttpRequest], bool] = lambda _: False
         self.connections: dict[ServedConnection, None] = {}
         # Those between two requests, the longest idle first.
-        self.idle: dict[ServedConnection, None] = {}
+        self.idle: dict[HttpProtocol, None] = {}
         self.is_stopping = False
         # A connection has one request at a time: more of them than connections do not exist.
         self.is_limited = limits.requests < limits.connections
@@ -193,13 +199,13 @@ class HttpServer:
     def admit(self, connection: HttpProtocol) -> bool:
         """Count a new connection, perhaps in place of an idle one; return False if that fails."""
         if len(self.connections) >= self.limits.connections:
-            oldest = next(iter(self.idle), None)
-            if oldest is None:
+            oldest = list(islice(self.idle, 1)) or self._slow(1)
+            if not oldest:
                 if self._counters is not None:
                     self._counters.refused_connections += 1
                 return False
             self._count_dropped()
-            oldest.drop()
+            oldest[0].drop()
         self.connections[connection] = None
         return True
 
@@ -208,9 +214,22 @@ class HttpServer:
         active = len(self.connections) - len(self.idle)
         return active > self.limits.requests and request.path not in (HEALTH_PATH, READY_PATH)
 
+    def _slow(self, most: int) -> list[HttpProtocol]:
+        """Return connections that have been sending one request for long, the longest first."""
+        since = self.loop.time() - _SLOW_REQUEST_S
+        found = [
+            each
+            for each in self.connections
+            if isinstance(each, HttpProtocol) and each.is_reading_request and each.began() <= since
+        ]
+        return sorted(found, key=HttpProtocol.began)[:most]
+
     def make_room(self) -> bool:
-        """Close some idle connections, because descriptors ran out; return False without any."""
-        oldest = [each for each, _ in zip(self.idle, range(_MADE_ROOM), strict=False)]
+        """Close some connections, because descriptors ran out; return False without any.
+
+        They are idle, or have been sending one request for long.
+        """
+        oldest = list(islice(self.idle, _MADE_ROOM)) or self._slow(_MADE_ROOM)
         for each in oldest:
             self._count_dropped()
             each.abort()
@@ -223,7 +242,8 @@ class HttpServer:
     def forget(self, connection: ServedConnection) -> None:
         """Forget a closed connection."""
         self.connections.pop(connection, None)
-        self.idle.pop(connection, None)
+        if isinstance(connection, HttpProtocol):
+            self.idle.pop(connection, None)
         if not self.connections and self._closed is not None and not self._closed.done():
             self._closed.set_result(None)
 
@@ -231,7 +251,7 @@ class HttpServer:
         """Close idle connections; others close after the response they wait for."""
         self.is_stopping = True
         for each in list(self.idle):
-            each.drop()
+            each.close()
 
     async def close(self, seconds: float) -> None:
         """Wait for the clients to read their responses, then close every connection."""
@@ -268,6 +288,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     """One connection: reads requests, and is the responder of the one that is served."""
 
     __slots__ = (
+        "_began",
         "_body",
         "_body_bytes",
         "_chunks",
@@ -288,6 +309,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_parser",
         "_peer",
         "_queue",
+        "_queue_bytes",
         "_reads",
         "_refusal",
         "_request",
@@ -298,6 +320,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         "_target",
         "_transport",
         "_unread",
+        "_unread_since",
         "_version",
         "exchange",
         "server",
@@ -311,7 +334,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._parser: Any = httptools.HttpRequestParser(self)
         # What the connection does, and since when.
         self._state = _IDLE
-        self._since = 0.0
+        self._since = self._began = 0.0
         # The request that is read, perhaps while another is served: which part of it, and the
         # bytes since its start, its head or the last of its body.
         self._reads = _IDLE
@@ -335,6 +358,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._is_discarding = False
         # Requests that were read while another is served.
         self._queue: deque[tuple[HttpRequest, bytes | Oversize | Refusal, bool]] = deque()
+        self._queue_bytes = 0
         self._is_reading = True
         # The response that is written.
         self._keeps_alive = True
@@ -345,7 +369,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._out: list[bytes] | None = None
         self._status = 0
         self._is_slow = False
+        # The unread bytes when `tick` looked, and since when they are as many.
         self._unread = 0
+        self._unread_since = 0.0
 
     # -- the connection ----------------------------------------------------------------------
 
@@ -371,6 +397,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self.server.forget(self)
         if exchange is not None:
             exchange.disconnected()
+        if self._logged is not None:
+            self._log_access()
         self._parser = None
 
     def eof_received(self) -> bool:
@@ -403,12 +431,29 @@ class HttpProtocol(asyncio.BufferedProtocol):
         size: int = self._transport.get_write_buffer_size()
         return size
 
+    @property
+    def is_reading_request(self) -> bool:
+        """Whether a part of a request was read, and nothing is served."""
+        return self._state in (_HEAD, _BODY)
+
+    def began(self) -> float:
+        """Return when the request began that is read."""
+        return self._began
+
     def drop(self) -> None:
-        """Close an idle connection."""
+        """Close an idle connection; at once, so that its place is free, also if data is unread."""
         self.server.forget(self)
         self._state = _CLOSING
         if self._transport is not None:
-            self._transport.close()
+            if self.unread:
+                self._transport.abort()
+            else:
+                self._transport.close()
+
+    def close(self) -> None:
+        """Close an idle connection when its client has read the last response."""
+        self.server.idle.pop(self, None)
+        self._close_in_order()
 
     def abort(self) -> None:
         """Close at once, whatever was not written."""
@@ -418,11 +463,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def tick(self, now: float) -> None:
         """Apply the timeouts; keep streams alive."""
         limits, waited = self.server.limits, now - self._since
-        if self._is_slow and self._transport is not None:
-            unread = self._transport.get_write_buffer_size()
+        if self._is_slow or self._state == _CLOSING:
+            unread = self.unread
             if unread != self._unread:
-                self._unread, self._since = unread, now
-            elif waited >= _UNREAD_TIMEOUT_S:
+                self._unread, self._unread_since = unread, now
+            elif unread and now - self._unread_since >= _UNREAD_TIMEOUT_S:
                 self.abort()
                 return
         if self._state == _SERVING:
@@ -437,7 +482,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         elif self._state == _BODY:
             if waited >= limits.body_timeout:
                 self._answer_and_close(Refusal(408, "The request body took too long"))
-        elif self._state == _CLOSING and waited >= _LINGER_S:
+        elif self._state == _CLOSING and waited >= _LINGER_S and not self.unread:
             self.abort()
 
     # -- reading -----------------------------------------------------------------------------
@@ -543,7 +588,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         """Begin a request; empty lines before it are none of it.     [RFC 9112, section 2.2]"""
         if self._state == _IDLE:
             self._state = _HEAD
-            self._since = self.server.loop.time()
+            self._since = self._began = self.server.loop.time()
             self.server.idle.pop(self, None)
         self._reads = _HEAD
         self._head_bytes = 0
@@ -680,6 +725,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._chunks = [self._body, data]
         else:
             self._chunks.append(data)
+            if self._state == _SERVING and self._body_bytes >= _MAX_WAITING_BYTES:
+                self._pause_reading()
 
     def _refuse_size(self, data: bytes, limit: int) -> None:
         """Answer a body that is too large, when enough of it was read to find its id."""
@@ -725,10 +772,31 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self._state != _SERVING and not self._queue:
             self._serve(request, payload, keeps_alive)
             return
+        if len(self._queue) >= _MAX_WAITING:
+            # All of one read: it cannot be read less.
+            self._is_discarding = True
+            self._queue[-1] = (*self._queue[-1][:2], False)
+            return
         self._queue.append((request, payload, keeps_alive))
-        if len(self._queue) >= _MAX_PIPELINED and self._is_reading and self._transport is not None:
+        if type(payload) is bytes:
+            self._queue_bytes += len(payload)
+        if self._has_enough:
+            self._pause_reading()
+
+    @property
+    def _has_enough(self) -> bool:
+        """Whether what waits for a response before its own is as much as may be held."""
+        return len(self._queue) >= _MAX_PIPELINED or self._queue_bytes >= _MAX_WAITING_BYTES
+
+    def _pause_reading(self) -> None:
+        if self._is_reading and self._transport is not None:
             self._is_reading = False
             self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        self._is_reading = True
+        if self._transport is not None:
+            self._transport.resume_reading()
 
     def _serve(
         self, request: HttpRequest, payload: bytes | Oversize | Refusal, keeps_alive: bool
@@ -736,8 +804,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         server = self.server
         self._state = _SERVING
         self._since = server.now
-        self._keeps_alive = keeps_alive and not server.is_stopping
-        self._version = request.http_version
+        self._version = version = request.http_version
+        # A client of HTTP/1.0 would have to be told that its connection stays open.
+        self._keeps_alive = keeps_alive and version != "1.0" and not server.is_stopping
         self._serves_head = request.method == "HEAD"
         if server.access_log:
             self._logged = (request, server.loop.time())
@@ -760,11 +829,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _serve_next(self) -> None:
         if self._queue and self._state == _NEXT:
             request, payload, keeps_alive = self._queue.popleft()
+            if type(payload) is bytes:
+                self._queue_bytes -= len(payload)
             self._serve(request, payload, keeps_alive)
-        if not self._is_reading and len(self._queue) < _MAX_PIPELINED:
-            self._is_reading = True
-            if self._transport is not None:
-                self._transport.resume_reading()
+        if not self._is_reading and not self._has_enough:
+            self._resume_reading()
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -872,19 +941,22 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self.server.loop.call_soon(self._serve_next)
             return
         # The next request may have been read in part.
+        if not self._is_reading:
+            self._resume_reading()
         self._state = self._reads
-        self._since = self.server.now
+        self._since = self._began = self.server.now
         if self._state != _IDLE:
             return
         if self.server.is_stopping:
-            self.drop()
+            self._close_in_order()
         else:
             self.server.idle[self] = None
 
     def _close_in_order(self) -> None:
         """Close after the client has read: data that is not read would reset the connection."""
         self._state = _CLOSING
-        self._since = self.server.now
+        # Not `now`: the next look at timeouts would end it, however soon that is.
+        self._since = self.server.loop.time()
         transport = self._transport
         if transport is None:
             return

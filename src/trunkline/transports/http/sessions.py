@@ -10,7 +10,8 @@ The rules that live here, and only here:
   that opened it, and does not exist for others.    [MCP 2025-11-25, basic/transports]
 * A message is sent on one stream, never on two.         [MCP 2025-11-25, basic/transports]
 * A session ends by DELETE, when it was idle for `session_idle` seconds, after `session_lifetime`
-  seconds, or when too many are open and it is the idlest. One with an open exchange is not idle.
+  seconds, or when too many are open and it is the idlest. One with a client that waits for a
+  response is not idle.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ..base import LOW_WATER, ignore
@@ -37,7 +39,7 @@ __all__ = ["HttpSession", "SessionTable"]
 # Random bytes of a session id.
 _ID_BYTES: Final = 32
 # Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
-_MAX_LOOKS: Final = 64
+_MAX_LOOKS: Final = 2048
 # Characters of the name of a session in logs.
 _SHOWN: Final = 8
 
@@ -247,6 +249,11 @@ class SessionTable:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def count(self) -> int:
+        """The number of open sessions, those that are kept elsewhere included."""
+        return len(self._sessions) + self._reserved
+
     def __iter__(self) -> Any:
         return iter(list(self._sessions.values()))
 
@@ -271,7 +278,7 @@ class SessionTable:
         self._reserved -= 1
 
     def _has_room(self) -> bool:
-        return len(self._sessions) + self._reserved < self._limits.sessions or self._evict()
+        return self.count < self._limits.sessions or self._evict()
 
     def get(self, id: str, owner: str | None, now: float) -> HttpSession | None:
         """Return the session of a principal, and note its use; None if it has none of that id."""
@@ -300,10 +307,12 @@ class SessionTable:
                 self._end(session, "idle")
 
     def _evict(self) -> bool:
-        for _, session in zip(range(_MAX_LOOKS), self._sessions.values(), strict=False):
+        for session in list(islice(self._sessions.values(), _MAX_LOOKS)):
             if not session.is_busy:
                 self._end(session, "evicted")
                 return True
+            # It is not idle, and would be looked at the next time too.
+            self._sessions[session.id] = self._sessions.pop(session.id)
         return False
 
     def _end(self, session: HttpSession, cause: str) -> None:

@@ -211,8 +211,16 @@ async def bound(loop: asyncio.AbstractEventLoop, address: Tcp) -> list[socket.so
     raise AssertionError  # the last choice returned or raised
 
 
-def bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[socket.socket]:
-    """Return a bound socket for each address of a host, all on one port."""
+def bind_all(
+    rows: list[tuple[int, tuple[object, ...]]], port: int, *, is_shared: bool = False
+) -> list[socket.socket]:
+    """Return a bound socket for each address of a host, all on one port.
+
+    With `is_shared` others may be bound to the same port (SO_REUSEPORT).
+
+    Raises:
+        OSError: an address cannot be bound; nothing is left.
+    """
     bound: list[socket.socket] = []
     failure: OSError | None = None
     try:
@@ -220,6 +228,8 @@ def bind_all(rows: list[tuple[int, tuple[object, ...]]], port: int) -> list[sock
             sock = socket.socket(family, socket.SOCK_STREAM)
             try:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if is_shared:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
                 if family == socket.AF_INET6:
                     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 sock.bind((where[0], port, *where[2:]))

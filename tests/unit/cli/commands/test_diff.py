@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -238,11 +239,17 @@ def test_a_revision_that_a_live_server_drops_is_found(
     assert run("diff", str(kept), "--", *server, "1.0").status == 0
 
 
+def accepts(path: Path) -> bool:
+    """Return True if a server listens at a path; the file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 def test_an_address_is_compared_with_a_command(run: Any, server: list[str], tmp_path: Path) -> None:
     path = tmp_path / "s"
     with subprocess.Popen([*server, "1.0", f"unix:{path}"]) as listening:
         deadline = time.monotonic() + WAIT
-        while not path.exists():
+        while not accepts(path):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         shown = run("diff", f"unix:{path}", "--env", "A=b", "--", *server, "2.0")

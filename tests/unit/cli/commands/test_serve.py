@@ -13,10 +13,27 @@ from pathlib import Path
 
 import pytest
 
-from trunkline import Server, ServerLimits, SocketLimits, Tcp, Tls, Unix
+from trunkline import (
+    Http,
+    HttpLimits,
+    HttpSettings,
+    Server,
+    ServerLimits,
+    SocketLimits,
+    Tcp,
+    Tls,
+    Unix,
+)
 from trunkline.cli import main
 from trunkline.cli.command import UsageError, parser_of
-from trunkline.cli.commands.serve import begin_log, limits_of, parse_listen_address, set_options
+from trunkline.cli.commands.serve import (
+    begin_log,
+    http_settings_of,
+    limits_of,
+    parse_listen_address,
+    run,
+    set_options,
+)
 
 
 def options(*words: str) -> argparse.Namespace:
@@ -33,13 +50,20 @@ def options(*words: str) -> argparse.Namespace:
         (["--tcp", "[::1]:9000"], Tcp("::1", 9000)),
         (["--unix", "/run/x"], Unix("/run/x")),
         (["--tcp", "9000", "--tls-cert", "c"], Tcp("127.0.0.1", 9000, tls=Tls(cert="c"))),
+        (["--http", "8000"], Http("127.0.0.1", 8000, "/mcp")),
+        (["--http", "[::1]:0", "--path", "/x"], Http("::1", 0, "/x")),
+        (["--http", "unix:/run/x"], Http(path="/mcp", unix="/run/x")),
+        (
+            ["--http", "8443", "--tls-cert", "c", "--tls-key", "k"],
+            Http("127.0.0.1", 8443, tls=Tls(cert="c", key="k")),
+        ),
         (
             ["--tcp", "a:1", "--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "ca"],
             Tcp("a", 1, tls=Tls(cert="c", key="k", ca="ca")),
         ),
     ],
 )
-def test_the_options_name_an_address(words: list[str], address: Tcp | Unix | None) -> None:
+def test_the_options_name_an_address(words: list[str], address: Http | Tcp | Unix | None) -> None:
     assert parse_listen_address(options(*words)) == address
 
 
@@ -58,6 +82,23 @@ def test_the_options_name_an_address(words: list[str], address: Tcp | Unix | Non
         (["--tcp", "1", "--tls-client-ca", "k"], "--tls-client-ca needs --tls-cert"),
         (["--idle", "3"], "--idle needs --tcp or --unix"),
         (["--stdio", "--max-connections", "3"], "--max-connections needs --tcp or --unix"),
+        (["--http", "host"], "needs a host and a port"),
+        (["--http", "1", "--path", "mcp"], "path"),
+        (["--http", "unix:x", "--tls-cert", "c"], "--tls-cert is not for a Unix domain socket"),
+        (["--http", "1", "--tls-key", "k"], "--tls-key needs --tls-cert"),
+        (["--http", "1", "--idle", "3"], "--idle needs --tcp or --unix"),
+        (["--http", "1", "--keep-alive", "3"], "--keep-alive needs --tcp or --unix"),
+        (["--path", "/x"], "--path needs --http"),
+        (["--tcp", "1", "--sse"], "--sse needs --http"),
+        (["--allowed-host", "a"], "--allowed-host needs --http"),
+        (["--allowed-origin", "https://a"], "--allowed-origin needs --http"),
+        (["--cors", "https://a"], "--cors needs --http"),
+        (["--public-url", "https://a"], "--public-url needs --http"),
+        (["--trusted-proxy", "10.0.0.1"], "--trusted-proxy needs --http"),
+        (["--rate", "3"], "--rate needs --http"),
+        (["--access-log"], "--access-log needs --http"),
+        (["--metrics", "127.0.0.1:1"], "--metrics needs --http"),
+        (["--tcp", "1", "--workers", "2"], "--workers needs --http"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words: list[str], said: str) -> None:
@@ -75,6 +116,10 @@ def test_options_that_do_not_go_together_are_refused(words: list[str], said: str
         ["--idle", "nan"],
         ["--framing", "morse"],
         ["--log", "loud"],
+        ["--http", "1", "--tcp", "1"],
+        ["--http", "1", "--rate", "0"],
+        ["--http", "1", "--rate", "nan"],
+        ["--http", "1", "--workers", "0"],
     ],
 )
 def test_misuse_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +149,64 @@ def test_limits_are_the_usual_ones_unless_told_otherwise() -> None:
     assert limits_of(options()) == SocketLimits()
     told = options("--max-connections", "3", "--idle", "0", "--keep-alive", "2.5")
     assert limits_of(told) == SocketLimits(connections=3, idle=None, keep_alive=2.5)
+
+
+def test_http_has_limits_of_its_own() -> None:
+    assert limits_of(options("--http", "1")) == HttpLimits()
+    assert limits_of(options("--http", "1", "--max-connections", "7")) == HttpLimits(connections=7)
+
+
+def test_the_options_of_http_are_its_settings() -> None:
+    assert http_settings_of(options("--tcp", "1")) is None
+    assert http_settings_of(options("--http", "1")) == HttpSettings()
+    words = (
+        *("--allowed-host", "a.example", "--allowed-host", "b.example:8443"),
+        *("--allowed-origin", "https://a.example", "--cors", "https://c.example"),
+        *("--public-url", "https://mcp.example.org/mcp", "--trusted-proxy", "10.0.0.0/8"),
+        *("--sse", "--rate", "2.5", "--access-log", "--metrics", "127.0.0.1:9100"),
+    )
+    assert http_settings_of(options("--http", "1", *words)) == HttpSettings(
+        hosts=["a.example", "b.example:8443"],
+        origins=["https://a.example"],
+        cors=["https://c.example"],
+        public_url="https://mcp.example.org/mcp",
+        trusted_proxies=["10.0.0.0/8"],
+        old_sse=True,
+        rate=2.5,
+        access_log=True,
+        metrics="127.0.0.1:9100",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--allowed-host", "*.example"], "HttpSettings.hosts"),
+        (["--cors", "*"], "HttpSettings.cors"),
+        (["--metrics", "9100"], "needs a host and a port"),
+        (["--trusted-proxy", "proxy"], "HttpSettings.trusted_proxies"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_an_error_of_usage(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        http_settings_of(options("--http", "1", *words))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--workers", "2", "--reload"], "--workers and --reload do not go together"),
+        (["--metrics", "127.0.0.1:0", "--workers", "2"], "--metrics and --workers do not"),
+        (["--metrics", "127.0.0.1:0", "--reload"], "--metrics and --reload do not"),
+    ],
+)
+def test_options_about_processes_that_do_not_go_together_are_refused(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.py"
+    file.touch()
+    with pytest.raises(UsageError, match=said):
+        run(parser_of("serve").parse_args([str(file), "--http", "0", *words]))
 
 
 def test_a_framing_changes_nothing_else_of_the_policy() -> None:

@@ -6,6 +6,7 @@ import argparse
 import gc
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -20,12 +21,26 @@ from trunkline.cli.connect import target
 from trunkline.cli.connect.target import parse_server_address, parse_target
 from trunkline.jsonrpc.framing import FramingName
 from trunkline.transports import Stdio
-from trunkline.transports.addresses import SCHEMES, Tcp, Unix
+from trunkline.transports.addresses import (
+    HTTP_SCHEMES,
+    SCHEMES,
+    Http,
+    Tcp,
+    Tls,
+    Unix,
+    parse_address,
+)
 
 CANARY = "canary-5518"
 SERVER = Path(__file__).parents[3] / "terminal" / "server.py"
 WAIT = 30
 COMMAND = f"{sys.executable} -m trunkline"
+
+
+def accepts(path: Path) -> bool:
+    """Return True if a server listens at a path; the file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 @pytest.fixture
@@ -34,7 +49,7 @@ def listening(tmp_path: Path) -> Iterator[str]:
     path = tmp_path / "s"
     with subprocess.Popen([sys.executable, str(SERVER), f"unix:{path}"]) as server:
         deadline = time.monotonic() + WAIT
-        while not path.exists():
+        while not accepts(path):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         yield f"unix:{path}"
@@ -100,7 +115,7 @@ def test_tls_without_tls_is_misuse(run: Any, option: str, words: list[str]) -> N
     assert shown == (
         2,
         "",
-        "trunkline ping: the --tls-… options need an address of the form tls://HOST:PORT\n",
+        "trunkline ping: the --tls-… options need an address of the form tls:// or https://\n",
     )
 
 
@@ -134,8 +149,8 @@ def test_without_a_target_a_verb_says_what_it_needs(run: Any, verb: str) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["list", "http://localhost:8000/mcp"], "HTTP is not supported yet"),
-        (["list", "wss://localhost/mcp"], "WebSocket is not supported yet"),
+        (["list", "http://localhost:8000"], "needs a path, as in http://127.0.0.1:8000/mcp"),
+        (["list", "https:///mcp"], "needs a host and a port"),
         (["list", "server.py"], "trunkline list -- trunkline serve server.py"),
         (["call", "server.py", "find", "a=1"], "call find a=1 -- trunkline serve server.py"),
         (["list", "sh", "server.sh"], "put the command after --: trunkline list -- sh server.sh"),
@@ -440,5 +455,85 @@ def test_help_loads_nothing_that_talks(verb: str) -> None:
 
 def test_the_framings_and_beginnings_of_addresses_are_those_there_are() -> None:
     assert get_args(FramingName) == target.FRAMINGS
-    assert len(SCHEMES) == len(target.ADDRESSES)
-    assert all(each.startswith(target.ADDRESSES) for each in SCHEMES)
+    known = (*SCHEMES, *HTTP_SCHEMES)
+    assert all(each.startswith(target.ADDRESSES) for each in known)
+    # A WebSocket is a target as soon as it is an address.
+    others = [each for each in target.ADDRESSES if not any(it.startswith(each) for it in known)]
+    assert others in ([], ["ws://", "wss://"])
+
+
+# HTTP
+
+
+def http(**given: Any) -> argparse.Namespace:
+    return options(header=given.pop("header", []), header_env=given.pop("header_env", []), **given)
+
+
+@pytest.mark.parametrize(
+    "text", ["http://127.0.0.1:8000/mcp", "https://h/mcp", "https://h:8443/a/b", "http+unix:/x"]
+)
+def test_an_endpoint_is_a_target(text: str) -> None:
+    assert parse_target(http(target=text)) == parse_address(text)
+
+
+def test_the_options_of_tls_are_used_for_https() -> None:
+    found = parse_target(http(target="https://h/mcp", tls_ca="ca.pem"))
+    assert isinstance(found, Http)
+    assert found.tls == Tls(ca="ca.pem")
+
+
+def test_headers_come_from_words_and_from_the_environment(monkeypatch: Any) -> None:
+    monkeypatch.setenv("TOKEN", f"Bearer {CANARY}")
+    found = parse_target(
+        http(target="http://h/mcp", header=["X-A=b=c"], header_env=["Authorization=TOKEN"])
+    )
+    assert isinstance(found, Http)
+    assert found.options is not None
+    assert found.options.headers == {"X-A": "b=c", "Authorization": f"Bearer {CANARY}"}
+    assert CANARY not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--header", f"Authorization: Basic {CANARY}=="], "--header takes NAME=VALUE"),
+        (["--header", f"{CANARY}"], "--header takes NAME=VALUE"),
+        (["--header", f"Authorization={CANARY}\n"], "the value of Authorization cannot be sent"),
+        (["--header", f"Host={CANARY}"], "--header has Host, which the client itself sends"),
+        (["--header-env", "Authorization"], "--header-env takes NAME=VARIABLE"),
+        (["--header-env", "X=NO_SUCH_7"], "--header-env X: there is no such environment variable"),
+        (["--header-env", "X=TOKEN", "--header", f"x={CANARY}"], "is given twice"),
+        (["--framing", "newline"], "--framing is for streams"),
+    ],
+)
+def test_headers_that_cannot_be_sent_are_misuse_and_not_quoted(
+    run: Any, monkeypatch: Any, words: list[str], said: str
+) -> None:
+    monkeypatch.setenv("TOKEN", CANARY)
+    shown = run("ping", "http://127.0.0.1:1/mcp", *words)
+    assert (shown.status, shown.out) == (2, "")
+    assert said in shown.err
+    assert CANARY not in shown.err
+
+
+@pytest.mark.parametrize("words", [["unix:/x"], ["--", sys.executable, "-c", ""]])
+@pytest.mark.parametrize("option", ["--header", "--header-env"])
+def test_headers_without_http_are_misuse(run: Any, option: str, words: list[str]) -> None:
+    shown = run("ping", option, f"A={CANARY}", *words)
+    assert (shown.status, shown.out) == (2, "")
+    assert "need an address of the form http:// or https://" in shown.err
+    assert CANARY not in shown.err
+
+
+def test_the_uri_of_a_resource_may_look_like_an_address(run: Any, server: list[str]) -> None:
+    shown = run("read", "https://example.org/none", *server)
+    assert "not both" not in shown.err
+    assert run("read", "https://example.org/mcp", "demo://notes", *server).status == 2
+
+
+def test_a_server_that_is_not_there_ends_with_3_over_http(run: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("TOKEN", f"Bearer {CANARY}")
+    shown = run("ping", "http://127.0.0.1:1/mcp", "--header-env", "Authorization=TOKEN", "-v")
+    assert (shown.status, shown.out) == (3, "")
+    assert "http://127.0.0.1:1/mcp cannot be reached" in shown.err
+    assert CANARY not in shown.err

@@ -173,6 +173,20 @@ def test_an_unsupported_version_leads_to_the_newest_handshake_both_speak() -> No
     assert place.line.last("initialize")["params"]["protocolVersion"] == "2025-06-18"
 
 
+@pytest.mark.parametrize("pinned", [None, LATEST])
+def test_a_refused_version_that_is_supported_is_asked_for_once_more(pinned: str | None) -> None:
+    refusal = Refused(-32022, data={"supported": [LATEST], "requested": LATEST})
+    answers = [refusal, discovery()]
+    place = Place({"server/discover": lambda _: answers.pop(0)})
+    assert connect(place, revision=pinned).seen["era"] == "per_request"
+    assert place.line.methods() == ["server/discover"] * 2
+
+    place = Place({"server/discover": refusal})
+    with pytest.raises(RemoteProtocolError, match="none-reported"):
+        connect(place, revision=pinned)
+    assert place.line.methods() == ["server/discover"] * 2
+
+
 @pytest.mark.parametrize("data", [None, {"supported": ["2099-01-01"]}, {"supported": 5}, [1]])
 def test_a_server_without_a_common_version_is_told_of(data: Any) -> None:
     place = Place({"server/discover": Refused(-32022, data=data)})

@@ -345,7 +345,8 @@ def test_a_handshake_that_does_not_end_ends_with_the_listener(tmp_path: Path) ->
     async def main() -> None:
         scene, authority = Scene(), Authority(tmp_path)
         cert, key = authority.certificate("server", "localhost")
-        async with scene.listen(Http("127.0.0.1", 0, tls=Tls(cert=str(cert), key=str(key)))) as own:
+        tls, limits = Tls(cert=str(cert), key=str(key)), HttpLimits(tls_handshake=3600)
+        async with scene.listen(Http("127.0.0.1", 0, tls=tls), limits=limits) as own:
             silent = await HttpWire.open(own.address.port)
             while not own._accepting:
                 await asyncio.sleep(0)

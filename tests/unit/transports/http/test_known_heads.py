@@ -332,6 +332,9 @@ def test_a_damaged_request_is_answered_as_on_a_connection_that_knows_nothing(
     data: st.DataObject,
 ) -> None:
     async def act(stage: Scene, wire: Wire) -> None:
+        # On a busy machine its timeouts would end one of the two before they are compared.
+        if stage.http._timer is not None:
+            stage.http._timer.cancel()
         await answers(wire, call("a"), call("b"), call("c"))
         fresh = Wire(stage.http)
         before = len(wire.responses())

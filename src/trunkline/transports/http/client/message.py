@@ -85,9 +85,12 @@ def negotiated_version(result: Raw) -> bytes | None:
 
 
 def error_in(body: bytes) -> Any:
-    """Return the JSON-RPC error in the body of an HTTP error, or None."""
+    """Return the JSON-RPC error in the body of an HTTP error, or None.
+
+    An `error` that is a text is not one: authorization servers write theirs like that.
+    """
     try:
         error = _read(body).error
     except UNREADABLE:
         return None
-    return None if error is UNSET else error
+    return None if error is UNSET or bytes(error).lstrip()[:1] != b"{" else error

@@ -42,6 +42,7 @@ class OldSse:
         self._reader = EventReader(transport.message_limit)
         self._endpoint: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._last: asyncio.Task[None] | None = None
+        self._stream: GetStream | None = None
 
     async def open(self) -> None:
         """Open the stream, and wait for the address.
@@ -54,7 +55,8 @@ class OldSse:
 
     async def _read(self) -> None:
         try:
-            status = await GetStream(self._transport).run(self._feed)
+            self._stream = GetStream(self._transport)
+            status = await self._stream.run(self._feed)
             error = TransportError(f"the server has no event stream: status {status}")
         except TransportError as lost:
             error = lost
@@ -70,7 +72,8 @@ class OldSse:
             elif event.event == _ENDPOINT:
                 self._take_endpoint(event.data)
             elif event.data:
-                self._transport.deliver(event.data.encode("utf-8", "surrogatepass"))
+                frame = event.data.encode("utf-8", "surrogatepass")
+                self._transport.deliver(frame, self._stream, event)
         return True
 
     def _take_endpoint(self, given: str) -> None:

@@ -8,6 +8,8 @@ The rules that live here, and only here:
   is unknown, and the error says so.              [RFC 9110, section 9.2.2]
 * A stream of a session that breaks is resumed by GET, after the delay that the server asked for.
                                                   [MCP 2025-11-25, basic/transports]
+* A redirect is followed within the origin, with the same method: elsewhere it would carry the
+  headers of the caller to a stranger.
 * An HTTP error with a JSON-RPC error in its body is the answer to the request, whatever its id.
 """
 
@@ -53,6 +55,9 @@ _READS: Final = frozenset(
 )
 # Bytes of an error response that is not a JSON-RPC message; they are not shown.
 _MAX_ERROR_BYTES: Final = 64 * 1024
+# Redirects that keep the method, and how many in a row.
+_REDIRECTS: Final = (307, 308)
+_MAX_REDIRECTS: Final = 3
 # Statuses with which a server of HTTP+SSE refuses `initialize`.  [MCP 2025-11-25, basic/transports]
 _OLD_SERVER: Final = (400, 404, 405)
 _MEMBERS: Final = {"name": "name", "uri": "uri", "taskId": "task_id"}
@@ -91,6 +96,10 @@ class Post:
         self._status = 0
         self._kind = b""
         self._retry_after: float | None = None
+        self._location: bytes | None = None
+        # Where it goes: the endpoint, or where a redirect led.
+        self._path: bytes | None = None
+        self._redirects = 0
         self._session_id: bytes | None = None
         self._parts: list[bytes] = []
         self._size = 0
@@ -132,8 +141,10 @@ class Post:
         self._connection = connection
         self._attempts += 1
         self._parts, self._size, self._status = [], 0, 0
-        request = self._transport.request(b"POST", self._headers(), self.frame)
+        request = self._transport.request(b"POST", self._headers(), self.frame, self._path)
         self._transport.count(len(request))
+        if self._transport.observer is not None:
+            self._transport.observer.on_request(self, request)
         connection.send(request, self)
 
     def _headers(self) -> bytes:
@@ -167,6 +178,8 @@ class Post:
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Take the head of the response."""
         self._status = status
+        if self._transport.observer is not None:
+            self._transport.observer.on_response(self, status, headers)
         for name, value in headers:
             if name == b"content-type":
                 self._kind = value.partition(b";")[0].strip().lower()
@@ -174,6 +187,8 @@ class Post:
                 self._session_id = value
             elif name == b"retry-after":
                 self._retry_after = _seconds(value)
+            elif name == b"location":
+                self._location = value
         if status == 200 and self._kind == _EVENTS:
             self._reader = EventReader(self._transport.message_limit, empty=True)
 
@@ -194,7 +209,7 @@ class Post:
         head = b"".join(self._parts)[: head_size(limit)]
         self._leave()
         if self._kind == _JSON:
-            self._transport.deliver(Oversize(head, None, limit))
+            self._transport.deliver(Oversize(head, None, limit), self)
         self._lose(RemoteProtocolError("mcp.http.size", got=self._size, expected=f"{limit} bytes"))
 
     def _take_events(self, data: bytes) -> None:
@@ -203,7 +218,7 @@ class Post:
             return
         for event in reader.feed(data):
             if isinstance(event, Oversize):
-                self._transport.deliver(event)
+                self._transport.deliver(event, self)
             elif event.data:
                 self._take_message(event)
             if self._is_over:
@@ -212,7 +227,7 @@ class Post:
     def _take_message(self, event: Event) -> None:
         frame = event.data.encode("utf-8", "surrogatepass")
         self._note(frame)
-        self._transport.deliver(frame)
+        self._transport.deliver(frame, self, event)
 
     def _note(self, frame: bytes) -> None:
         """Note which request a message answers."""
@@ -234,7 +249,7 @@ class Post:
         status = self._status
         if self._reader is not None:
             self._stream_ended()
-        elif status == 200 and self._kind == _JSON:
+        elif status == 200 and self._kind == _JSON and self.ids:
             self._take_json()
         elif status in (202, 204) or (status == 200 and not self.ids):
             self._accepted()
@@ -248,7 +263,7 @@ class Post:
         else:
             self._answered.add(self.ids[0])
         self._finish()
-        self._transport.deliver(body)
+        self._transport.deliver(body, self)
         if left := self.open_ids():
             error = RequestLost("the response lacks an answer", was_sent=True)
             for id in left:
@@ -266,6 +281,8 @@ class Post:
     def _refused(self) -> None:
         """React to an error status."""
         status, transport = self._status, self._transport
+        if status in _REDIRECTS and self._follow_redirect():
+            return
         wait = self._retry_after
         if status in (429, 503) and wait is not None and self._may_retry(wait):
             self._retries += 1
@@ -293,7 +310,18 @@ class Post:
         id = self.ids[0]
         self._finish()
         self._answered.add(id)
-        self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}))
+        self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}), self)
+
+    def _follow_redirect(self) -> bool:
+        """Send to another path of the same origin; return False if the redirect leads elsewhere."""
+        path = self._transport.path_of(self._location)
+        if path is None or self._redirects >= _MAX_REDIRECTS:
+            return False
+        self._redirects += 1
+        self._path = path
+        self._attempts = 0
+        self.start()
+        return True
 
     def _may_retry(self, wait: float) -> bool:
         options = self._transport.options

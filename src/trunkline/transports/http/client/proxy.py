@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ....errors import TransportError
+from ....redaction import redact
 
 __all__ = ["ProxyAddress", "open_tunnel", "proxy_for"]
 
@@ -36,7 +37,7 @@ class ProxyAddress(NamedTuple):
     authorization: str | None = None
 
     def __repr__(self) -> str:
-        return f"ProxyAddress({self.host!r}, {self.port})"
+        return f"ProxyAddress({redact(self.host)!r}, {redact(str(self.port))})"
 
 
 def proxy_for(

@@ -54,6 +54,8 @@ class PlainRequest:
 
     async def run(self) -> int:
         """Send it, and return the status."""
+        if self._transport.observer is not None:
+            self._transport.observer.on_request(self, self._request)
         connection = await self._transport.pool.open()
         connection.send(self._request, self)
         try:
@@ -65,17 +67,23 @@ class PlainRequest:
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Keep the status."""
         self._status = status
+        if self._transport.observer is not None:
+            self._transport.observer.on_response(self, status, headers)
 
     def on_data(self, data: bytes) -> None:
         """Ignore the body."""
 
     def on_complete(self) -> None:
         """Return the status."""
+        if self._transport.observer is not None:
+            self._transport.observer.on_end(self)
         if not self._done.done():
             self._done.set_result(self._status)
 
     def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
         """Raise in `run`."""
+        if self._transport.observer is not None:
+            self._transport.observer.on_end(self)
         if not self._done.done():
             self._done.set_exception(TransportError("the connection was lost"))
 
@@ -103,10 +111,15 @@ class GetStream:
         if self._last_event_id:
             headers += b"last-event-id: %b\r\n" % self._last_event_id.encode("utf-8")
         self._connection = await transport.pool.open()
-        self._connection.send(transport.request(b"GET", headers), self)
+        request = transport.request(b"GET", headers)
+        if transport.observer is not None:
+            transport.observer.on_request(self, request)
+        self._connection.send(request, self)
         try:
             return await self._done
         finally:
+            if transport.observer is not None:
+                transport.observer.on_end(self)
             if self._connection is not None:
                 self._connection.forget()
 
@@ -115,6 +128,8 @@ class GetStream:
         kinds = [value for name, value in headers if name == b"content-type"]
         is_stream = bool(kinds) and kinds[0].partition(b";")[0].strip().lower() == _EVENTS
         self._status = status if status != 200 or is_stream else 406
+        if self._transport.observer is not None:
+            self._transport.observer.on_response(self, status, headers)
 
     def on_data(self, data: bytes) -> None:
         """Hand on a part of the stream."""
@@ -145,6 +160,7 @@ class SessionStream:
         self._transport = transport
         self._task: asyncio.Task[Any] | None = None
         self._reader = EventReader(transport.message_limit, empty=True)
+        self._stream: GetStream | None = None
 
     def start(self) -> None:
         """Open the stream in the background."""
@@ -160,7 +176,8 @@ class SessionStream:
         delays = backoff(RECONNECT_S, _LONGEST_RECONNECT_S)
         while failures <= transport.options.reconnects:
             try:
-                status = await GetStream(transport, self._reader.last_event_id).run(self._feed)
+                self._stream = GetStream(transport, self._reader.last_event_id)
+                status = await self._stream.run(self._feed)
             except TransportError:
                 status = 0
             if status == 404:
@@ -181,7 +198,8 @@ class SessionStream:
     def _feed(self, data: bytes) -> bool:
         for event in self._reader.feed(data):
             if isinstance(event, Oversize):
-                self._transport.deliver(event)
+                self._transport.deliver(event, self._stream)
             elif event.data:
-                self._transport.deliver(event.data.encode("utf-8", "surrogatepass"))
+                frame = event.data.encode("utf-8", "surrogatepass")
+                self._transport.deliver(frame, self._stream, event)
         return True

@@ -10,14 +10,14 @@ The rules that live here, and only here:
                                   [MCP 2026-07-28, basic/transports/streamable-http]
 * The session id of `initialize` is sent with all that follows, and so is the negotiated version.
   404 means that the session has ended.         [MCP 2025-11-25, basic/transports]
-* Redirects are not followed: they would carry the headers of the caller elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urljoin, urlsplit
 
 from msgspec import UNSET, Raw
 
@@ -35,19 +35,38 @@ if TYPE_CHECKING:
     from ....jsonrpc.limits import TransportName
     from ....jsonrpc.messages import RequestId
     from ....jsonrpc.policy import Policy
+    from ....jsonrpc.sse import Event
     from ....mcp.param_headers import ParamPath
     from ...addresses import Http
     from ...base import Frame
     from .old_sse import OldSse
     from .settings import HttpOptions
 
-__all__ = ["HttpTransport"]
+__all__ = ["HttpObserver", "HttpTransport"]
 
 _JSON: Final = b"application/json"
 _ACCEPT: Final = b"accept: application/json, text/event-stream\r\n"
 # Seconds for DELETE when the client closes.
 _CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_SESSION_ID_BYTES: Final = 1024
+
+
+class HttpObserver(Protocol):
+    """Sees what passes over HTTP; `origin` tells the requests apart."""
+
+    def on_request(self, origin: object, request: bytes) -> object:
+        """Take an encoded request that is about to be sent, perhaps not for the first time."""
+
+    def on_response(
+        self, origin: object, status: int, headers: list[tuple[bytes, bytes]]
+    ) -> object:
+        """Take the head of a response."""
+
+    def on_frame(self, origin: object, frame: Frame, event: Event | None) -> object:
+        """Take a message, before it is delivered; `event` if it came in one."""
+
+    def on_end(self, origin: object) -> object:
+        """Forget a request whose response has ended, or that has failed."""
 
 
 class HttpTransport:
@@ -65,6 +84,8 @@ class HttpTransport:
         # Return the headers that a tool repeats, and whether a tool may be called twice.
         self.param_headers: Callable[[str], tuple[ParamPath, ...]] = lambda _: ()
         self.is_idempotent: Callable[[str], bool] = lambda _: False
+        # Sees requests and responses, for a recording; most transports have none.
+        self.observer: HttpObserver | None = None
         self.is_connected = False
         self._address = address
         self._options = options
@@ -266,6 +287,16 @@ class HttpTransport:
             body,
         )
 
+    def path_of(self, location: bytes | None) -> bytes | None:
+        """Return path and query of a redirect, or None if it leads to another origin."""
+        if location is None or not location.isascii():
+            return None
+        base = urlsplit(str(self._address))
+        url = urlsplit(urljoin(str(self._address), location.decode("ascii")))
+        if (url.scheme, url.netloc) != (base.scheme, base.netloc) or not url.path:
+            return None
+        return f"{url.path}?{url.query}".rstrip("?").encode("ascii")
+
     @property
     def session_head(self) -> bytes:
         """The headers of requests inside a session."""
@@ -299,13 +330,17 @@ class HttpTransport:
         """Count bytes that were handed to a connection."""
         self._written += size
 
-    def deliver(self, frame: Frame) -> None:
-        """Hand a received message on."""
+    def deliver(self, frame: Frame, origin: object = None, event: Event | None = None) -> None:
+        """Hand a received message on; `origin` is the request in whose response it came."""
         if not self._is_reported:
+            if self.observer is not None:
+                self.observer.on_frame(origin, frame, event)
             self.on_message(frame, None)
 
     def forget(self, post: Post) -> None:
         """Forget a POST that has ended."""
+        if self.observer is not None:
+            self.observer.on_end(post)
         self._posts.pop(post, None)
         for id in post.ids:
             if self._by_id.get(id) is post:

@@ -1,0 +1,1 @@
+"""Exchanges over HTTP: a recording relay, servers as processes, and the table of exchanges."""
