@@ -87,7 +87,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self._on_free = on_free
         self._on_lost = on_lost
         self._transport: Any = None
-        self._parser: Any = None
+        self._parser: Any = httptools.HttpResponseParser(self)
         self._handler: ResponseHandler | None = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
@@ -113,7 +113,6 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self._headers = []
         self._head_bytes = 0
         self._has_length = False
-        self._parser = httptools.HttpResponseParser(self)
         self._uses += 1
         self._transport.write(request)
 
@@ -137,6 +136,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         """End the response, or report that it is lost."""
         state, self._state = self._state, _CLOSED
         handler, self._handler = self._handler, None
+        self._parser = None  # it refers to this connection
         self._on_lost(self)
         if handler is None:
             return
@@ -182,6 +182,11 @@ class HttpClientConnection(asyncio.BufferedProtocol):
             )
 
     # -- httptools ---------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Close if this response follows the one that was asked for."""
+        if self._state != _HEAD:
+            self.close()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
